@@ -2,12 +2,13 @@
 
 use crate::common;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use common::{Fate, Scripted};
+use common::{Fate, Scripted, until};
 use futures_util::FutureExt as _;
-use locktopus_core::{LockError, LockGuard, Locktopus};
-use tokio::task::JoinSet;
+use locktopus_core::{LockError, LockGuard, Locktopus, SafetyMode};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
 const MOMENT: Duration = Duration::from_millis(10);
@@ -96,18 +97,28 @@ async fn a_crowd_at_a_distant_server_is_delayed_and_not_refused() {
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
 }
 
+/// Drops futures of acquisitions until attempts wait.
+fn owe_too_much(script: &Scripted, locks: &Locktopus) {
+    script.always("attempt", Fate::Late(MOMENT * 5));
+    let before = script.calls("attempt").len();
+    for number in 0..2 * CROWD {
+        let request = locks.lock(format!("a{number}"));
+        assert!(request.acquire().now_or_never().is_none());
+    }
+    let sent = script.calls("attempt").len() - before;
+    assert_eq!((locks.background_tasks(), sent), (OWED, OWED));
+}
+
 /// Attempts that were sent arrive late and are given back. Those that waited for a turn owe nothing.
 #[tokio::test(start_paused = true)]
 async fn futures_that_are_dropped_owe_a_bounded_number_and_hold_up_no_other_shard() {
     let script = Scripted::new();
-    script.always("attempt", Fate::Late(MOMENT * 5));
     let locks = script.locks();
-    for number in 0..10 * CROWD {
-        let request = locks.lock(format!("a{number}"));
-        assert!(request.acquire().now_or_never().is_none());
-    }
-    let sent = script.calls("attempt").len();
-    assert_eq!((locks.background_tasks(), sent), (OWED, OWED));
+    let writing = locks.rw_lock("arw").write().acquire().await.unwrap();
+    owe_too_much(&script, &locks);
+    assert!(writing.read().now_or_never().is_none());
+    assert_eq!(locks.background_tasks(), OWED);
+    drop((writing.read().await.unwrap(), writing));
     for name in ["b", "a"] {
         let guard = locks.lock(name).acquire().await.unwrap();
         guard.release().await.unwrap();
@@ -118,6 +129,70 @@ async fn futures_that_are_dropped_owe_a_bounded_number_and_hold_up_no_other_shar
         let free = script.other().lock(&call.names[0]).try_acquire().await;
         free.unwrap().unwrap().release().await.unwrap();
     }
+}
+
+/// Answers to 64 releases let 64 attempts in. The wait counts against no lease.
+#[tokio::test(start_paused = true)]
+async fn those_who_waited_for_owed_releases_come_in_turn_and_get_whole_leases() {
+    let script = Scripted::with_call_timeout(MOMENT * 100);
+    let locks = script.locks();
+    script.always("release", Fate::SlowReply(MOMENT * 30));
+    owe_too_much(&script, &locks);
+    script.always("attempt", Fate::Pass);
+    let lease = MOMENT * 20;
+    let one = locks.lock("a").fixed_lease(lease);
+    let all = locks.multi(["ab", "ac"]).fixed_lease(lease);
+    let (one, all) = tokio::join!(one.try_acquire(), all.try_acquire());
+    let (one, all) = (one.unwrap().unwrap(), all.unwrap().unwrap());
+    assert!(one.remaining() > lease / 2 && all.remaining() > lease / 2);
+
+    script.always("attempt", Fate::Hang);
+    script.always("release", Fate::Hang);
+    let before = script.calls("attempt").len();
+    let mut waiting = HashMap::new();
+    for number in 0..CROWD {
+        let name = format!("a{number}");
+        let request = locks.lock(&name);
+        waiting.insert(name, tokio::spawn(async move { request.acquire().await }));
+    }
+    // All that are sent are dropped, and no release of them is answered.
+    for _ in 0..50 {
+        sleep(MOMENT / 10).await;
+        for call in script.calls("attempt").split_off(before) {
+            waiting[&call.names[0]].abort();
+        }
+    }
+    let sent = script.calls("attempt").len() - before;
+    assert!((1..=64).contains(&sent), "{sent}");
+    waiting.values().for_each(JoinHandle::abort);
+}
+
+/// Waiters in the queue keep their place, and a shutdown ends what waits.
+#[tokio::test(start_paused = true)]
+async fn what_is_owed_holds_up_no_place_in_a_queue_and_no_shutdown() {
+    let script = Scripted::new().with_safety(SafetyMode::default());
+    let locks = script.locks();
+    let holder = script.other().fair_lock("aq").acquire().await.unwrap();
+    let request = locks.fair_lock("aq").renewed_lease(MOMENT * 30);
+    let waiter = tokio::spawn(async move { request.acquire().await });
+    let asked = || {
+        let mut calls = script.calls("attempt");
+        calls.retain(|call| call.names == ["aq"]);
+        calls.len()
+    };
+    until("a place in the queue", || asked() > 1).await;
+    script.always("release", Fate::Hang);
+    owe_too_much(&script, &locks);
+    script.always("attempt", Fate::Pass);
+    let before = asked();
+    sleep(MOMENT * 100).await;
+    assert!(asked() > before + 3, "{before}, {}", asked());
+    drop(holder);
+    drop(waiter.await.unwrap().unwrap());
+    let all = locks.multi(["ab", "ac"]);
+    let (answer, report) = tokio::join!(all.acquire(), locks.shutdown(MOMENT));
+    assert!(matches!(answer, Err(LockError::ShutDown)), "{answer:?}");
+    assert!(report.abandoned > 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use common::{Fate, Scripted, until};
 use locktopus_core::{LockError, Locktopus, LostCause, Owner};
 use locktopus_memory::MemoryBackend;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 fn locks() -> Locktopus {
     Locktopus::builder(MemoryBackend::new()).build().unwrap()
@@ -109,6 +110,9 @@ async fn entering_again_lengthens_a_fixed_lease_and_never_shortens_one() {
     let outer = fixed(2 * second).await.unwrap();
     let short = (fixed(second / 2).await.unwrap(), request().acquire().await);
     assert_eq!((extends(), outer.hold_count()), (0, 3));
+    sleep(second / 10).await;
+    drop(fixed(2 * second).await.unwrap());
+    assert_eq!(extends(), 0, "as long as it was taken for");
     let long = fixed(10 * second).await.unwrap();
     assert!(
         outer.remaining() > 9 * second && extends() == 1,
@@ -120,6 +124,26 @@ async fn entering_again_lengthens_a_fixed_lease_and_never_shortens_one() {
         matches!(failed, Err(LockError::Backend { .. })),
         "{failed:?}"
     );
+    // It ends when the caller says so, whether the backend answers or not.
+    script.next("extend", [Fate::Hang, Fate::Hang]);
+    let cancel = CancellationToken::new();
+    let (limited, cancelled) = (request().fixed_lease(20 * second), cancel.child_token());
+    let cancelled = limited.clone().cancel_on(cancelled).acquire();
+    let limited = limited.wait_at_most(Duration::ZERO).acquire();
+    let begun = Instant::now();
+    let limited = limited.await.unwrap_err();
+    assert!(
+        matches!(limited, LockError::WaitTimeout { .. }),
+        "{limited}"
+    );
+    let (cancelled, ()) = tokio::join!(cancelled, async { cancel.cancel() });
+    let cancelled = cancelled.unwrap_err();
+    assert!(
+        matches!(cancelled, LockError::Cancelled { .. }),
+        "{cancelled}"
+    );
+    assert!(begun.elapsed() < second / 10, "{:?}", begun.elapsed());
+    assert_eq!(outer.hold_count(), 3 + 1);
     sleep(5 * second).await;
     drop((short, long));
     outer.release().await.unwrap();
@@ -127,7 +151,7 @@ async fn entering_again_lengthens_a_fixed_lease_and_never_shortens_one() {
     // The watchdog renews it while there is a guard, up to the maximum hold time.
     let renewed = request().max_hold(8 * second).acquire().await.unwrap();
     let inner = fixed(60 * second).await.unwrap();
-    assert_eq!((extends(), renewed.hold_count()), (2, 2));
+    assert_eq!((extends(), renewed.hold_count()), (4, 2));
     assert!(inner.remaining() <= 8 * second);
 }
 

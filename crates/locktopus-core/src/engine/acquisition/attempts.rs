@@ -196,7 +196,6 @@ impl<'a> Acquisition<'a> {
         let begun = Instant::now();
         let deadline = self.deadline_from(begun);
         self.lives_until(deadline)?;
-        let sent = clock::now();
         // What this attempt is granted, no earlier one was.
         let recall = self.state.terms.recall
             && self.state.hints.is_some()
@@ -223,9 +222,11 @@ impl<'a> Acquisition<'a> {
                 deadline,
             )
         };
+        let (owes, mut sent) = (self.state.owes(), clock::now());
         let state = &mut self.state;
-        let sends = |token| (state.unsettled, state.in_flight) = (Some(token), true);
-        let answer = self.engine.attempt(&attempt, sends).await;
+        // What it waits for before that does not count against the lease.
+        let sends = |token| sent = state.sends(token);
+        let answer = self.engine.attempt(&attempt, owes, sends).await;
         self.state.in_flight = false;
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {

@@ -90,6 +90,17 @@ impl AcquisitionState {
         }
     }
 
+    /// Notes that an attempt is sent, and says when.
+    pub(super) fn sends(&mut self, token: TaskTrackerToken) -> BootInstant {
+        (self.unsettled, self.in_flight) = (Some(token), true);
+        clock::now()
+    }
+
+    /// Whether dropping this leaves a release to do.
+    pub(super) fn owes(&self) -> bool {
+        self.unsettled.is_some() || self.late_attempt
+    }
+
     /// The backend has neither a hold nor a place that nobody answers for.
     pub(super) fn settled(&mut self) {
         (self.unsettled, self.place) = (None, None);
@@ -124,7 +135,7 @@ impl AcquisitionState {
 
     /// Leaves what there may be to the reaper.
     pub(crate) fn give_up(self, services: &Arc<Services>, target: &LockTarget) {
-        if self.unsettled.is_none() && !self.late_attempt {
+        if !self.owes() {
             return;
         }
         services.reap(PendingRelease {

@@ -33,19 +33,21 @@ const PATIENCE: u32 = 4;
 impl Services {
     /// Sends an attempt when the limits allow it. Calls `sends` just before, with the token that
     /// makes a shutdown wait for it. If the future is dropped earlier, nothing was sent.
+    /// `owes`: a release is owed for its owner id anyway, so this attempt adds none.
     ///
     /// Not an asynchronous function, for the reason of `from_backend`.
     pub(crate) fn attempt<'a>(
         &'a self,
         attempt: &'a AcquireAttempt,
+        owes: bool,
         sends: impl FnOnce(TaskTrackerToken) + Send + 'a,
     ) -> impl Future<Output = Result<AttemptOutcome, BackendError>> + Send + 'a {
         let place = self.attempting.at_once();
-        let place = place.filter(|_| !Debts::may_be_many(self.tasks.len()));
+        let place = place.filter(|_| owes || !Debts::may_be_many(self.tasks.len()));
         async move {
             let Some(_place) = place else {
                 // Boxed: it is for those who come in a crowd.
-                return Box::pin(self.attempt_in_turn(attempt, sends)).await;
+                return Box::pin(self.attempt_in_turn(attempt, owes, sends)).await;
             };
             sends(self.attempts.token());
             let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
@@ -56,27 +58,41 @@ impl Services {
     async fn attempt_in_turn(
         &self,
         attempt: &AcquireAttempt,
+        owes: bool,
         sends: impl FnOnce(TaskTrackerToken) + Send,
     ) -> Result<AttemptOutcome, BackendError> {
-        self.little_is_owed(&attempt.target, attempt.deadline)
-            .await?;
-        let _place = self.turn_of(attempt).await;
+        self.has_timers()?;
+        let patience = half_way_to(attempt.deadline);
+        let _place = loop {
+            if !owes {
+                self.little_is_owed(&attempt.target, patience).await?;
+            }
+            let place = self.turn_of(attempt).await;
+            // Those who were let in together may owe too much by the time it is this one's turn.
+            if owes || self.is_little_owed(&attempt.target) {
+                break place;
+            }
+        };
         sends(self.attempts.token());
         let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+    }
+
+    fn is_little_owed(&self, target: &LockTarget) -> bool {
+        !Debts::may_be_many(self.tasks.len()) || self.debts.are_few(self.backend.shard(target))
     }
 
     /// Waits until so little is owed to the shard of this lock that more may be taken there.
     async fn little_is_owed(
         &self,
         target: &LockTarget,
-        deadline: Instant,
+        patience: Instant,
     ) -> Result<(), BackendError> {
         if !Debts::may_be_many(self.tasks.len()) {
             return Ok(());
         }
         let few = self.debts.few(self.backend.shard(target));
-        timeout_at(deadline, few).await.map_err(|_| {
+        timeout_at(patience, few).await.map_err(|_| {
             let owed = self.tasks.len();
             let message = format!(
                 "{owed} releases in the background have no answer yet, so nothing was sent; many futures of \
@@ -146,7 +162,14 @@ impl Services {
         deadline: Instant,
         sends: impl FnOnce(TaskTrackerToken) + Send,
     ) -> Result<GroupOutcome, BackendError> {
-        self.little_is_owed(&attempts[0].target, deadline).await?;
+        self.has_timers()?;
+        let patience = half_way_to(deadline);
+        tokio::select! {
+            biased;
+            // A shutdown waits only for what was sent.
+            () = self.closing.cancelled() => return Err(self.closed()),
+            little = self.little_is_owed(&attempts[0].target, patience) => little?,
+        }
         sends(self.attempts.token());
         let answer = self.within(deadline, self.backend.attempt_all(attempts))?;
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
@@ -203,9 +226,19 @@ impl Services {
 
     /// A call that ends soon after its deadline.
     fn within<F: Future>(&self, deadline: Instant, call: F) -> Result<Timeout<F>, BackendError> {
-        let no_runtime = |_| BackendError::no_runtime(self.backend.info().name);
-        runtime::current().map_err(no_runtime)?;
+        self.has_timers()?;
         Ok(timeout_at(deadline + GRACE, call))
+    }
+
+    /// Outside a runtime, timers panic.
+    fn has_timers(&self) -> Result<(), BackendError> {
+        let no_runtime = |_| BackendError::no_runtime(self.backend.info().name);
+        runtime::current().map(drop).map_err(no_runtime)
+    }
+
+    fn closed(&self) -> BackendError {
+        let (name, kind) = (self.backend.info().name, BackendErrorKind::Closed);
+        BackendError::new(name, kind, Executed::No, "shut down; nothing was sent")
     }
 
     fn no_answer(&self) -> BackendError {
@@ -225,6 +258,12 @@ pub(crate) async fn announce(
     answer.await.unwrap_or_else(|_| Err(no_answer_of(backend)))
 }
 
+/// Until then an attempt waits for what is owed. The other half is for its turn and answer.
+fn half_way_to(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    now + deadline.saturating_duration_since(now) / 2
+}
+
 fn no_answer_of(backend: &DynBackend) -> BackendError {
     let name = backend.info().name;
     let message = "no answer before the deadline";
@@ -236,14 +275,17 @@ mod tests {
     use std::sync::Arc;
 
     use async_trait::async_trait;
+    use futures_util::FutureExt as _;
     use tokio::time::sleep;
 
     use super::*;
+    use crate::contract::clock;
     use crate::contract::counter::CounterAction;
     use crate::contract::instance::InstanceId;
     use crate::contract::kind::LockKind;
     use crate::contract::name::LockName;
     use crate::contract::owner::OwnerId;
+    use crate::engine::holding::reaper::PendingRelease;
     use crate::engine::settings::Settings;
     use crate::{BackendInfo, LockBackend};
 
@@ -366,10 +408,10 @@ mod tests {
                 all.push(($name, answer.map(drop).map_err(|error| error.kind())));
             };
         }
-        note!("attempt", services.attempt(&attempt(), drop));
+        note!("attempt", services.attempt(&attempt(), false, drop));
         note!(
             "attempt in turn",
-            services.attempt_in_turn(&attempt(), drop)
+            services.attempt_in_turn(&attempt(), false, drop)
         );
         note!(
             "attempt all",
@@ -433,6 +475,50 @@ mod tests {
             .map(|answer| answer.unwrap_err().kind());
         let expected = [BackendErrorKind::Refused, BackendErrorKind::Timeout];
         assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    }
+
+    fn pending() -> PendingRelease {
+        PendingRelease {
+            target: target(),
+            owner: OwnerId::generate(),
+            permits: 1,
+            until: clock::now() + TIME * 100,
+            late_attempt: false,
+            retention: None,
+            linger_until: None,
+            sought: None,
+            last: true,
+        }
+    }
+
+    /// Attempts wait for releases that the server does not answer, not for those that it refuses.
+    #[tokio::test(start_paused = true)]
+    async fn releases_that_are_refused_are_answered() {
+        let services = services(MS);
+        for _ in 0..1024 {
+            services.reap(pending());
+        }
+        let deadline = Instant::now() + TIME;
+        let attempt = AcquireAttempt::new(target(), OwnerId::generate(), TIME, deadline);
+        let answer = services.attempt(&attempt, false, drop).await;
+        assert_eq!(services.tasks.len(), 1024);
+        assert_eq!(answer.unwrap_err().kind(), BackendErrorKind::Refused);
+    }
+
+    #[test]
+    fn outside_a_runtime_nothing_waits() {
+        let services = services(MS);
+        let shard = services.backend.shard(&target());
+        let owe = |_| (services.debts.owe(shard), services.tasks.token());
+        let _owed: Vec<_> = (0..1024).map(owe).collect();
+        let deadline = Instant::now() + TIME;
+        let attempt = AcquireAttempt::new(target(), OwnerId::generate(), TIME, deadline);
+        let one = services.attempt(&attempt, false, drop).now_or_never();
+        let all = [attempt.clone()];
+        let all = services.attempt_all(&all, deadline, drop).now_or_never();
+        for error in [one.unwrap().unwrap_err(), all.unwrap().unwrap_err()] {
+            assert_eq!(error.kind(), BackendErrorKind::NoRuntime);
+        }
     }
 
     /// In a crowd an attempt waits for others of its shard, and for a quarter of its time at most.

@@ -93,6 +93,11 @@ impl Debts {
         owed >= UNANSWERED
     }
 
+    /// Whether this shard is owed few enough.
+    pub(super) fn are_few(&self, shard: u32) -> bool {
+        self.0.of(shard, ShardDebts::default).are_few()
+    }
+
     /// Waits until this shard is owed few enough.
     pub(super) async fn few(&self, shard: u32) {
         let shard = self.0.of(shard, ShardDebts::default);

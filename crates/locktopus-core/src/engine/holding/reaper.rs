@@ -110,25 +110,36 @@ impl Services {
             true => pending.until.max(clock::now() + patience),
             false => pending.until,
         };
-        let mut given_back = self.give_back_until(pending, limit()).await;
+        let mut given_back = self.give_back_until(pending, owed, limit()).await;
         owed.answered();
         if given_back && pending.late_attempt {
             // An attempt that was on its way may have come after this release. If its caller gave up at
             // once, its deadline is a whole call away.
             tokio::time::sleep(patience + LATENESS).await;
-            given_back = self.give_back_until(pending, limit()).await;
+            given_back = self.give_back_until(pending, owed, limit()).await;
         }
         if !given_back {
             tracing::warn!(lock = %pending.target, "background release given up; the lease has ended");
         }
     }
 
-    async fn give_back_until(&self, pending: &PendingRelease, limit: BootInstant) -> bool {
-        timeout_at(limit.timer(), self.try_to_give_back(pending, limit)).await == Ok(true)
+    async fn give_back_until(
+        &self,
+        pending: &PendingRelease,
+        owed: &Debt,
+        limit: BootInstant,
+    ) -> bool {
+        let given_back = self.try_to_give_back(pending, owed, limit);
+        timeout_at(limit.timer(), given_back).await == Ok(true)
     }
 
     /// False: it took until `limit`.
-    async fn try_to_give_back(&self, pending: &PendingRelease, limit: BootInstant) -> bool {
+    async fn try_to_give_back(
+        &self,
+        pending: &PendingRelease,
+        owed: &Debt,
+        limit: BootInstant,
+    ) -> bool {
         let mut pause = FIRST_PAUSE;
         loop {
             let limit_of_shard = self.releases.of_shard(self.backend.shard(&pending.target));
@@ -143,6 +154,10 @@ impl Services {
                 Ok(_) => return true,
                 Err(error) => {
                     tracing::debug!(lock = %pending.target, %error, "background release failed");
+                    // The server answers, so there is nothing to wait for.
+                    if !error.is_transient() {
+                        owed.answered();
+                    }
                 }
             }
             tokio::time::sleep(pause).await;

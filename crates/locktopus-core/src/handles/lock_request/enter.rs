@@ -41,7 +41,17 @@ impl<G: AnyGuard> LockRequest<G> {
         let guard = match self.enter_again(&plan, &inside)? {
             Some(guard) => {
                 drop(inside);
-                self.lengthen(&guard).await?;
+                // As a first attempt, it always has a moment.
+                plan.wait = match plan.wait {
+                    Wait::Not => Wait::Forever,
+                    Wait::AtMost(limit) => Wait::AtMost(limit.max(self.engine.first_answer())),
+                    Wait::Forever => Wait::Forever,
+                };
+                tokio::select! {
+                    biased;
+                    lengthened = self.lengthen(&guard) => lengthened?,
+                    error = self.interrupted(&plan, started) => return error.map_or(Ok(None), Err),
+                }
                 guard
             }
             None => {
@@ -94,6 +104,7 @@ impl<G: AnyGuard> LockRequest<G> {
     async fn lengthen(&self, guard: &LockGuard) -> Result<(), LockError> {
         if let Some(lease) = self.fixed_lease
             && !guard.state().renewed
+            && guard.state().lease() < lease
             && guard.remaining() < lease
         {
             guard.extend(lease).await?;

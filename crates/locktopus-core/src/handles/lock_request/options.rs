@@ -15,9 +15,10 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Holds the lock for this long and no longer: the watchdog does not renew it. At least
     /// [`MIN_LEASE`](crate::MIN_LEASE), at most the configured maximum; cut to whole milliseconds.
     ///
-    /// When an [owner](Self::owner) enters the lock again, a lease that would end sooner is
-    /// extended to this one, for all its guards. A longer lease stays as it is. So does a lease
-    /// that the watchdog renews.
+    /// When an [owner](Self::owner) enters the lock again with a longer lease than it was taken
+    /// for, or last extended to, and the old one would end sooner, the lease is extended to this
+    /// one, for all its guards. Otherwise it stays as it is, as does a lease that the watchdog
+    /// renews.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

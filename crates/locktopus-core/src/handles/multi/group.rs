@@ -8,7 +8,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::set::Member;
 use super::taken::Taken;
-use crate::contract::backend_error::{BackendError, Executed, OtherKind};
+use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
 use crate::contract::clock::{self, timer_in};
 use crate::contract::kind::LockTarget;
 use crate::contract::request::{AcquireAttempt, GroupOutcome};
@@ -69,10 +69,10 @@ impl<'a> GroupAttempt<'a> {
     }
 
     pub(super) async fn run(mut self, taken: &mut Vec<Taken>) -> Result<Group, LockError> {
-        let sent = clock::now();
+        let mut sent = clock::now();
         let attempts: Vec<_> = self.open.iter().map(|(_, _, a)| a.clone()).collect();
         let (services, unsettled) = (self.services, &mut self.unsettled);
-        let sends = |token| *unsettled = Some(token);
+        let sends = |token| (*unsettled, sent) = (Some(token), clock::now());
         let answer = services.attempt_all(&attempts, attempts[0].deadline, sends);
         let answer = answer.await;
         self.late = false;
@@ -91,6 +91,14 @@ impl<'a> GroupAttempt<'a> {
             Ok(GroupOutcome::Held { index, .. }) => {
                 self.unsettled = None;
                 Ok(Group::Held(index.min(attempts.len() - 1)))
+            }
+            Err(source)
+                if source.kind() == BackendErrorKind::Closed
+                    && source.executed() == Executed::No
+                    && services.closing.is_cancelled() =>
+            {
+                self.unsettled = None;
+                Err(LockError::ShutDown)
             }
             Err(source) => {
                 if source.executed() == Executed::No {

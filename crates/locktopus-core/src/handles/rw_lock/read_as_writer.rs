@@ -97,6 +97,8 @@ struct Unsettled<'a> {
     owner: &'a OwnerId,
     lease: Duration,
     loan: Arc<SharedOwner>,
+    /// An attempt was sent.
+    sent: bool,
     /// An attempt without an answer may still arrive.
     late_attempt: bool,
     /// Makes a shutdown wait until this has been handed to the reaper. `None` once there is nothing to give back.
@@ -114,6 +116,7 @@ impl<'a> Unsettled<'a> {
             owner: writer.owner(),
             lease: plan.lease,
             loan,
+            sent: false,
             late_attempt: false,
             open: Some(services.attempts.token()),
         }
@@ -125,12 +128,14 @@ impl<'a> Unsettled<'a> {
         writer: &LockGuard,
     ) -> Result<Result<LockGuard, BackendError>, LockError> {
         let services = self.services;
-        let (sent, deadline) = (clock::now(), timer_in(services.call_timeout()));
+        let (mut sent, deadline) = (clock::now(), timer_in(services.call_timeout()));
         let (target, owner) = (self.target.clone(), self.owner.clone());
         let attempt = AcquireAttempt::new(target, owner, plan.lease, deadline);
-        // Until the answer comes; also if the future is dropped here.
-        let was_late = std::mem::replace(&mut self.late_attempt, true);
-        let answer = services.attempt(&attempt, drop).await;
+        let (owes, was_late) = (self.sent, self.late_attempt);
+        let (was_sent, late_attempt) = (&mut self.sent, &mut self.late_attempt);
+        // Late until the answer comes; also if the future is dropped here.
+        let sends = |_| (*was_sent, *late_attempt, sent) = (true, true, clock::now());
+        let answer = services.attempt(&attempt, owes, sends).await;
         self.late_attempt = was_late;
         match answer {
             Ok(AttemptOutcome::Granted { .. }) => {
@@ -164,7 +169,9 @@ impl<'a> Unsettled<'a> {
 
 impl Drop for Unsettled<'_> {
     fn drop(&mut self) {
-        if self.open.is_some() {
+        if self.open.is_some() && !self.sent {
+            self.loan.give_back();
+        } else if self.open.is_some() {
             let pending = PendingRelease {
                 linger_until: None,
                 sought: None,
