@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use common::{call, client, read_int, route};
 use locktopus_fred::FredClient;
 use locktopus_protocol::{ClientError, RedisClient, Reply};
-use locktopus_servers::topology::TopologyKind;
+use locktopus_servers::topology::{Knobs, Spec, TopologyKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const KILL: &[u8] = b"CLIENT KILL TYPE normal\r\n";
@@ -15,7 +15,13 @@ const KILL: &[u8] = b"CLIENT KILL TYPE normal\r\n";
 const SCRIPT: &[u8] = b"redis.call('incr', KEYS[1]); return redis.call('rpush', KEYS[2], 'x')";
 
 async fn runs_once_on(kind: TopologyKind) {
-    let servers = common::servers(kind).await;
+    // Nobody takes over while it is frozen, however long a busy machine takes.
+    let knobs = Knobs {
+        node_timeout_ms: 60_000,
+        down_after_ms: 60_000,
+        ..Knobs::default()
+    };
+    let servers = common::start(Spec::new(kind).with_knobs(knobs)).await;
     let client = client(&servers).await;
     let key = "{lost}n";
     assert_eq!(read_int(&client, key).await, 0);
