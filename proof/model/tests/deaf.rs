@@ -9,7 +9,7 @@ use std::time::Duration;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, LockBackend as _, LockGuard,
     LockKind, LockName, LockRequest, LockState, LockTarget, Locktopus, OwnerId, ReleaseOutcome,
-    ReleaseRequest, WaitStrategy, WakeStream, WriteGuard,
+    ReleaseRequest, Sought, WaitStrategy, WakeStream, WriteGuard,
 };
 use locktopus_model::ModelClient;
 use locktopus_protocol::{BackendOptions, ClientError, Keys, RedisBackend, RedisClient as _};
@@ -200,6 +200,22 @@ impl Process {
         let in_line = matches!(queued, AttemptOutcome::Queued { .. });
         assert!(in_line, "{queued:?}");
         owner
+    }
+
+    /// Leaves the line, as an acquisition that is dropped does.
+    async fn give_up(&self, target: &LockTarget, owner: &OwnerId) {
+        let deadline = Instant::now() + SECOND;
+        let attempt = AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline);
+        let request = ReleaseRequest {
+            sought: Some(Sought {
+                place: LONG,
+                lease: LEASE,
+                tokens: attempt.tokens,
+            }),
+            ..ReleaseRequest::new(target.clone(), owner.clone(), deadline)
+        };
+        let released = self.backend.release(&request).await.unwrap();
+        assert_eq!(released, ReleaseOutcome::NotHeld);
     }
 
     async fn listen(&self, target: &LockTarget) -> WakeStream {
@@ -489,6 +505,7 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
         let first = polls.wait(&it, 1, LONG).await;
         let _heard = next.listen(&it).await;
         let second = next.wait(&it, 1, LONG).await;
+        let mut given_up = polls.wait(&it, 1, LONG).await;
         let mut streams = Vec::new();
         for refused in flips {
             let refusal = refused.then(|| ClientError::rejected("NOPERM no right to 'subscribe'"));
@@ -497,10 +514,14 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
             let looked = polls.look(&it, &first, 1, LONG).await;
             let ahead = matches!(looked, AttemptOutcome::Queued { ahead: 0, .. });
             assert!(ahead, "{kind:?} {refused}: {looked:?}");
+            // It has not asked again since it took its place.
+            polls.give_up(&it, &given_up).await;
             let line = [first.clone(), second.clone()];
             assert_eq!(here.waiters(&it).await, line, "{kind:?} {refused}");
+            given_up = polls.wait(&it, 1, LONG).await;
             tokio::time::sleep(SECOND * 2).await;
         }
+        polls.give_up(&it, &given_up).await;
         here.release(&held, PERMITS).await;
         let looked = polls.look(&it, &first, 1, LONG).await;
         let granted = matches!(looked, AttemptOutcome::Granted { .. });

@@ -189,9 +189,15 @@ async fn what_is_owed_holds_up_no_place_in_a_queue_and_no_shutdown() {
     assert!(asked() > before + 3, "{before}, {}", asked());
     drop(holder);
     drop(waiter.await.unwrap().unwrap());
-    let all = locks.multi(["ab", "ac"]);
-    let (answer, report) = tokio::join!(all.acquire(), locks.shutdown(MOMENT));
+    let all = tokio::spawn(locks.multi(["ab", "ac"]).acquire());
+    sleep(MOMENT * 2).await;
+    assert!(!all.is_finished());
+    let begun = Instant::now();
+    let answer = async { (all.await.unwrap(), begun.elapsed()) };
+    let ((answer, took), report) = tokio::join!(answer, locks.shutdown(MOMENT * 20));
     assert!(matches!(answer, Err(LockError::ShutDown)), "{answer:?}");
+    // At once: it would be sent when the releases are abandoned.
+    assert!(took < MOMENT, "{took:?}");
     assert!(report.abandoned > 0);
 }
 

@@ -320,6 +320,38 @@ async fn a_node_that_comes_back_is_told_of_the_others() {
     }
 }
 
+/// A program that asks a restarted server twice, while nobody else vouches for it, tells the others
+/// for how long it has seen that server. Its uptime is too long.
+#[tokio::test(start_paused = true)]
+async fn what_one_program_has_seen_makes_no_restarted_server_older_for_others() {
+    let servers = servers(3);
+    let program = fresh(&servers);
+    works_at_once(&program, "the first of all").await;
+    servers[1..].iter().for_each(|server| server.peer.kill());
+    servers[0].set_clock(-HOUR);
+    servers[0].restart_empty();
+    servers[0].set_clock(HOUR);
+    let restarted = Instant::now();
+    for _ in 0..2 {
+        let _ = program.mutex("other").try_acquire().await;
+        servers[0].peer.kill();
+        servers[0].peer.revive();
+        sleep(MOMENT * 20).await;
+    }
+    servers[1].restart_empty();
+    servers[1].peer.revive();
+    let deadline = Instant::now() + MAX_LEASE;
+    let note = loop {
+        let _ = program.mutex("other").try_acquire().await;
+        if let Ok(Some(note)) = servers[1].recall("a", deadline).await {
+            break note;
+        }
+        sleep(MOMENT).await;
+    };
+    let (told, lived) = (note.age, restarted.elapsed());
+    assert!(told <= lived + MOMENT * 20, "{told:?} after {lived:?}");
+}
+
 /// What is noted costs nobody anything while a majority keeps running, whatever the others do.
 #[tokio::test(start_paused = true)]
 async fn a_new_program_waits_for_no_server_that_others_know() {
