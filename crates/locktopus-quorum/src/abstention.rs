@@ -35,11 +35,8 @@ impl Abstention {
     /// It was asked, and what came back is no vote.
     pub(super) fn void(reason: impl Into<String>) -> Self {
         Self {
-            reason: reason.into(),
             executed: Executed::Maybe,
-            found: None,
-            votes_in: None,
-            is_twin: false,
+            ..Self::not_asked(reason)
         }
     }
 
@@ -94,13 +91,11 @@ impl Abstention {
 impl From<BackendError> for Abstention {
     fn from(error: BackendError) -> Self {
         Self {
-            reason: error.to_string(),
             executed: error.executed(),
             found: std::error::Error::source(&error)
                 .and_then(|source| source.downcast_ref())
                 .map(|other: &OtherKind| other.found.clone()),
-            votes_in: None,
-            is_twin: false,
+            ..Self::not_asked(error.to_string())
         }
     }
 }

@@ -102,7 +102,7 @@ impl Context {
         ]);
         let (inbox, former) = self.inbox_of_place(keys).unzip();
         let inbox = inbox.as_ref().map(String::as_bytes);
-        let former = former.flatten().filter(|_| !attempt.first);
+        let former = former.flatten();
         if let Some(inbox) = inbox.filter(|_| attempt.place.is_some()) {
             args.extend([place, inbox]);
         }

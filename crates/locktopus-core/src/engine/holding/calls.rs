@@ -88,7 +88,7 @@ impl Services {
         target: &LockTarget,
         patience: Instant,
     ) -> Result<(), BackendError> {
-        if !Debts::may_be_many(self.tasks.len()) {
+        if self.is_little_owed(target) {
             return Ok(());
         }
         let few = self.debts.few(self.backend.shard(target));
