@@ -101,8 +101,9 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
 
 /// Each of them is renewed once more, without being lost before.
 async fn stays(guards: &[LockGuard], when: &str) {
-    for guard in guards {
-        let until = guard.valid_until();
+    // All are read first, as renewals of all come at about one time.
+    let ends: Vec<_> = guards.iter().map(LockGuard::valid_until).collect();
+    for (guard, until) in guards.iter().zip(ends) {
         eventually(when, SOON, async || {
             guard
                 .ensure_valid()
