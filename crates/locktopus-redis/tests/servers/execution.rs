@@ -10,14 +10,19 @@ use locktopus_protocol::backoff::SETTLED;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ClientError, ConnectOptions, RedisClient, Reply, Route, Servers};
 use locktopus_redis::RedisRsClient;
-use locktopus_servers::topology::TopologyKind;
+use locktopus_servers::topology::{Knobs, TopologyKind};
 use tokio::time::{Instant, sleep, timeout};
 
 const COUNT: &str = "redis.call('RPUSH', KEYS[2], ARGV[1]); return redis.call('INCR', KEYS[1])";
 
 /// The server runs the script and the connection is cut before the answer is written.
 async fn lost_reply(kind: TopologyKind) {
-    let servers = servers(kind).await;
+    // Nobody takes over while it is frozen, however long a busy machine takes.
+    let knobs = Knobs {
+        down_after_ms: 60_000,
+        ..Knobs::default()
+    };
+    let servers = servers_with(kind, knobs).await;
     let client = client(&servers).await;
     let node = servers.primary_for("{k}").await.unwrap();
     // Its connection is open already, so that the server reads both commands in one round and cuts
