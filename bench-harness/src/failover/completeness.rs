@@ -142,21 +142,12 @@ fn unjudged(cell: &CellReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::failover::plan::Verb;
 
-    fn data(name: &str) -> String {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/data")
-            .join(name);
-        std::fs::read_to_string(path).unwrap()
-    }
-
     pub(super) fn tested() -> FailoverReport {
         let mut report: FailoverReport =
-            serde_json::from_str(&data("failover-summary.json")).unwrap();
+            serde_json::from_str(include_str!("../../tests/data/failover-summary.json")).unwrap();
         for cell in &mut report.cells {
             cell.trouble.clear();
             cell.errors.clear();

@@ -43,19 +43,11 @@ fn rounds(cell: &Cell, planned: u32) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
-    fn data(name: &str) -> String {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/data")
-            .join(name);
-        std::fs::read_to_string(path).unwrap()
-    }
-
     fn measured() -> Report {
-        let mut report: Report = serde_json::from_str(&data("report-v1.json")).unwrap();
+        let mut report: Report =
+            serde_json::from_str(include_str!("../../tests/data/report-v1.json")).unwrap();
         report.run.rounds = u32::try_from(report.cells[0].rounds.len()).unwrap();
         for round in report.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
             round.errors.clear();

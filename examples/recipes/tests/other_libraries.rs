@@ -5,12 +5,12 @@
 #![cfg(unix)]
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::process::Stdio;
 
 use locktopus::{LockError, LockGuard, Locktopus, MutexProfile};
 use locktopus_servers::peers::redisson::jar_or_skip;
 use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
+use locktopus_servers::{in_ci, reason_in, skipped};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
@@ -111,7 +111,7 @@ async fn python_and_rust_count_together() -> Result {
 
 /// A Python that has redis-py: what `LOCKTOPUS_PYTHON` names, or else the first one in `PATH` or the system's.
 async fn python_with_redis() -> Result<Option<OsString>> {
-    let reason = std::env::var("LOCKTOPUS_SKIP_REDIS_PY").ok();
+    let reason = reason_in("LOCKTOPUS_SKIP_REDIS_PY");
     if reason.is_none() {
         let named = std::env::var_os("LOCKTOPUS_PYTHON");
         let usual = || vec!["python3".into(), "/usr/bin/python3".into()];
@@ -124,18 +124,11 @@ async fn python_with_redis() -> Result<Option<OsString>> {
                 return Ok(Some(python));
             }
         }
-        if std::env::var_os("CI").is_some() {
+        if in_ci() {
             return Err("no Python with redis-py: install the package python3-redis".into());
         }
     }
-    let reason = reason.map_or_else(
-        || "no python3 has the package redis".to_owned(),
-        |reason| format!("LOCKTOPUS_SKIP_REDIS_PY says: {reason}"),
-    );
-    // Written past the test runner, which would hide it.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED, NOT PASSED: no redis-py: {reason}"
-    );
+    let why = reason.unwrap_or_else(|| "no python3 has the package redis".to_owned());
+    skipped("a test with redis-py", &why);
     Ok(None)
 }

@@ -1,9 +1,10 @@
 //! The fenced write, on a real PostgreSQL of the system's packages.
 
-use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use locktopus_servers::{in_ci, reason_in, skipped};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -89,19 +90,12 @@ impl Drop for Server {
 #[test]
 fn the_late_holder_does_not_write() -> Result {
     let Some(programs) = programs() else {
-        let reason = std::env::var("LOCKTOPUS_SKIP_POSTGRES");
-        if std::env::var_os("CI").is_some() && reason.is_err() {
+        let reason = reason_in("LOCKTOPUS_SKIP_POSTGRES");
+        if in_ci() && reason.is_none() {
             return Err("no PostgreSQL server: install the package postgresql".into());
         }
-        let reason = reason.map_or_else(
-            |_| "nothing in /usr/lib/postgresql".to_owned(),
-            |reason| format!("LOCKTOPUS_SKIP_POSTGRES says: {reason}"),
-        );
-        // Written past the test runner, which would hide it.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED, NOT PASSED: no PostgreSQL server: {reason}"
-        );
+        let why = reason.unwrap_or_else(|| "nothing is in /usr/lib/postgresql".to_owned());
+        skipped("a test with PostgreSQL", &why);
         return Ok(());
     };
     let server = Server::start(programs)?;

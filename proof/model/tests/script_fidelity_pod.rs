@@ -8,29 +8,11 @@
 #[path = "script_fidelity_common/mod.rs"]
 mod common;
 
-use std::io::Write as _;
-
+use locktopus_servers::pod_or_skip;
 use locktopus_servers::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
 
-/// Whether to skip, with the reason in the output.
-fn skipped() -> bool {
-    let Ok(reason) = std::env::var("LOCKTOPUS_SKIP_POD") else {
-        return false;
-    };
-    assert!(
-        !reason.trim().is_empty(),
-        "LOCKTOPUS_SKIP_POD must give a reason"
-    );
-    // Written past the test runner, which would hide it.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED, NOT PASSED: a pod test, because LOCKTOPUS_SKIP_POD says: {reason}"
-    );
-    true
-}
-
 fn on(image: &str) {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();

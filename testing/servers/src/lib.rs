@@ -14,8 +14,10 @@ mod pause;
 pub mod peers;
 #[cfg(unix)]
 pub mod rights;
+mod skip;
 #[cfg(unix)]
 pub mod topology;
 
 #[cfg(unix)]
 pub use pause::Pause;
+pub use skip::{in_ci, pod_or_skip, reason_in, skipped};

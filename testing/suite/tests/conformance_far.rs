@@ -10,12 +10,12 @@ mod common;
 #[path = "suite/conformance/mod.rs"]
 mod conformance;
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::{ONE_SENTINEL, SHARDS};
 use conformance::{BOTH, ONE, passes_far};
+use locktopus_servers::skipped;
 use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
 
 /// What an exchange takes longer: in the same building, in the same country, across an ocean.
@@ -77,14 +77,10 @@ async fn quorum_farthest() {
 /// What does not run always.
 async fn the_rest_of(spec: Spec) {
     if std::env::var("LOCKTOPUS_FAR").as_deref() != Ok("all") {
-        // Written past the test runner, which would hide it.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED, NOT PASSED: {}{} at every distance through each client alone; LOCKTOPUS_FAR=all runs it",
-            spec.kind(),
-            if spec.tls() { " with TLS" } else { "" }
-        );
-        return;
+        let tls = if spec.tls() { " with TLS" } else { "" };
+        let kind = spec.kind();
+        let what = format!("{kind}{tls} at every distance through each client alone");
+        return skipped(&what, "only LOCKTOPUS_FAR=all runs it");
     }
     let place = away(spec, NEAR).await;
     for round_trip in [NEAR, FAR, FARTHEST] {

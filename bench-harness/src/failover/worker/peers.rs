@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus::Fence;
 use locktopus_history::{Clock, FailReason, ReleaseOutcome};
 
 use super::job::Job;
@@ -76,10 +75,6 @@ struct HeldLock {
 
 #[async_trait]
 impl Held for HeldLock {
-    fn fence(&self) -> Option<Fence> {
-        None
-    }
-
     fn valid_until(&self) -> u64 {
         self.valid_until
     }

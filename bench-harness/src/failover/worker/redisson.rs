@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus::Fence;
 use locktopus_history::{Clock, FailReason, Mode, ReleaseOutcome};
 use locktopus_servers::peers::redisson::{Jar, JavaThread, Redisson, RedissonError, Reply};
 
@@ -196,10 +195,6 @@ struct HeldLock {
 
 #[async_trait]
 impl Held for HeldLock {
-    fn fence(&self) -> Option<Fence> {
-        None
-    }
-
     fn mode(&self) -> Mode {
         self.mode
     }

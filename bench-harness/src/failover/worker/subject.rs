@@ -29,8 +29,10 @@ pub(super) struct Wish<'a> {
 /// A lock that was granted.
 #[async_trait]
 pub(super) trait Held: Send + Sync {
-    /// Its token, bound to lock and holder as far as the lock can do that.
-    fn fence(&self) -> Option<Fence>;
+    /// Its token, if it has one, bound to lock and holder as far as the lock can do that.
+    fn fence(&self) -> Option<Fence> {
+        None
+    }
 
     fn mode(&self) -> Mode {
         Mode::Exclusive

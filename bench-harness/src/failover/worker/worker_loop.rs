@@ -275,7 +275,6 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use async_trait::async_trait;
-    use locktopus::Fence;
     use locktopus_history::{Event, ReleaseOutcome};
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::TcpListener;
@@ -307,10 +306,6 @@ mod tests {
 
     #[async_trait]
     impl Held for HeldByAnybody {
-        fn fence(&self) -> Option<Fence> {
-            None
-        }
-
         fn valid_until(&self) -> u64 {
             self.0.load(Ordering::Relaxed)
         }

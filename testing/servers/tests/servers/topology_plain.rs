@@ -4,7 +4,7 @@
 use crate::topology_common as common;
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use common::{SOON, crash_and_take_over, down, freeze_and_take_over, looks_right,
 use locktopus_servers::topology::{
     Isolation, Knobs, ProviderKind, Spec, TopologyError, TopologyKind, Vip, clock_or_skip, start,
 };
+use locktopus_servers::{in_ci, reason_in, skipped};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -168,24 +169,17 @@ async fn a_missing_program_is_named() {
 /// In CI that takes a reason.
 fn client_program() -> Option<&'static str> {
     const REASON: &str = "LOCKTOPUS_SKIP_REDIS_CLI";
-    let reason = std::env::var(REASON).unwrap_or_default();
-    let why = if reason.trim().is_empty() {
+    let reason = reason_in(REASON);
+    if reason.is_none() {
         let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok();
         let found = ["redis-cli", "valkey-cli"].into_iter().find(runs);
         if found.is_some() {
             return found;
         }
-        let in_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
-        assert!(!in_ci, "no redis-cli, and no reason in {REASON}");
-        "no redis-cli here".to_owned()
-    } else {
-        format!("{REASON} says: {reason}")
-    };
-    // Written past the test runner, which would hide it.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED, NOT PASSED: TLS handshakes with a test server, because {why}"
-    );
+        assert!(!in_ci(), "no redis-cli, and no reason in {REASON}");
+    }
+    let why = reason.unwrap_or_else(|| "no redis-cli here".to_owned());
+    skipped("TLS handshakes with a test server", &why);
     None
 }
 

@@ -6,11 +6,11 @@
 
 use crate::topology_common as common;
 
-use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{FAILOVER, crash_and_take_over, down, freeze_and_take_over, looks_right, up, verbs};
+use locktopus_servers::pod_or_skip;
 use locktopus_servers::topology::{
     Deployment, Isolation, Knobs, Node, ProviderKind, Role, ServerImage, Spec, TopologyError,
     TopologyKind, start,
@@ -19,24 +19,8 @@ use locktopus_servers::topology::{
 const POD: ProviderKind = ProviderKind::Pod;
 const IMAGE: &str = "redis:8.0";
 
-/// Whether to skip, with the reason in the output.
-fn skipped() -> bool {
-    match std::env::var("LOCKTOPUS_SKIP_POD") {
-        Ok(reason) if !reason.trim().is_empty() => {
-            // Written past the test runner, which would hide it.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED, NOT PASSED: a pod test, because LOCKTOPUS_SKIP_POD says: {reason}"
-            );
-            true
-        }
-        Ok(_) => panic!("LOCKTOPUS_SKIP_POD must give a reason"),
-        Err(_) => false,
-    }
-}
-
 async fn every_kind_on(image: &str) {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     for kind in TopologyKind::ALL {
@@ -69,7 +53,7 @@ async fn every_kind_on_valkey_9_1() {
 
 #[tokio::test]
 async fn every_verb_works_on_every_image() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     for image in ServerImage::BUILT_HERE {
@@ -81,7 +65,7 @@ async fn every_verb_works_on_every_image() {
 
 #[tokio::test]
 async fn a_cluster_survives_its_primary() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let deployment = up(POD, TopologyKind::CLUSTER, Some(IMAGE)).await;
@@ -92,7 +76,7 @@ async fn a_cluster_survives_its_primary() {
 
 #[tokio::test]
 async fn sentinels_replace_a_primary() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let deployment = up(POD, TopologyKind::SENTINEL, Some("valkey/valkey:8.1")).await;
@@ -104,7 +88,7 @@ async fn sentinels_replace_a_primary() {
 /// locks need fencing.
 #[tokio::test]
 async fn a_partitioned_primary_accepts_writes_that_are_lost() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let deployment = up(POD, TopologyKind::CLUSTER, Some(IMAGE)).await;
@@ -144,7 +128,7 @@ async fn other_writer<'a>(deployment: &'a Deployment, key: &str, old: &str) -> &
 
 #[tokio::test]
 async fn cut_clients_do_not_disturb_the_cluster() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let deployment = up(POD, TopologyKind::CLUSTER, Some(IMAGE)).await;
@@ -174,7 +158,7 @@ async fn cut_clients_do_not_disturb_the_cluster() {
 
 #[tokio::test]
 async fn a_missing_image_is_named_with_the_remedy() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let image: ServerImage = "redis:no-such-tag".parse().unwrap();
@@ -194,7 +178,7 @@ async fn a_missing_image_is_named_with_the_remedy() {
 
 #[tokio::test]
 async fn two_pods_live_side_by_side() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let (one, two) = tokio::join!(
@@ -228,7 +212,7 @@ fn run_name(deployment: &Deployment) -> String {
 
 #[tokio::test]
 async fn a_drop_removes_everything_in_either_runtime_and_without() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let deployment = up(POD, TopologyKind::Standalone, Some(IMAGE)).await;
@@ -312,7 +296,7 @@ fn killed_and_swept() {
 
 #[tokio::test]
 async fn the_next_start_removes_what_a_killed_harness_left() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     tokio::task::spawn_blocking(killed_and_swept).await.unwrap();
@@ -320,7 +304,7 @@ async fn the_next_start_removes_what_a_killed_harness_left() {
 
 #[tokio::test]
 async fn a_failed_start_leaves_nothing() {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     // In a process of its own, whose containers can be told from those of the other tests.

@@ -3,10 +3,10 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use locktopus_servers::{in_ci, reason_in, skipped};
 use rustix::fs::{FlockOperation, flock};
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/neighbours");
@@ -219,14 +219,9 @@ fn found(
     variable: &str,
     look: impl FnOnce() -> Result<Run, Missing>,
 ) -> Option<Program> {
-    let reason = std::env::var(variable).unwrap_or_default();
-    let found = match reason.trim() {
-        "" => look(),
-        reason => Err(Missing::Reason(format!("{variable} says: {reason}"))),
-    };
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let all = is_set("LOCKTOPUS_REQUIRE_ALL");
-    let in_ci = all || (is_set("CI") && std::env::var_os("CI").is_some_and(|ci| ci != "false"));
+    let found = reason_in(variable).map_or_else(look, |why| Err(Missing::Reason(why)));
+    let all = std::env::var_os("LOCKTOPUS_REQUIRE_ALL").is_some_and(|value| !value.is_empty());
+    let in_ci = all || in_ci();
     let why = match found {
         Ok((command, folder)) => {
             return Some(Program {
@@ -244,11 +239,7 @@ fn found(
         ),
         Err(Missing::Needs(why) | Missing::Reason(why)) => why,
     };
-    // Written past the test runner, which would hide it.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED, NOT PASSED: the test with {library}, because {why}"
-    );
+    skipped(&format!("the test with {library}"), &why);
     None
 }
 

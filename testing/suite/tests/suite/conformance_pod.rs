@@ -6,30 +6,14 @@
 
 use crate::conformance;
 
-use std::io::Write;
 use std::sync::Arc;
 
 use conformance::{ONE, passes};
+use locktopus_servers::pod_or_skip;
 use locktopus_servers::topology::{ProviderKind, ServerImage, Spec, TopologyKind, start};
 
-/// Whether to skip, with the reason in the output.
-fn skipped() -> bool {
-    match std::env::var("LOCKTOPUS_SKIP_POD") {
-        Ok(reason) if !reason.trim().is_empty() => {
-            // Written past the test runner, which would hide it.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED, NOT PASSED: a pod test, because LOCKTOPUS_SKIP_POD says: {reason}"
-            );
-            true
-        }
-        Ok(_) => panic!("LOCKTOPUS_SKIP_POD must give a reason"),
-        Err(_) => false,
-    }
-}
-
 pub(crate) async fn on(image: &str, kind: TopologyKind, clients: &[&'static [&'static str]]) {
-    if skipped() {
+    if !pod_or_skip() {
         return;
     }
     let spec = Spec::new(kind).with_image(image.parse::<ServerImage>().unwrap());

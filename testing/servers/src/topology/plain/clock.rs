@@ -1,10 +1,10 @@
 //! Clocks that can be set: a library that is loaded before the others and answers for the system's clock.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::skip::{in_ci, reason_in, skipped};
 use crate::topology::error::TopologyError;
 use crate::topology::provider::ProviderKind;
 
@@ -65,24 +65,18 @@ fn find_in(
 /// In CI (the variable `CI` is set): libfaketime is missing, and there is no reason. Always:
 /// `LOCKTOPUS_FAKETIME` names no file.
 pub fn clock_or_skip() -> Result<bool, TopologyError> {
-    let reason = std::env::var(REASON).unwrap_or_default();
-    let in_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
-    let why = if !reason.trim().is_empty() {
-        format!("{REASON} says: {reason}")
+    let why = if let Some(why) = reason_in(REASON) {
+        why
     } else if find()?.is_some() {
         return Ok(true);
-    } else if in_ci {
+    } else if in_ci() {
         return Err(unsupported(format!(
             "libfaketime (in CI), or a reason in {REASON}"
         )));
     } else {
         "libfaketime is not installed".to_owned()
     };
-    // Written past the test runner, which would hide it.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED, NOT PASSED: a test that sets a server's clock, because {why}"
-    );
+    skipped("a test that sets a server's clock", &why);
     Ok(false)
 }
 
