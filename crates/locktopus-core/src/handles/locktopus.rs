@@ -333,8 +333,8 @@ impl Locktopus {
     ///
     /// Cancel safe: a probe lock that was taken lapses after a second.
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
-        // Several calls one after the other, and a server that hangs takes as long as one may.
-        let deadline = timer_in(self.engine.call_timeout().saturating_mul(3));
+        // A score of calls one after the other, and a server that hangs takes as long as one may, twice.
+        let deadline = timer_in(self.engine.call_timeout().saturating_mul(5));
         self.engine.backend.diagnose(deadline).await
     }
 

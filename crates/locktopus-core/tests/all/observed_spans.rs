@@ -1,6 +1,8 @@
 //! Each wait and each hold is a span that says how it went, and no more than it was asked to.
 #![cfg(feature = "tracing")]
 
+use crate::common::listen;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -98,7 +100,8 @@ fn observed<F: Future<Output = ()>>(test: impl FnOnce(Ended) -> F) {
         .start_paused(true)
         .build()
         .unwrap();
-    tracing::subscriber::with_default(subscriber, || runtime.block_on(test(ended)));
+    let _listening = listen(subscriber);
+    runtime.block_on(test(ended));
 }
 
 fn said<const N: usize>(fields: [(&'static str, &str); N]) -> Said {

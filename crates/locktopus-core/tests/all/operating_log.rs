@@ -1,13 +1,10 @@
 //! What operators do is logged.
-//!
-//! One test and no other, because a process remembers whether anybody listens to a line of the program. Who first comes by
-//! decides, and that might be another test, to which nobody listens.
 
 use crate::common;
 
 use std::sync::{Arc, Mutex};
 
-use common::until;
+use common::{listen, until};
 use locktopus_core::Locktopus;
 use locktopus_memory::MemoryBackend;
 
@@ -42,7 +39,7 @@ impl tracing::Subscriber for Warnings {
 #[tokio::test(start_paused = true)]
 async fn force_is_logged_with_its_reason() {
     let warnings = Warnings::default();
-    let _log = tracing::subscriber::set_default(warnings.clone());
+    let _log = listen(warnings.clone());
     let here = Locktopus::builder(MemoryBackend::new()).build().unwrap();
     let guard = here.lock("a").acquire().await.unwrap();
     let reason = "stuck\nforged line";

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Fate, Scripted, until};
+use common::{Fate, Scripted, listen, until};
 use locktopus_core::{
     AcquireAttempt, ExtendRequest, LeaseTicket, LockKind, LockName, LockTarget, Owner,
     ReleaseRequest,
@@ -139,7 +139,7 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
 #[tokio::test(start_paused = true)]
 async fn no_owner_id_is_ever_shown() {
     let capture = Capture::default();
-    let _guard = tracing::subscriber::set_default(capture.clone());
+    let _guard = listen(capture.clone());
     let (mut seen, mut secrets) = (String::new(), Vec::new());
     life(&mut seen, &mut secrets).await;
     let logged = capture.0.lock().unwrap().clone();

@@ -6,7 +6,7 @@
 )]
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +19,16 @@ use locktopus_core::{
 };
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+
+/// Gives what this thread logs to a subscriber. While a process knows of only one, tracing-core 0.1.36 asks the thread that
+/// first comes by a line whether anybody listens, which may be a thread of another test. So there are always two.
+pub(crate) fn listen(subscriber: impl tracing::Subscriber + Send + Sync) -> DefaultGuard {
+    static NOBODY: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
+    LazyLock::force(&NOBODY);
+    tracing::subscriber::set_default(subscriber)
+}
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
