@@ -2,10 +2,15 @@
 //! holder, also if the request that ran the script asked for less.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "precise_common/mod.rs"]
+mod common;
+
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::{is_granted, kinds};
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Executed, ExtendOutcome,
     ExtendRequest, GroupOutcome, LockBackend as _, LockKind, LockName, LockTarget, Locktopus,
@@ -21,18 +26,6 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 /// Twice that is more than anybody asks the token to be kept for.
 const LEASE: Duration = Duration::from_secs(600);
-
-fn kinds() -> [LockKind; 7] {
-    [
-        LockKind::Reentrant,
-        LockKind::Mutex(Arc::default()),
-        LockKind::Fair,
-        LockKind::Write,
-        LockKind::Read,
-        LockKind::Semaphore,
-        LockKind::Permits,
-    ]
-}
 
 struct Lock {
     client: Arc<ModelClient>,
@@ -79,10 +72,7 @@ impl Lock {
         let owner = holding.new_owner();
         let target = LockTarget::new(LockName::new("it").unwrap(), holding);
         let granted = lock.attempt(&target, &owner, lease, None).await;
-        assert!(
-            matches!(granted, AttemptOutcome::Granted { .. }),
-            "{kind:?}"
-        );
+        assert!(is_granted(&granted), "{kind:?}");
         (lock, owner)
     }
 
@@ -116,10 +106,8 @@ impl Lock {
         let queued = self
             .attempt(&self.target, &owner, lease, Some(LEASE * 4))
             .await;
-        assert!(
-            matches!(queued, AttemptOutcome::Queued { .. }),
-            "{queued:?}"
-        );
+        let in_line = matches!(queued, AttemptOutcome::Queued { .. });
+        assert!(in_line, "{queued:?}");
         owner
     }
 
@@ -184,14 +172,10 @@ async fn a_release_that_passes_the_deaf_keeps_it_too() {
         let options = BackendOptions::default();
         let deaf = Arc::new(lock.client.another());
         let deaf = RedisBackend::new(deaf as _, options).await.unwrap();
+        let (target, soon) = (lock.target.clone(), Instant::now() + SECOND);
         let attempt = AcquireAttempt {
             place: Some(LEASE),
-            ..AcquireAttempt::new(
-                lock.target.clone(),
-                kind.new_owner(),
-                SECOND,
-                Instant::now() + SECOND,
-            )
+            ..AcquireAttempt::new(target, kind.new_owner(), SECOND, soon)
         };
         let _ = deaf.attempt(&attempt).await.unwrap();
         let next = lock.wait(LEASE).await;
@@ -209,8 +193,7 @@ async fn whoever_finds_it_free_keeps_the_token_for_the_next_holder() {
         lock.pass(SECOND * 2);
         let other = kind.new_owner();
         let tried = lock.attempt(&lock.target, &other, SECOND, None).await;
-        let granted = matches!(tried, AttemptOutcome::Granted { .. });
-        assert_eq!(granted, kind == LockKind::Read, "{kind:?}");
+        assert_eq!(is_granted(&tried), kind == LockKind::Read, "{kind:?}");
         assert!(lock.holds(&next).await, "{kind:?}");
         // A reader that came with it has no token of its own.
         assert!(

@@ -5,9 +5,10 @@
 #[path = "precise_common/mod.rs"]
 mod common;
 
+use std::slice::from_ref;
 use std::time::Duration;
 
-use common::{Lock, held_for, kinds};
+use common::{Lock, held_for, is_granted, kinds};
 use locktopus_core::{AttemptOutcome, ExtendOutcome, LockKind, OwnerId, ReleaseOutcome};
 use locktopus_protocol::{RedisClient as _, Reply, Route};
 
@@ -37,11 +38,8 @@ async fn each_token_is_greater_though_the_clock_stands_still() {
             let token = lock.take_with(&owner, MINUTE, tokens).await.unwrap();
             assert!(last < Some(token), "{kind:?}: {token} after {last:?}");
             last = Some(token + u64::from(tokens) - 1);
-            assert_eq!(
-                lock.release(&owner).await,
-                ReleaseOutcome::Released,
-                "{kind:?}"
-            );
+            let released = lock.release(&owner).await;
+            assert_eq!(released, ReleaseOutcome::Released, "{kind:?}");
         }
     }
 }
@@ -58,20 +56,9 @@ async fn each_token_that_is_handed_on_is_greater_though_the_clock_stands_still()
         let (first, second) = (kind.new_owner(), kind.new_owner());
         let before = lock.take(&first, MINUTE).await.unwrap();
         lock.wait(&second, MINUTE, MINUTE).await;
-        assert_eq!(
-            lock.release(&first).await,
-            ReleaseOutcome::Released,
-            "{kind:?}"
-        );
-        let state = lock.inspect().await;
-        assert!(
-            state
-                .holders
-                .iter()
-                .map(|holder| &holder.owner)
-                .eq([&second]),
-            "{kind:?}: {state:?}"
-        );
+        let released = lock.release(&first).await;
+        assert_eq!(released, ReleaseOutcome::Released, "{kind:?}");
+        assert_eq!(lock.holders().await, from_ref(&second), "{kind:?}");
         let again = lock.take(&second, MINUTE).await.unwrap();
         assert!(before < again, "{kind:?}: {again} after {before}");
     }
@@ -90,22 +77,14 @@ async fn an_extension_never_shortens_and_lengthens_to_the_millisecond() {
             lock.take(&owner, first).await;
             let extended = lock.extend(&owner, then).await;
             assert_eq!(extended, ExtendOutcome::Extended, "{kind:?}");
-            let blocked = lock.attempt(&other, MINUTE).await;
-            assert_eq!(
-                held_for(&blocked),
-                Some(left),
-                "{kind:?}: {first:?}, then {then:?}"
-            );
+            let blocked = held_for(&lock.attempt(&other, MINUTE).await);
+            assert_eq!(blocked, Some(left), "{kind:?}: {first:?}, then {then:?}");
             // So does an attempt that is repeated.
             let lock = Lock::of(kind.clone()).await;
             lock.take(&owner, first).await;
             lock.take(&owner, then).await;
-            let blocked = lock.attempt(&other, MINUTE).await;
-            assert_eq!(
-                held_for(&blocked),
-                Some(left),
-                "{kind:?}: {first:?}, again {then:?}"
-            );
+            let blocked = held_for(&lock.attempt(&other, MINUTE).await);
+            assert_eq!(blocked, Some(left), "{kind:?}: {first:?}, again {then:?}");
         }
     }
 }
@@ -122,24 +101,10 @@ async fn a_lease_ends_to_the_millisecond() {
         assert_eq!(held_for(&blocked), Some(MINUTE - last), "{kind:?}");
         lock.pass(MILLISECOND);
         let granted = lock.attempt(&other, MINUTE).await;
-        assert!(
-            matches!(granted, AttemptOutcome::Granted { .. }),
-            "{kind:?}: {granted:?}"
-        );
-        assert_eq!(
-            lock.release(&owner).await,
-            ReleaseOutcome::NotHeld,
-            "{kind:?}"
-        );
-        let state = lock.inspect().await;
-        assert!(
-            state
-                .holders
-                .iter()
-                .map(|holder| &holder.owner)
-                .eq([&other]),
-            "{kind:?}: {state:?}"
-        );
+        assert!(is_granted(&granted), "{kind:?}: {granted:?}");
+        let released = lock.release(&owner).await;
+        assert_eq!(released, ReleaseOutcome::NotHeld, "{kind:?}");
+        assert_eq!(lock.holders().await, from_ref(&other), "{kind:?}");
     }
 }
 
@@ -206,22 +171,13 @@ async fn a_lease_that_has_ended_is_not_revived() {
         let owner = kind.new_owner();
         lock.take(&owner, MINUTE).await;
         lock.pass(last);
-        assert_eq!(
-            lock.extend(&owner, MINUTE).await,
-            ExtendOutcome::Extended,
-            "{kind:?}"
-        );
+        let extended = lock.extend(&owner, MINUTE).await;
+        assert_eq!(extended, ExtendOutcome::Extended, "{kind:?}");
         lock.pass(last + MILLISECOND);
-        assert_eq!(
-            lock.extend(&owner, MINUTE).await,
-            ExtendOutcome::Missing,
-            "{kind:?}"
-        );
+        let extended = lock.extend(&owner, MINUTE).await;
+        assert_eq!(extended, ExtendOutcome::Missing, "{kind:?}");
         let granted = lock.attempt(&kind.new_owner(), MINUTE).await;
-        assert!(
-            matches!(granted, AttemptOutcome::Granted { .. }),
-            "{kind:?}: {granted:?}"
-        );
+        assert!(is_granted(&granted), "{kind:?}: {granted:?}");
     }
 }
 
@@ -237,20 +193,14 @@ async fn a_reader_that_leaves_takes_its_expiry_along() {
     for (gone, left) in [(0, Some(30)), (1, Some(30)), (2, None)] {
         let (reader, _) = &readers[gone];
         assert_eq!(lock.release(reader).await, ReleaseOutcome::Released);
-        let blocked = lock.as_kind(LockKind::Write).attempt_only(&writer).await;
-        assert_eq!(
-            held_for(&blocked),
-            left.map(|seconds| SECOND * seconds),
-            "{gone} left"
-        );
+        let writing = lock.as_kind(LockKind::Write);
+        let blocked = held_for(&writing.attempt_only(&writer).await);
+        assert_eq!(blocked, left.map(|seconds| SECOND * seconds), "{gone}");
         let dump = lock.client.server().dump();
         let kept = String::from_utf8_lossy(reader.expose()).into_owned();
         assert!(!dump.contains(&kept), "{kept} left, but:\n{dump}");
         if left.is_none() {
-            assert_eq!(
-                lock.as_kind(LockKind::Write).release(&writer).await,
-                ReleaseOutcome::Released
-            );
+            assert_eq!(writing.release(&writer).await, ReleaseOutcome::Released);
         }
     }
 }
@@ -267,10 +217,8 @@ async fn a_writer_that_leaves_remains_a_reader() {
     assert_eq!(held_for(&blocked), Some(MINUTE), "its reader is gone");
     let another = LockKind::Read.new_owner();
     reading.take(&another, MINUTE).await;
-    assert_eq!(
-        reading.extend(&owner, MINUTE).await,
-        ExtendOutcome::Extended
-    );
+    let extended = reading.extend(&owner, MINUTE).await;
+    assert_eq!(extended, ExtendOutcome::Extended);
     assert_eq!(reading.release(&owner).await, ReleaseOutcome::Released);
     let blocked = lock.attempt_only(&LockKind::Write.new_owner()).await;
     assert_eq!(held_for(&blocked), Some(MINUTE), "the other reader is gone");
@@ -294,11 +242,9 @@ async fn whoever_takes_its_turn_by_itself_lets_in_those_behind() {
         }
         lock.pass(MINUTE + MILLISECOND);
         lock.wait_or_take(&waiters[0], MINUTE).await;
-        let state = lock.inspect().await;
-        let all = waiters
-            .iter()
-            .all(|waiter| state.holders.iter().any(|holder| holder.owner == *waiter));
-        assert!(all, "{kind:?}: somebody was left waiting: {state:?}");
+        let holders = lock.holders().await;
+        let left = waiters.iter().find(|waiter| !holders.contains(waiter));
+        assert_eq!(left, None, "{kind:?}: somebody was left waiting");
     }
 }
 

@@ -159,10 +159,8 @@ impl Lock {
             ..self.request(owner, lease)
         };
         let queued = self.ask(&attempt).await;
-        assert!(
-            matches!(queued, AttemptOutcome::Queued { .. }),
-            "{queued:?}"
-        );
+        let in_line = matches!(queued, AttemptOutcome::Queued { .. });
+        assert!(in_line, "{queued:?}");
     }
 
     /// Somebody who waits looks whether it can have the lock, and can.
@@ -172,6 +170,12 @@ impl Lock {
             ..self.request(owner, lease)
         };
         granted(self.ask(&attempt).await);
+    }
+
+    /// The owners of its holders.
+    pub(crate) async fn holders(&self) -> Vec<OwnerId> {
+        let holders = self.inspect().await.holders.into_iter();
+        holders.map(|holder| holder.owner).collect()
     }
 
     pub(crate) async fn release(&self, owner: &OwnerId) -> ReleaseOutcome {
@@ -215,6 +219,10 @@ fn granted(outcome: AttemptOutcome) -> Option<u64> {
         AttemptOutcome::Granted { token } => token.map(u64::from),
         other => panic!("not granted: {other:?}"),
     }
+}
+
+pub(crate) fn is_granted(outcome: &AttemptOutcome) -> bool {
+    matches!(outcome, AttemptOutcome::Granted { .. })
 }
 
 /// What is left of the lease that is in the way.
