@@ -51,7 +51,7 @@ if code == 2 or code == 5 then
   return wait(remaining, foreign)
 end
 local behind = false
-local head, place, more, turn, granted_to, mine
+local head, place, more, turn, granted_to, kept, mine
 if KEYS[3] and code == 0 and not nobody then
   head, place, more = look_at_line()
 end
@@ -64,9 +64,9 @@ if head then
   if left then
     return wait(left)
   end
-  turn, granted_to, mine = hand_off(owner, ARGV[11])
-  if turn == 'busy' or granted_to > 0 then
-    code, remaining, foreign = status(owner, mode, permits)
+  turn, granted_to, kept, mine = hand_off(owner, ARGV[11])
+  if turn == 'busy' or granted_to > 0 or kept > 0 then
+    code, remaining, foreign = room_for(owner, mode, permits, kept)
     if turn == 'busy' or code == 2 then
       return wait(remaining or -1, foreign)
     end

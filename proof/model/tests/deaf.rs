@@ -3,16 +3,24 @@
 //! where they were.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "precise_common/mod.rs"]
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::{is_granted, kinds};
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, LockBackend as _, LockGuard,
     LockKind, LockName, LockRequest, LockState, LockTarget, Locktopus, OwnerId, ReleaseOutcome,
     ReleaseRequest, Sought, WaitStrategy, WakeStream, WriteGuard,
 };
 use locktopus_model::ModelClient;
-use locktopus_protocol::{BackendOptions, ClientError, Keys, RedisBackend, RedisClient as _};
+use locktopus_protocol::{
+    BackendOptions, ClientError, Keys, RedisBackend, RedisClient as _, Reply, Route,
+};
+use locktopus_servers::peers::redisson_scripts::{fair_lock, fair_unlock};
 use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,18 +35,6 @@ const PATIENT: WaitStrategy = WaitStrategy::HandOff {
 const OF_A_SCRIPT: usize = 1_024;
 const COMMANDS: usize = 2 * OF_A_SCRIPT + 400;
 const PERMITS: u32 = 3;
-
-fn kinds() -> [LockKind; 7] {
-    [
-        LockKind::Reentrant,
-        LockKind::Mutex(Arc::default()),
-        LockKind::Fair,
-        LockKind::Read,
-        LockKind::Write,
-        LockKind::Semaphore,
-        LockKind::Permits,
-    ]
-}
 
 /// The kind of a holder that keeps everybody out.
 fn holding(kind: &LockKind) -> LockKind {
@@ -62,11 +58,6 @@ enum Request {
     Write(LockRequest<WriteGuard>),
 }
 
-enum Guard {
-    Any(LockGuard),
-    Write(WriteGuard),
-}
-
 impl Request {
     fn new(locks: &Locktopus, name: &str, kind: &LockKind) -> Self {
         let request = match kind {
@@ -84,27 +75,18 @@ impl Request {
         Self::Any(request.strategy(PATIENT).fixed_lease(LEASE))
     }
 
-    async fn acquire(self) -> Guard {
+    async fn acquire(self) -> LockGuard {
         match self {
-            Self::Any(request) => Guard::Any(request.acquire().await.unwrap()),
-            Self::Write(request) => Guard::Write(request.acquire().await.unwrap()),
+            Self::Any(request) => request.acquire().await.unwrap(),
+            Self::Write(request) => request.acquire().await.unwrap().into(),
         }
     }
 
-    async fn try_acquire(self) -> Option<Guard> {
+    async fn try_acquire(self) -> Option<LockGuard> {
         match self {
-            Self::Any(request) => request.try_acquire().await.unwrap().map(Guard::Any),
-            Self::Write(request) => request.try_acquire().await.unwrap().map(Guard::Write),
+            Self::Any(request) => request.try_acquire().await.unwrap(),
+            Self::Write(request) => request.try_acquire().await.unwrap().map(Into::into),
         }
-    }
-}
-
-impl Guard {
-    async fn release(self) {
-        match self {
-            Self::Any(guard) => guard.release().await.unwrap(),
-            Self::Write(guard) => guard.release().await.unwrap(),
-        };
     }
 }
 
@@ -139,11 +121,8 @@ impl Process {
     }
 
     async fn attempt(&self, target: &LockTarget, owner: &OwnerId, permits: u32) -> AttemptOutcome {
-        let permits = if is_counted(target.kind()) {
-            permits
-        } else {
-            1
-        };
+        let counted = is_counted(target.kind());
+        let permits = if counted { permits } else { 1 };
         self.look(target, owner, permits, None).await
     }
 
@@ -161,7 +140,7 @@ impl Process {
         }
         let owner = target.kind().new_owner();
         let granted = self.attempt(&target, &owner, PERMITS).await;
-        assert!(matches!(granted, AttemptOutcome::Granted { .. }));
+        assert!(is_granted(&granted));
         (target, owner)
     }
 
@@ -223,6 +202,40 @@ impl Process {
         self.backend.subscribe(target, deadline).await.unwrap()
     }
 
+    /// Its subscriptions are refused, which it learns by one.
+    async fn may_not_listen(&self, target: &LockTarget) {
+        let refusal = ClientError::rejected("NOPERM no right to 'subscribe'");
+        *self.client.refused.lock().unwrap() = Some(refusal);
+        let deadline = Instant::now() + SECOND;
+        assert!(self.backend.subscribe(target, deadline).await.is_err());
+    }
+
+    /// A thread of Redisson's wants a fair lock: nil, or for how long to sleep. Or it leaves it.
+    async fn redisson(&self, it: &LockTarget, thread: u32, leaves: bool) -> Option<Duration> {
+        let (now, keys) = (self.client.server().clock / 1_000, Keys::of(it).names);
+        let thread = format!("71b96ce8-2746-4c1a-9b6e-0d2c1f0a9d11:{thread}");
+        let (lock, queue, deadlines) = (&keys[0], &keys[2], &keys[4]);
+        let (script, words) = match leaves {
+            true => (
+                fair_unlock(),
+                format!("4 {lock} {queue} {deadlines} channel 0 30000 {thread} PUBLISH {now}"),
+            ),
+            false => (
+                fair_lock(),
+                format!("3 {lock} {queue} {deadlines} 30000 {thread} 300000 {now}"),
+            ),
+        };
+        let words: Vec<_> = ["EVAL", &script]
+            .into_iter()
+            .chain(words.split(' '))
+            .map(str::as_bytes)
+            .collect();
+        match self.client.command(Route::Any, &words).await.unwrap() {
+            Reply::Int(pause) => Some(Duration::from_millis(pause.try_into().unwrap())),
+            _ => None,
+        }
+    }
+
     fn count(&self, command: &str, target: &LockTarget, key: usize) -> usize {
         let key = Keys::of(target).names[key].clone();
         let words = [command, &key].map(|word| word.as_bytes().to_vec());
@@ -273,19 +286,16 @@ async fn is_served(here: &Process, dead: &[Process], kind: &LockKind, many: usiz
     let runs = here.client.take_runs();
     assert!(took < SECOND / 10, "{what}: after {took:?}");
     assert!(runs.len() <= 2 + many / OF_A_SCRIPT, "{what}: {runs:?}");
-    assert!(
-        runs.iter().all(|commands| *commands < COMMANDS),
-        "{what}: {runs:?}"
-    );
+    assert!(runs.iter().max() < Some(&COMMANDS), "{what}: {runs:?}");
 
     // The dead have been passed for all who come later.
-    guard.release().await;
+    guard.release().await.unwrap();
     let _ = here.client.take_runs();
     let guard = Request::new(&third, &name, kind).try_acquire().await;
     let guard = guard.unwrap_or_else(|| panic!("{what}: nobody holds it"));
     let runs = here.client.take_runs();
     assert!(runs.len() == 1 && runs[0] < 50, "{what}: {runs:?}");
-    guard.release().await;
+    guard.release().await.unwrap();
     for locks in [living, third] {
         let _ = locks.shutdown(SECOND).await;
     }
@@ -324,11 +334,8 @@ async fn what_ended_by_itself_can_be_tried_for_behind_the_deaf() {
             let locks = here.another().await.locks();
             for attempt in 1..=tries {
                 let tried = Request::new(&locks, "left", &kind).try_acquire().await;
-                assert_eq!(
-                    tried.is_some(),
-                    attempt == tries,
-                    "{kind:?} behind {many}, try {attempt}"
-                );
+                let what = format!("{kind:?} behind {many}, try {attempt}");
+                assert_eq!(tried.is_some(), attempt == tries, "{what}");
             }
         }
     }
@@ -383,8 +390,8 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
         assert!(!waiting.is_finished(), "{kind:?}: it overtook a living one");
         dying.client.close().await;
         let begun = Instant::now();
-        guard.release().await;
-        waiting.await.unwrap().release().await;
+        guard.release().await.unwrap();
+        waiting.await.unwrap().release().await.unwrap();
         let took = begun.elapsed();
         assert!(took < SECOND / 10, "{kind:?}: {took:?}");
     }
@@ -393,7 +400,7 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
 /// A waiter that was set aside stands where it stood as soon as it asks again.
 #[tokio::test(start_paused = true)]
 async fn whoever_was_cut_off_for_a_moment_has_its_place() {
-    for kind in kinds().map(|kind| holding(&kind)) {
+    for kind in kinds().iter().map(holding) {
         for many in [1, 2, 70, 130] {
             let here = Process::first().await;
             let (cut, next) = (here.another().await, here.another().await);
@@ -432,7 +439,7 @@ async fn whoever_was_cut_off_for_a_moment_has_its_place() {
 #[tokio::test(start_paused = true)]
 async fn whoever_was_cut_off_takes_what_is_free() {
     let place = LEASE * 4;
-    for kind in kinds().map(|kind| holding(&kind)) {
+    for kind in kinds().iter().map(holding) {
         let here = Process::first().await;
         let (cut, next) = (here.another().await, here.another().await);
         let held = here.hold("it", &kind).await;
@@ -441,13 +448,12 @@ async fn whoever_was_cut_off_takes_what_is_free() {
         here.release(&held, PERMITS).await;
         let other = it.kind().new_owner();
         let taken = here.attempt(&it, &other, PERMITS).await;
-        assert!(matches!(taken, AttemptOutcome::Granted { .. }), "{kind:?}");
+        assert!(is_granted(&taken), "{kind:?}");
         let _heard = next.listen(&it).await;
         let second = next.wait(&it, PERMITS, place).await;
         tokio::time::sleep(LEASE + SECOND).await;
         let looked = cut.look(&it, &first, PERMITS, place).await;
-        let granted = matches!(looked, AttemptOutcome::Granted { .. });
-        assert!(granted, "{kind:?}: {looked:?}");
+        assert!(is_granted(&looked), "{kind:?}: {looked:?}");
         assert_eq!(here.waiters(&it).await, [second], "{kind:?}");
     }
 }
@@ -455,7 +461,7 @@ async fn whoever_was_cut_off_takes_what_is_free() {
 /// Those who never come back are forgotten, also where the line is never empty.
 #[tokio::test(start_paused = true)]
 async fn the_dead_do_not_pile_up_behind_the_line() {
-    for kind in kinds().map(|kind| holding(&kind)) {
+    for kind in kinds().iter().map(holding) {
         let here = Process::first().await;
         let (dead, next) = (here.another().await, here.another().await);
         let mut held = here.hold("it", &kind).await;
@@ -494,10 +500,8 @@ async fn the_dead_do_not_pile_up_behind_the_line() {
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_listen_any_more_has_one_place() {
     let flips = [&[true][..], &[true, false]];
-    for (kind, flips) in kinds()
-        .iter()
-        .flat_map(|kind| flips.map(|flips| (kind, flips)))
-    {
+    let kinds = kinds().into_iter();
+    for (ref kind, flips) in kinds.flat_map(|kind| flips.map(|flips| (kind.clone(), flips))) {
         let here = Process::first().await;
         let (polls, next) = (here.another().await, here.another().await);
         let held = here.hold("it", &holding(kind)).await;
@@ -508,9 +512,13 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
         let mut given_up = polls.wait(&it, 1, LONG).await;
         let mut streams = Vec::new();
         for refused in flips {
-            let refusal = refused.then(|| ClientError::rejected("NOPERM no right to 'subscribe'"));
-            *polls.client.refused.lock().unwrap() = refusal;
-            streams.push(polls.backend.subscribe(&it, Instant::now() + SECOND).await);
+            match refused {
+                true => polls.may_not_listen(&it).await,
+                false => {
+                    *polls.client.refused.lock().unwrap() = None;
+                    streams.push(polls.listen(&it).await);
+                }
+            }
             let looked = polls.look(&it, &first, 1, LONG).await;
             let ahead = matches!(looked, AttemptOutcome::Queued { ahead: 0, .. });
             assert!(ahead, "{kind:?} {refused}: {looked:?}");
@@ -524,10 +532,100 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
         polls.give_up(&it, &given_up).await;
         here.release(&held, PERMITS).await;
         let looked = polls.look(&it, &first, 1, LONG).await;
-        let granted = matches!(looked, AttemptOutcome::Granted { .. });
-        assert!(granted, "{kind:?} {flips:?}: {looked:?}");
+        assert!(is_granted(&looked), "{kind:?} {flips:?}: {looked:?}");
         here.release(&(it.clone(), first), 1).await;
         assert_eq!(here.state(&it).await.holders[0].owner, second, "{kind:?}");
         assert_eq!(here.in_line(&it), 0, "{kind:?}");
+    }
+}
+
+/// Room is kept for waiters that poll. Waiters behind them get what is left, and nothing of that.
+#[tokio::test(start_paused = true)]
+async fn room_is_kept_for_those_that_poll() {
+    for (case, kind) in (0..216).flat_map(|case| {
+        [LockKind::Read, LockKind::Semaphore, LockKind::Permits].map(|kind| (case, kind))
+    }) {
+        let here = Process::first().await;
+        let (polls, next) = (here.another().await, here.another().await);
+        let held = here.hold("it", &kind).await;
+        polls.may_not_listen(&held.0).await;
+        let _heard = next.listen(&held.0).await;
+        // Three in line want one to three permits each, or to read or write.
+        let (mut room, mut line) = (if is_counted(&kind) { PERMITS } else { 4 }, Vec::new());
+        for (at, wants) in [case / 8 % 3, case / 24 % 3, case / 72]
+            .into_iter()
+            .enumerate()
+        {
+            let (it, permits, takes) = match wants {
+                wants if is_counted(&kind) => (target("it", &kind), wants + 1, wants + 1),
+                2 => (held.0.clone(), 1, 4),
+                _ => (target("it", &kind), 1, 1),
+            };
+            let process = if case >> at & 1 == 1 { &polls } else { &next };
+            let owner = process.wait(&it, permits, LONG * 10).await;
+            let fits = room >= takes;
+            room = if fits { room - takes } else { 0 };
+            line.push((process, it, permits, owner, fits));
+        }
+        here.release(&held, PERMITS).await;
+        let what = format!("{kind:?}, case {case}");
+        let holders = here.state(&held.0).await.holders;
+        for (process, .., owner, fits) in &line {
+            let holds = holders.iter().any(|holder| holder.owner == *owner);
+            let heard = *fits && std::ptr::eq(*process, &raw const next);
+            assert_eq!(holds, heard, "{what}");
+        }
+        // A newcomer gets what is left, and those that poll get what was kept.
+        let small = target("it", &kind);
+        let tried = here.attempt(&small, &kind.new_owner(), 1).await;
+        assert_eq!(is_granted(&tried), room > 0, "{what}: {tried:?}");
+        for (process, it, permits, owner, fits) in line.iter().rev() {
+            let looked = process.look(it, owner, *permits, LONG * 10).await;
+            assert_eq!(is_granted(&looked), *fits, "{what}: {looked:?}");
+        }
+    }
+}
+
+/// Redisson's waiters do not overtake ours that poll, and pass those that died as soon as ours do.
+#[tokio::test(start_paused = true)]
+async fn redissons_waiters_pass_whoever_polled_and_died_and_no_other() {
+    for (theirs, ours) in [(0, 1), (0, 3), (1, 1), (3, 2), (70, 1)] {
+        let (kind, place, what) = (LockKind::Fair, SECOND * 5, format!("{theirs}, {ours}"));
+        let here = Process::first().await;
+        let polls = here.another().await;
+        let held = here.hold("it", &kind).await;
+        let it = &held.0;
+        polls.may_not_listen(it).await;
+        for thread in 1..=theirs {
+            here.redisson(it, thread, false).await.unwrap();
+        }
+        let mut line = Vec::new();
+        for _ in 0..ours {
+            line.push(polls.wait(it, 1, place).await);
+        }
+        tokio::time::sleep(SECOND).await;
+        for owner in &line {
+            let _ = polls.look(it, owner, 1, place).await;
+        }
+        // Redisson takes 300 s off all deadlines with each of its grants.
+        let sleeps = here.redisson(it, 99, false).await.unwrap();
+        assert!(
+            sleeps <= place + SECOND * 300 * theirs,
+            "{what}: {sleeps:?}"
+        );
+        here.release(&held, 1).await;
+        let begun = Instant::now();
+        for thread in 1..=theirs {
+            assert_eq!(here.redisson(it, thread, false).await, None, "{what}");
+            here.redisson(it, thread, true).await.unwrap();
+        }
+        while here.redisson(it, 99, false).await.is_some() {
+            tokio::time::sleep(SECOND / 10).await;
+        }
+        let took = begun.elapsed();
+        assert!(
+            took > place / 2 && took < place + SECOND,
+            "{what}: {took:?}"
+        );
     }
 }

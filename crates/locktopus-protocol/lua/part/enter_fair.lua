@@ -58,17 +58,21 @@ local function keep_records(place)
   end
 end
 
--- Another library's waiter among so many that are ahead, if there is one.
+-- Another library's first waiter among so many that are ahead, if there is one, and how many of
+-- those there are at most.
 local function other_ahead(ahead)
+  local other, count = nil, math.max(0, ahead - LOOK)
   for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, LOOK) - 1) or {}) do
     if not native(before) then
-      return before
+      other, count = other or before, count + 1
     end
   end
+  return other, count
 end
 
--- The place of one that comes back: how many are ahead, another library's waiter among them if there is one, and its deadline,
--- 0 if it has none. `new` if its record was not there.
+-- The place of one that comes back: how many are ahead, another library's waiter among them if
+-- there is one, its own deadline (0 if it has none), and how many of another library's waiters are
+-- ahead at most. `new` if its record was not there.
 local function come_back(owner, place, new)
   keep_records(place)
   -- The record of an old one may be lost while its place is not.
@@ -81,7 +85,8 @@ local function come_back(owner, place, new)
   if not ahead then
     ahead = new and redis.call('RPUSH', KEYS[3], owner) - 1 or put_back(owner)
   end
-  return ahead, other_ahead(ahead), known
+  local theirs, others = other_ahead(ahead)
+  return ahead, theirs, known, others
 end
 
 -- Puts a waiter that was set aside back to where it stood; whether it was.
@@ -116,7 +121,7 @@ local function join(owner, place)
   else
     keep_records(place)
   end
-  return ahead, theirs, 0
+  return ahead, theirs, 0, ahead
 end
 
 -- Takes a place at the end, or keeps the one there is. `foreign` is 1 if another library's client has the lock. Returns how
@@ -136,14 +141,17 @@ local function enter(owner, kept, foreign, newcomer)
   else
     new = redis.call('HSET', KEYS[4], owner, record) == 1
   end
-  local ahead, theirs, known = (new and newcomer and join or come_back)(owner, place, new)
+  local ahead, theirs, known, others = (new and newcomer and join or come_back)(owner, place, new)
   if theirs and newcomer or new and not newcomer then
     redis.call('HSET', KEYS[4], '#' .. owner, arrived .. (theirs and ' ' .. theirs or ''))
   end
   -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
   -- up with every heartbeat: it removes a head whose deadline is over.
-  local deadline = now_ms + (ahead + 1) * REDISSON_WAIT
-  if known < deadline then
+  -- The deadline of a waiter that polls is the end of its place, so that Redisson's waiters pass a
+  -- dead one. Only the grants of Redisson's waiters that are ahead of it come before that.
+  local polls = ARGV[11] == ''
+  local deadline = now_ms + (polls and others * REDISSON_WAIT + place or (ahead + 1) * REDISSON_WAIT)
+  if polls or known < deadline then
     redis.call('ZADD', KEYS[5], string.format('%.0f', deadline), owner)
   end
   return ahead, theirs and 1 or 0

@@ -2,22 +2,34 @@
 -- Ordinary releases of `lock` and `mutex` take the fast path instead (`fast_head`, `fast_publish`).
 -- Needs `publish`, `channel`; `parse`, `wake`, `leave` of the queue; `say`, `next_waiter`; `exclusive`, `letters`, `status`,
 -- `take` of the kind; `keep_for`, `reserve`.
--- Defines `hand_off`.
+-- Defines `room_for`, `hand_off`.
+
+-- As `status` of the kind, but also 2 if there is no room beside what is kept for waiters ahead. A
+-- writer has no room beside readers.
+local function room_for(owner, mode, permits, kept)
+  local code, remaining, foreign = status(owner, mode, permits)
+  if code == 0 and kept > 0 and (mode == 'w' or status(owner, mode, permits + kept) ~= 0) then
+    return 2, -1
+  end
+  return code, remaining, foreign
+end
 
 -- Grants what is free to the first waiters that can have it. Call it when something is free. `self` is a waiter that looks
 -- for itself, and `inbox` its channel.
 -- Returns 'empty' if no (other) waiter is left, 'self' if `self` is next, 'busy' if another waiter got everything or waits
--- for more than is free; how many were granted; and the record of `self`, if it is next.
+-- for more than is free; how many were granted; how many permits are kept for waiters that poll;
+-- and the record of `self`, if it is next.
 --
 -- A waiter that does not listen (its connection is gone, perhaps its process) is passed over, also
 -- one that waits for more than is free: see `next_waiter`. So is one that waits for more permits
--- than there are in all. A free lock is left for a waiter that polls, until it asks or its place ends.
+-- than there are in all. For a waiter that polls, room is kept until it asks or its place ends.
+-- Those behind it get what is left: nothing where only one can hold the lock.
 -- Another library's waiter (of a fair lock) is never granted anything: it is woken, and the lock is
 -- left free for it.
 --
 -- A token is published last, when its waiter is the holder already.
 local function hand_off(self, inbox)
-  local skip, granted = 0, 0
+  local skip, granted, kept = 0, 0, 0
   while skip < 64 and granted < 64 do
     local owner, record, more = next_waiter(skip, self)
     if more then
@@ -27,28 +39,31 @@ local function hand_off(self, inbox)
       elseif channel and channel ~= '' then
         redis.pcall(publish, channel, '0')
       end
-      return 'busy', granted
+      return 'busy', granted, kept
     end
     if not owner then
-      return 'empty', granted
+      return 'empty', granted, kept
     end
     if owner == self then
-      return 'self', granted, record
+      return 'self', granted, kept, record
     end
     local _, lease, tokens, permits, mode, to = parse(record or '')
     local of_kind = record and string.find(letters, mode, 1, true)
-    local code = of_kind and not exclusive and status(owner, mode, tonumber(permits)) or 0
+    local code = of_kind and not exclusive and room_for(owner, mode, tonumber(permits), kept) or 0
     if not record then
       if wake(owner, self) then
-        return 'busy', granted
+        return 'busy', granted, kept
       end
       skip = skip + 1
     elseif not of_kind or code == 5 then
       -- It waits for another kind of this name or for more permits than there are, and gets an
       -- error when it checks.
       skip = skip + 1
-    elseif code ~= 0 or to == '' then
-      return 'busy', granted
+    elseif code ~= 0 or to == '' and (exclusive or mode == 'w') then
+      return 'busy', granted, kept
+    elseif to == '' then
+      kept = kept + permits
+      skip = skip + 1
     else
       keep_for(lease)
       local token = reserve(math.max(1, tonumber(tokens)), 0)
@@ -57,7 +72,7 @@ local function hand_off(self, inbox)
       say(to, string.format('%.0f', token), owner)
       granted = granted + 1
       if exclusive then
-        return 'busy', granted
+        return 'busy', granted, kept
       end
     end
   end
@@ -67,5 +82,5 @@ local function hand_off(self, inbox)
   if record and granted > 0 then
     say(select(6, parse(record)), '0', owner)
   end
-  return 'busy', granted
+  return 'busy', granted, kept
 end

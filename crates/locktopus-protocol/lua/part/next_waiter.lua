@@ -4,8 +4,9 @@
 -- Needs `publish`; `first`, `parse`, `line_from`, `set_aside` of the queue. Defines `say`, `next_waiter`.
 
 -- Publishes a message about a waiter to its process: a token is a grant, 0 asks the waiter to check for itself.
+-- A waiter that polls has no inbox.
 local function say(inbox, word, owner)
-  return redis.pcall(publish, inbox, word .. ' ' .. owner)
+  return inbox ~= '' and redis.pcall(publish, inbox, word .. ' ' .. owner)
 end
 
 -- Whether an inbox has a listener on this server, for each inbox that this script asked about. All waiters
