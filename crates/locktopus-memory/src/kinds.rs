@@ -1,7 +1,5 @@
 //! Which kinds of locks this backend has.
 
-use std::mem::{Discriminant, discriminant};
-
 use locktopus_core::{BackendError, BackendErrorKind, LockKind, LockTarget, NameError};
 
 use super::{NAME, error};
@@ -34,13 +32,5 @@ pub(super) fn refuse_latch(target: &LockTarget) -> Result<(), BackendError> {
             "a latch is waited for, not held",
         )),
         _ => Ok(()),
-    }
-}
-
-/// What a name can be used as at the same time: readers and writers belong together.
-pub(super) fn family(target: &LockTarget) -> Discriminant<LockKind> {
-    match target.kind() {
-        LockKind::Read => discriminant(&LockKind::Write),
-        kind => discriminant(kind),
     }
 }

@@ -8,12 +8,11 @@ use tokio::time::Instant;
 
 use super::NAME;
 use locktopus_core::{
-    AcquireAttempt, BackendError, CounterOutcome, FencingToken, LockKind, LockTarget, Mode,
-    OwnerId, ReleaseRequest, WakeGroup,
+    AcquireAttempt, BackendError, CounterOutcome, FencingToken, LockTarget, Mode, OwnerId,
+    ReleaseRequest, WakeGroup,
 };
 
 use crate::instances::Instances;
-use crate::kinds::family;
 use crate::tokens::Tokens;
 
 #[derive(Debug)]
@@ -83,7 +82,7 @@ impl Table {
         let entry = self.entries.get_mut(&key(target));
         entry.is_some_and(|entry| {
             entry.expire();
-            family(&entry.target) != family(target) && !entry.is_empty()
+            entry.target.kind().family() != target.kind().family() && !entry.is_empty()
         })
     }
 
@@ -101,12 +100,9 @@ impl Table {
             came_back: false,
         });
         entry.expire();
-        if family(&entry.target) != family(target) {
+        let found = entry.target.kind().family();
+        if found != target.kind().family() {
             if !entry.is_empty() {
-                let found = match entry.target.kind() {
-                    LockKind::Read | LockKind::Write => "rw_lock",
-                    kind => kind.as_str(),
-                };
                 return Err(BackendError::other_kind(NAME, target, found));
             }
             entry.target = target.clone();

@@ -1,5 +1,5 @@
-//! Lock kinds, and what backends need to know of each. docs/new-kind.md lists the other places that a
-//! new one is added to.
+//! Lock kinds: a row for each says what the engine and backends need to know of it. docs/new-kind.md lists the other places
+//! that a new one is added to.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,6 +29,8 @@ use crate::contract::owner::{OwnerId, OwnerIds};
 /// assert_eq!((lock.mode(), read.mode()), (Mode::Exclusive, Mode::Read));
 /// assert_eq!(lock.stored_lease(Duration::from_secs(30)), Duration::from_secs(30));
 /// assert!(lock.new_owner() != lock.new_owner());
+/// assert_eq!((read.family(), LockKind::from_word("read_lock")), ("rw_lock", Some(read)));
+/// assert!(LockKind::all().iter().filter(|kind| kind.has_strict_queue()).eq([&LockKind::Fair]));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -51,21 +53,150 @@ pub enum LockKind {
     Latch,
 }
 
-// No wildcard arms: a new kind compiles only once each of these is answered for it.
+/// In which form a kind stores its owners.
+#[derive(Debug, Clone, Copy)]
+enum OwnerForm {
+    /// Any number.
+    Any,
+    /// An even or an odd number, so that a release of one kind never fits a lock of the other.
+    Parity { odd: bool },
+    /// The id of a permit.
+    Permit,
+}
+
+/// What the engine and backends need to know of a kind. Its profile may say otherwise of a mutex.
+#[derive(Debug, Clone, Copy)]
+struct KindSpec {
+    word: &'static str,
+    family: &'static str,
+    mode: Mode,
+    tokens: bool,
+    reentrant: bool,
+    hands_off: bool,
+    keepable: bool,
+    lingers: bool,
+    strict_queue: bool,
+    in_cohort: bool,
+    owner: OwnerForm,
+}
+
+const LOCK: KindSpec = KindSpec {
+    word: "lock",
+    family: "lock",
+    mode: Mode::Exclusive,
+    tokens: true,
+    reentrant: true,
+    hands_off: true,
+    keepable: true,
+    lingers: true,
+    strict_queue: false,
+    in_cohort: true,
+    owner: OwnerForm::Parity { odd: false },
+};
+const MUTEX: KindSpec = KindSpec {
+    word: "mutex",
+    family: "mutex",
+    reentrant: false,
+    ..LOCK
+};
+const FAIR: KindSpec = KindSpec {
+    word: "fair_lock",
+    family: "fair_lock",
+    keepable: false,
+    strict_queue: true,
+    in_cohort: false,
+    owner: OwnerForm::Parity { odd: true },
+    ..LOCK
+};
+const WRITE: KindSpec = KindSpec {
+    word: "write_lock",
+    family: "rw_lock",
+    keepable: false,
+    lingers: false,
+    in_cohort: false,
+    owner: OwnerForm::Any,
+    ..LOCK
+};
+const READ: KindSpec = KindSpec {
+    word: "read_lock",
+    mode: Mode::Read,
+    tokens: false,
+    ..WRITE
+};
+const SEMAPHORE: KindSpec = KindSpec {
+    word: "semaphore",
+    family: "semaphore",
+    mode: Mode::Permits,
+    reentrant: false,
+    ..READ
+};
+const PERMITS: KindSpec = KindSpec {
+    word: "permit_semaphore",
+    family: "permit_semaphore",
+    owner: OwnerForm::Permit,
+    ..SEMAPHORE
+};
+const LATCH: KindSpec = KindSpec {
+    word: "latch",
+    family: "latch",
+    mode: Mode::Exclusive,
+    hands_off: false,
+    ..SEMAPHORE
+};
+
 impl LockKind {
+    /// Every kind, the mutex with its usual profile.
+    #[must_use]
+    pub fn all() -> [Self; 8] {
+        let mutex = Self::Mutex(Arc::default());
+        [
+            Self::Reentrant,
+            mutex,
+            Self::Fair,
+            Self::Read,
+            Self::Write,
+            Self::Semaphore,
+            Self::Permits,
+            Self::Latch,
+        ]
+    }
+
+    /// The kind of this [word](Self::as_str).
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::all().into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    const fn spec(&self) -> &'static KindSpec {
+        match self {
+            Self::Reentrant => &LOCK,
+            Self::Mutex(_) => &MUTEX,
+            Self::Fair => &FAIR,
+            Self::Read => &READ,
+            Self::Write => &WRITE,
+            Self::Semaphore => &SEMAPHORE,
+            Self::Permits => &PERMITS,
+            Self::Latch => &LATCH,
+        }
+    }
+
+    const fn profile(&self) -> Option<&Arc<MutexProfile>> {
+        match self {
+            Self::Mutex(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
     /// The word used in errors, metrics, reports and tickets.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Reentrant => "lock",
-            Self::Mutex(_) => "mutex",
-            Self::Fair => "fair_lock",
-            Self::Read => "read_lock",
-            Self::Write => "write_lock",
-            Self::Semaphore => "semaphore",
-            Self::Permits => "permit_semaphore",
-            Self::Latch => "latch",
-        }
+        self.spec().word
+    }
+
+    /// What a name is in use as: `rw_lock` for both halves of a read-write lock, the [word](Self::as_str) for all others.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        self.spec().family
     }
 
     /// A fresh owner id in the form this kind stores.
@@ -76,12 +207,11 @@ impl LockKind {
 
     /// As [`new_owner`](Self::new_owner), for one instance.
     pub(crate) fn owner_from(&self, ids: &OwnerIds) -> OwnerId {
-        match self {
-            Self::Mutex(profile) => profile.owner_from(ids),
-            Self::Permits => ids.permit(),
-            Self::Reentrant => ids.of_parity(false),
-            Self::Fair => ids.of_parity(true),
-            Self::Read | Self::Write | Self::Semaphore | Self::Latch => ids.any(),
+        match (self.profile(), self.spec().owner) {
+            (Some(profile), _) => profile.owner_from(ids),
+            (None, OwnerForm::Any) => ids.any(),
+            (None, OwnerForm::Parity { odd }) => ids.of_parity(odd),
+            (None, OwnerForm::Permit) => ids.permit(),
         }
     }
 
@@ -89,85 +219,68 @@ impl LockKind {
     /// permits have none, because several hold at once and a token could not order them.
     #[must_use]
     pub fn has_tokens(&self) -> bool {
-        match self {
-            Self::Reentrant | Self::Fair | Self::Write => true,
-            Self::Mutex(profile) => profile.has_side_keys(),
-            Self::Read | Self::Semaphore | Self::Permits | Self::Latch => false,
-        }
+        self.spec().tokens && self.profile().is_none_or(|profile| profile.has_side_keys())
     }
 
     /// Whether the same owner may enter again.
     #[must_use]
     pub fn is_reentrant(&self) -> bool {
-        match self {
-            Self::Reentrant | Self::Fair | Self::Read | Self::Write => true,
-            Self::Mutex(_) | Self::Semaphore | Self::Permits | Self::Latch => false,
-        }
+        self.spec().reentrant
     }
 
     /// Whether waiters stand in a queue and are handed the lock. A mutex shared with other libraries is released
     /// openly, because theirs could not queue.
     #[must_use]
     pub fn hands_off(&self) -> bool {
-        match self {
-            Self::Mutex(profile) => profile.is_native(),
-            Self::Reentrant | Self::Fair | Self::Read | Self::Write => true,
-            Self::Semaphore | Self::Permits => true,
-            Self::Latch => false,
-        }
+        self.spec().hands_off && self.is_native()
+    }
+
+    /// Whether all waiters stand in the queue, in strict order of arrival, however they wait.
+    #[must_use]
+    pub fn has_strict_queue(&self) -> bool {
+        self.spec().strict_queue
+    }
+
+    /// Whether waiters of one process stand in a queue of their own, and one of them in that of the backend.
+    pub(crate) fn waits_in_cohort(&self) -> bool {
+        self.spec().in_cohort && self.is_native()
     }
 
     /// Whether a holder that keeps its lease after its release can be told that others want it.
     #[must_use]
     pub fn can_be_kept(&self) -> bool {
-        match self {
-            Self::Reentrant | Self::Mutex(_) => self.hands_off(),
-            Self::Fair | Self::Read | Self::Write => false,
-            Self::Semaphore | Self::Permits | Self::Latch => false,
-        }
+        self.spec().keepable && self.is_native()
     }
 
     /// Whether releases are announced at all.
     #[must_use]
     pub fn announces(&self) -> bool {
-        match self {
-            Self::Mutex(profile) => profile.announces(),
-            Self::Reentrant | Self::Fair | Self::Read | Self::Write => true,
-            Self::Semaphore | Self::Permits | Self::Latch => true,
-        }
+        self.profile().is_none_or(|profile| profile.announces())
     }
 
     /// A lease as servers write it: a mutex shared with a library that counts in seconds rounds it up. A backend may
     /// keep a lock for longer than it was asked to, never for less.
     #[must_use]
     pub fn stored_lease(&self, lease: Duration) -> Duration {
-        match self {
-            Self::Mutex(profile) => profile.stored_lease(lease),
-            Self::Reentrant | Self::Fair | Self::Read | Self::Write => lease,
-            Self::Semaphore | Self::Permits | Self::Latch => lease,
-        }
+        self.profile()
+            .map_or(lease, |profile| profile.stored_lease(lease))
     }
 
     /// Whether a release can leave it held for a time: a hold that one owner has alone, and that is one thing with one end.
     #[must_use]
     pub fn can_linger(&self) -> bool {
-        match self {
-            Self::Reentrant | Self::Fair | Self::Mutex(_) => true,
-            Self::Read | Self::Write => false,
-            Self::Semaphore | Self::Permits | Self::Latch => false,
-        }
+        self.spec().lingers
     }
 
     /// How it is held.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        match self {
-            Self::Read => Mode::Read,
-            Self::Semaphore | Self::Permits => Mode::Permits,
-            Self::Reentrant | Self::Mutex(_) | Self::Fair | Self::Write | Self::Latch => {
-                Mode::Exclusive
-            }
-        }
+        self.spec().mode
+    }
+
+    /// Not shared with other libraries by a profile.
+    fn is_native(&self) -> bool {
+        self.profile().is_none_or(|profile| profile.is_native())
     }
 }
 
@@ -212,9 +325,9 @@ impl LockTarget {
     /// one key are one lock, whatever their names.
     #[must_use]
     pub fn key(&self) -> Cow<'_, str> {
-        match &self.kind {
-            LockKind::Mutex(profile) => profile.key(&self.name).into(),
-            _ => self.name.as_str().into(),
+        match self.kind.profile() {
+            Some(profile) => profile.key(&self.name).into(),
+            None => self.name.as_str().into(),
         }
     }
 }
@@ -227,8 +340,8 @@ impl LockTarget {
     ///
     /// [`NameError::Ambiguous`] with the rule and what to use instead.
     pub fn check_name(&self) -> Result<(), NameError> {
-        match &self.kind {
-            LockKind::Mutex(profile) if !profile.is_native() => {
+        match self.kind.profile() {
+            Some(profile) if !profile.is_native() => {
                 name::check_apart(&self.key(), profile.has_side_keys())
             }
             _ => name::check_apart(self.name.as_str(), true),

@@ -81,15 +81,14 @@ impl Keys {
         };
         let inbox = kind
             .hands_off()
-            .then(|| format!("{}:{}:", side("locktopus_inbox"), family(kind)));
+            .then(|| format!("{}:{}:", side("locktopus_inbox"), kind.family()));
         let native = kind.hands_off().then(|| side("locktopus_native").into());
         let mut names = Vec::with_capacity(QUEUED + 1);
         if kind.has_tokens() || kind.hands_off() {
             names.push(side("redisson_lock_token"));
         }
         if kind.hands_off() {
-            let fair = matches!(kind, LockKind::Fair);
-            names.push(side(if fair {
+            names.push(side(if kind.has_strict_queue() {
                 "redisson_lock_queue"
             } else {
                 "locktopus_queue"
@@ -273,14 +272,6 @@ fn apart(kind: &LockKind, main: &str) -> Option<Vec<String>> {
             .chain(others.into_iter().flatten())
             .collect(),
     )
-}
-
-/// Kinds that hand the same lock to each other share their inboxes.
-fn family(kind: &LockKind) -> &'static str {
-    match kind {
-        LockKind::Read | LockKind::Write => "rw_lock",
-        kind => kind.as_str(),
-    }
 }
 
 /// Redisson's `prefixName`: the name becomes a hash tag unless it has a brace already.

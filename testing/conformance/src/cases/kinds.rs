@@ -19,33 +19,18 @@ use crate::timing::{LONG, SHORT, SLACK, until};
 
 /// Every kind, with the profiles of mutexes that differ in what they keep.
 fn kinds() -> Vec<LockKind> {
-    let mutex = |profile| LockKind::Mutex(Arc::new(profile));
-    vec![
-        LockKind::Reentrant,
-        LockKind::Fair,
-        mutex(MutexProfile::default()),
-        mutex(MutexProfile::single_key()),
-        mutex(MutexProfile::redis_py().with_side_keys()),
-        LockKind::Read,
-        LockKind::Write,
-        LockKind::Semaphore,
-        LockKind::Permits,
-        LockKind::Latch,
-    ]
-}
-
-/// What belongs together: the halves of a read-write lock, and mutexes, whatever their profiles.
-fn family(kind: &LockKind) -> &'static str {
-    match kind {
-        LockKind::Read | LockKind::Write => "rw_lock",
-        kind => kind.as_str(),
-    }
+    let profiles = [
+        MutexProfile::single_key(),
+        MutexProfile::redis_py().with_side_keys(),
+    ];
+    let mutexes = profiles.map(|profile| LockKind::Mutex(Arc::new(profile)));
+    LockKind::all().into_iter().chain(mutexes).collect()
 }
 
 /// The other kinds that this backend has for such a name.
 fn others(of: &Client) -> Vec<Client> {
     let kinds = kinds().into_iter();
-    let others = kinds.filter(|kind| family(kind) != family(of.target.kind()));
+    let others = kinds.filter(|kind| kind.family() != of.target.kind().family());
     let others = others.map(|kind| of.as_kind(kind));
     others
         .filter(|other| other.backend.check(&other.target).is_ok())
@@ -291,7 +276,7 @@ pub async fn a_waiter_for_another_kind_is_told_at_once(ctx: Ctx) {
         let wanted = Flavour::ALL.iter().filter(|flavour| {
             let asked = LockTarget::new(ctx.target().name().clone(), flavour.kind());
             **flavour != Flavour::Latch
-                && family(asked.kind()) != family(used.client.target.kind())
+                && asked.kind().family() != used.client.target.kind().family()
                 && used.client.backend.check(&asked).is_ok()
         });
         for flavour in wanted {

@@ -11,7 +11,6 @@ use super::plan::{Plan, Wait};
 use super::state::{AcquisitionState, Place, Terms};
 use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
 use crate::contract::clock::{self, BootInstant, timer_after};
-use crate::contract::kind::LockKind;
 use crate::contract::request::{AcquireAttempt, AttemptOutcome};
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::held::Held;
@@ -291,7 +290,7 @@ impl<'a> Acquisition<'a> {
     /// only somebody who listens does: a waiter that cannot be told is passed over. One that cannot subscribe stands in
     /// line all the same.
     fn takes_place(&self) -> bool {
-        *self.plan.target.kind() != LockKind::Fair
+        !self.plan.target.kind().has_strict_queue()
             || !self.listens()
             || self.state.hints.is_some()
             || self.unsubscribed
@@ -304,7 +303,7 @@ impl<'a> Acquisition<'a> {
         let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
         self.plan.wait != Wait::Not
             && self.engine.backend.info().supports_queue
-            && (by_choice && kind.hands_off() || *kind == LockKind::Fair)
+            && (by_choice && kind.hands_off() || kind.has_strict_queue())
     }
 
     /// Decides whether to go on after the error of an attempt begun at `begun`.

@@ -54,7 +54,7 @@ use super::local_queue::{Arrival, Glance, LocalQueue};
 use super::plan::{Plan, least_validity};
 use super::shared_lease::SharedLease;
 use crate::contract::clock::{self, BootInstant};
-use crate::contract::kind::{LockKind, LockTarget};
+use crate::contract::kind::LockTarget;
 use crate::contract::sync::lock;
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::lease_in_turns::LeaseInTurns as _;
@@ -70,13 +70,8 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Whether waiters for this lock stand in a local queue of this process.
 pub(crate) fn serves(services: &Services, plan: &Plan) -> bool {
-    let kind = match plan.target.kind() {
-        LockKind::Reentrant => true,
-        LockKind::Mutex(profile) => profile.is_native(),
-        LockKind::Fair | LockKind::Read | LockKind::Write => false,
-        LockKind::Semaphore | LockKind::Permits | LockKind::Latch => false,
-    };
-    kind && services.settings.cohort.turns > 1
+    plan.target.kind().waits_in_cohort()
+        && services.settings.cohort.turns > 1
         && !matches!(plan.strategy, WaitStrategy::Poll { .. })
 }
 

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 use super::attempts::{Acquisition, Obstacle, SHORTEST_HEARTBEAT};
 use super::lead::Stop;
 use super::plan::Wait;
-use crate::contract::kind::LockKind;
 use crate::contract::mode::Mode;
 use crate::contract::token::FencingToken;
 use crate::contract::wake::{Wake, WakeStream};
@@ -27,7 +26,7 @@ impl Acquisition<'_> {
             && self.plan.target.kind().announces()
             && self.engine.backend.info().supports_wake_ups
             && (!matches!(self.plan.strategy, WaitStrategy::Poll { .. })
-                || *self.plan.target.kind() == LockKind::Fair)
+                || self.plan.target.kind().has_strict_queue())
     }
 
     pub(super) fn listen(&self) -> Option<WakeStream> {
