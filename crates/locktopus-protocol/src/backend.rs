@@ -35,14 +35,14 @@ use async_trait::async_trait;
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendInfo, CounterOutcome,
     CounterRequest, Diagnosis, Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery,
-    InstanceRecord, LockBackend, LockKind, LockPage, LockState, LockTarget, NameError, NodeProbe,
+    InstanceRecord, LockBackend, LockPage, LockState, LockTarget, NameError, NodeProbe,
     ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
 };
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::client::{ChannelFlavour, RedisClient};
-use crate::scripts;
+use crate::kinds;
 use crate::wire::other_kind;
 use context::{Context, Contexts};
 use identity::ServerProbe;
@@ -105,7 +105,7 @@ impl LockBackend for RedisBackend {
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        if scripts::of(target.kind()).is_none() && !matches!(target.kind(), LockKind::Latch) {
+        if kinds::of(target.kind()).is_none() {
             return Err(NameError::UnsupportedKind {
                 name: target.name().as_str().to_owned(),
                 kind: target.kind().clone(),
@@ -132,8 +132,8 @@ impl LockBackend for RedisBackend {
 
     /// Locks and mutexes of one slot; outside a cluster, all of them.
     fn group(&self, target: &LockTarget) -> Option<u32> {
-        let groups = matches!(target.kind(), LockKind::Reentrant | LockKind::Mutex(_));
-        groups.then(|| {
+        let row = kinds::of(target.kind())?;
+        row.in_groups.map(|_| {
             let context = self.contexts.any();
             if context.is_cluster() {
                 u32::from(context.keys(target).slot())

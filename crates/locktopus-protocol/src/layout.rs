@@ -1,4 +1,4 @@
-//! Where a lock is kept: the names of its keys and channels, and the hash slot that a cluster keeps them in.
+//! Where a lock is kept: how its keys are tagged, and the hash slot that a cluster keeps them in.
 
-pub(crate) mod keys;
 pub mod slot;
+pub(crate) mod tag;

@@ -5,16 +5,17 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | `layout` | names of keys and channels, hash slots |
+//! | `layout` | hash tags and slots |
 //! | [`client`] | what an adapter implements: [`RedisClient`], its answers and errors; connection settings, time budget, back-off, slot map, sentinels |
 //! | [`scripts`], `lua/` | the Lua scripts, put together from the parts in `lua/part` |
+//! | `kinds` | a row for each kind of lock: its scripts, keys and channel |
 //! | `wire` | arguments and replies of scripts |
 //! | `execution` | how a script is run: the executor, `WAIT` for replicas, the quarantine |
 //! | `hub` | the subscription hub: which channels are wanted, who waits for them, what to do when messages may be lost |
 //! | `backend` | [`RedisBackend`]: each operation of the backend contract in a file of its own; safety modes; connect-time checks |
 //! | `guarded` | [`GuardedWriter`]: writes to users' own keys that a fencing token protects |
 //!
-//! Layers, lowest first: layout, client, scripts, wire, execution, hub, backend.
+//! Layers, lowest first: layout, client, scripts, kinds, wire, execution, hub, backend.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod backend;
@@ -22,6 +23,7 @@ pub mod client;
 mod execution;
 mod guarded;
 mod hub;
+mod kinds;
 mod layout;
 pub mod scripts;
 mod wire;
@@ -43,5 +45,5 @@ pub use client::{
 };
 pub use client::{backoff, options, sentinels, slot_map};
 pub use guarded::{GuardedOutcome, GuardedWriter};
-pub use layout::keys::Keys;
+pub use kinds::keys::Keys;
 pub use layout::slot;

@@ -23,7 +23,7 @@ use crate::contract::owner::{OwnerId, OwnerIds};
 /// use locktopus_core::{LockKind, Mode};
 /// let (lock, mutex, read) = (LockKind::Reentrant, LockKind::Mutex(Default::default()), LockKind::Read);
 /// assert_eq!((lock.as_str(), mutex.as_str(), read.as_str()), ("lock", "mutex", "read_lock"));
-/// assert!(lock.is_reentrant() && !mutex.is_reentrant());
+/// assert!(lock.is_reentrant() && !mutex.is_reentrant() && mutex.profile().is_some());
 /// assert!(lock.has_tokens() && !read.has_tokens());
 /// assert!(lock.hands_off() && lock.can_be_kept() && lock.can_linger() && mutex.announces());
 /// assert_eq!((lock.mode(), read.mode()), (Mode::Exclusive, Mode::Read));
@@ -180,7 +180,9 @@ impl LockKind {
         }
     }
 
-    const fn profile(&self) -> Option<&Arc<MutexProfile>> {
+    /// How a mutex is kept; `None` for other kinds.
+    #[must_use]
+    pub const fn profile(&self) -> Option<&Arc<MutexProfile>> {
         match self {
             Self::Mutex(profile) => Some(profile),
             _ => None,

@@ -1,14 +1,14 @@
 //! One attempt to take a lock, or a place in its queue.
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken,
-    LockKind, Mode,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, Mode,
 };
 use tokio::time::Instant;
 
 use super::context::{Context, whole_millis};
 use crate::execution::replication::Confirmed;
-use crate::layout::keys::Keys;
+use crate::kinds;
+use crate::kinds::keys::Keys;
 use crate::wire::numbers::Numbers;
 use crate::wire::reply::Acquired;
 use crate::wire::{other_kind, too_few};
@@ -106,11 +106,7 @@ impl Context {
         if let Some(inbox) = inbox.filter(|_| attempt.place.is_some()) {
             args.extend([place, inbox]);
         }
-        if matches!(
-            kind,
-            LockKind::Fair | LockKind::Semaphore | LockKind::Permits
-        ) {
-            // The script may have to announce something to clients of other libraries.
+        if self.row(kind)?.attempts_announce {
             args.resize(11, b"");
             args.extend(keys.channel.as_deref());
         }
@@ -151,11 +147,11 @@ impl Context {
     /// Subscribes the waiter of a fair lock to its own channel, on which Redisson wakes each waiter by name. True if the
     /// subscription is new.
     async fn listen_for_waiter(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
-        let fair = matches!(attempt.target.kind(), LockKind::Fair);
+        let by_name = kinds::of(attempt.target.kind()).is_some_and(|row| row.wakes_by_name);
         let Some((topic, base)) = self
             .topic(&attempt.target)
             .zip(keys.channel.as_deref())
-            .filter(|_| fair)
+            .filter(|_| by_name)
         else {
             return false;
         };

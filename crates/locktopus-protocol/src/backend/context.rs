@@ -17,8 +17,9 @@ use super::safety::Safety;
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
 use crate::execution::executor::Executor;
 use crate::hub::{Hub, LockChannels};
-use crate::layout::keys::{KeyCache, Keys};
-use crate::scripts::{self, KindScripts, Script};
+use crate::kinds::keys::{KeyCache, Keys};
+use crate::kinds::{self, RedisKind};
+use crate::scripts::{KindScripts, Script};
 use crate::wire::reply::{self, Decoder};
 use crate::wire::server_clock::ServerClock;
 
@@ -252,7 +253,7 @@ impl Context {
         Some(LockChannels {
             inbox: self.inbox(&keys).map(Into::into),
             native: keys.native.clone(),
-            wakes_all: matches!(target.kind(), LockKind::Latch),
+            wakes_all: kinds::of(target.kind()).is_some_and(RedisKind::opens),
             plain: keys.is_plain(),
             announced,
         })
@@ -283,9 +284,15 @@ impl Context {
             .ok_or_else(|| self.no_such_kind(kind))
     }
 
+    pub(super) fn row(&self, kind: &LockKind) -> Result<&'static RedisKind, BackendError> {
+        kinds::of(kind).ok_or_else(|| self.no_such_kind(kind))
+    }
+
     /// Of which kind a lock is and how it is held, as scripts take it.
     pub(super) fn mode(&self, kind: &LockKind) -> Result<&'static [u8], BackendError> {
-        scripts::letter(kind).ok_or_else(|| self.no_such_kind(kind))
+        let held = self.row(kind)?.scripts.as_ref();
+        held.map(|held| held.letter)
+            .ok_or_else(|| self.no_such_kind(kind))
     }
 
     fn no_such_kind(&self, kind: &LockKind) -> BackendError {

@@ -7,7 +7,7 @@ use locktopus_core::{
 
 use super::context::Context;
 use crate::execution::replication::Confirmed;
-use crate::scripts;
+use crate::kinds::Counter;
 
 /// How long the server remembers the answer to an operation, in ms: longer than any client repeats the operation.
 const REMEMBERED: &str = "120000";
@@ -20,12 +20,8 @@ pub(crate) async fn run(
         return read(context, request).await;
     }
     let kind = request.target.kind();
-    let latch = matches!(kind, LockKind::Latch);
-    let script = match kind {
-        LockKind::Latch => &scripts::LATCH,
-        LockKind::Semaphore | LockKind::Permits => context.safety.semaphore_counter(kind),
-        other => return Err(no_number(context, other)),
-    };
+    let number = number_of(context, kind)?;
+    let (script, latch) = (context.safety.counter(number), number.opens);
     let (word, number) = match request.action {
         CounterAction::Initialise(value) => ("init", bounded(context, value)?),
         CounterAction::Resize(value) if !latch => ("resize", bounded(context, value)?),
@@ -81,20 +77,17 @@ pub(crate) async fn run(
 
 /// Reads the number, which grants nothing: quarantine does not apply.
 async fn read(context: &Context, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-    let script = match request.target.kind() {
-        LockKind::Latch => &scripts::LATCH_READ,
-        LockKind::Semaphore => &scripts::SEMAPHORE_READ,
-        LockKind::Permits => &scripts::PERMITS_READ,
-        other => return Err(no_number(context, other)),
-    };
+    let script = number_of(context, request.target.kind())?.read;
     let keys = context.keys(&request.target);
     let (slot, names, deadline) = (keys.slot(), keys.scripts(), request.deadline);
     let reply = context.executor.run(script, slot, &names, &[], deadline);
     context.decoder(script).counted(&reply.await?)
 }
 
-fn no_number(context: &Context, kind: &LockKind) -> BackendError {
-    refused(context, format!("a {} has no number inside", kind.as_str()))
+fn number_of(context: &Context, kind: &LockKind) -> Result<&'static Counter, BackendError> {
+    let number = context.row(kind)?.counter.as_ref();
+    let none = || refused(context, format!("a {} has no number inside", kind.as_str()));
+    number.ok_or_else(none)
 }
 
 /// Numbers up to 2^53 - 1 are exact in Lua.

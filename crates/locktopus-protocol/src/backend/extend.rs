@@ -10,9 +10,10 @@ use super::context::{Context, millis};
 use super::safety::Safety;
 use crate::execution::course::HalfMoved;
 use crate::execution::replication::{Confirmed, Unconfirmed};
-use crate::layout::keys::{self, Keys};
+use crate::kinds;
+use crate::kinds::keys::{self, Keys};
 use crate::layout::slot::key_slot;
-use crate::scripts::{self, KEEP_TOKENS, Script};
+use crate::scripts::{KEEP_TOKENS, Script};
 
 /// What one script for several locks came to.
 enum Together {
@@ -46,7 +47,7 @@ impl Context {
         } else {
             0
         };
-        slot << 4 | scripts::index(target.kind())
+        slot << 4 | kinds::batch(target.kind())
     }
 
     /// Extends the locks of a batch; the answers are in its order.

@@ -1,7 +1,7 @@
 //! Several locks of one slot by one script, all or nothing.
 
 use locktopus_core::{
-    AcquireAttempt, BackendError, BackendErrorKind, Executed, FencingToken, GroupOutcome, LockKind,
+    AcquireAttempt, BackendError, BackendErrorKind, Executed, FencingToken, GroupOutcome,
 };
 use tokio::time::Instant;
 
@@ -65,15 +65,11 @@ async fn try_once(
     ];
     for (attempt, keys) in attempts.iter().zip(&members) {
         let kind = attempt.target.kind();
-        let letter: &[u8] = match kind {
-            LockKind::Mutex(_) => b"m",
-            LockKind::Reentrant => b"l",
-            other => {
-                let message = format!("a {} cannot be taken together with others", other.as_str());
-                let executor = &context.executor;
-                return Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message));
-            }
-        };
+        let letter = context.row(kind)?.in_groups.ok_or_else(|| {
+            let message = format!("a {} cannot be taken together with others", kind.as_str());
+            let executor = &context.executor;
+            executor.error(BackendErrorKind::Unsupported, Executed::No, message)
+        })?;
         let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
         let floor = attempt.floor.map_or(0, FencingToken::get);
         texts.extend([

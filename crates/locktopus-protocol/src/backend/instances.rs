@@ -7,7 +7,7 @@ use locktopus_core::{Announcement, BackendError, InstanceQuery, InstanceRecord};
 
 use super::context::{Context, millis};
 use crate::client::{Reply, Route};
-use crate::layout::keys::instance_key;
+use crate::kinds::keys::instance_key;
 use crate::layout::slot::key_slot;
 
 /// How many keys are asked for at once: few round trips, and not so much that locks wait behind it.

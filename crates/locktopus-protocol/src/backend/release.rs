@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, BackendError, BackendErrorKind, Executed, Linger, LockKind, ReleaseOutcome,
+    AcquireAttempt, BackendError, BackendErrorKind, Executed, Linger, ReleaseOutcome,
     ReleaseRequest,
 };
 
 use super::context::{Context, millis, whole_millis};
 use super::safety::Safety;
 use crate::execution::replication::{Confirmed, Unconfirmed};
-use crate::layout::keys::Keys;
-use crate::scripts::{self, KEEP_TOKENS};
+use crate::kinds::keys::Keys;
+use crate::scripts::KEEP_TOKENS;
 use crate::wire::numbers::Numbers;
 
 impl Context {
@@ -60,10 +60,9 @@ impl Context {
             args.push(inbox.as_bytes());
         }
         let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
-        let reply = match (kind, &self.safety) {
-            // The hold is in the first key alone, so it can be released even while its slot migrates. Waiters in the queue
-            // then notice with their next heartbeat.
-            (LockKind::Reentrant | LockKind::Mutex(_), Safety::Plain) => {
+        let reply = match (self.row(kind)?.is_one_key, &self.safety) {
+            // Waiters in the queue notice a lock of a migrating slot with their next heartbeat.
+            (true, Safety::Plain) => {
                 let run = &self.executor;
                 run.run_reduced(script, slot, &named, &args, deadline).await
             }
@@ -82,7 +81,7 @@ impl Context {
         linger: &Linger,
     ) -> Result<bool, BackendError> {
         let (keys, kind) = (self.keys(&request.target), request.target.kind());
-        let script = scripts::linger(kind).ok_or_else(|| {
+        let script = self.row(kind)?.linger.ok_or_else(|| {
             let message = format!("a {} cannot be left held by nobody", kind.as_str());
             let unsupported = BackendErrorKind::Unsupported;
             self.executor.error(unsupported, Executed::No, message)

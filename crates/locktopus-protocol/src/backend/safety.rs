@@ -9,6 +9,7 @@ use crate::client::Deployment;
 use crate::execution::executor::Executor;
 use crate::execution::quarantine::Quarantine;
 use crate::execution::replication::Replication;
+use crate::kinds::{self, Counter};
 use crate::scripts::{self, KindScripts, Script};
 
 /// The safety mode with its state.
@@ -79,19 +80,18 @@ impl Safety {
 impl Safety {
     /// Those of a kind; none if it has none.
     pub(crate) fn scripts(&self, kind: &LockKind) -> Option<&'static KindScripts> {
-        match self {
-            Self::Plain | Self::Replicated(_) => scripts::of(kind),
-            Self::Quarantine(_) => scripts::position(kind).map(|at| scripts::QUARANTINED_KINDS[at]),
-        }
+        let held = kinds::of(kind)?.scripts.as_ref()?;
+        Some(match self {
+            Self::Plain | Self::Replicated(_) => held.plain,
+            Self::Quarantine(_) => held.quarantined,
+        })
     }
 
-    /// The one that changes the number inside a semaphore of this kind.
-    pub(crate) fn semaphore_counter(&self, kind: &LockKind) -> &'static Script {
-        match (self, kind) {
-            (Self::Plain | Self::Replicated(_), LockKind::Permits) => &scripts::PERMITS_COUNTER,
-            (Self::Plain | Self::Replicated(_), _) => &scripts::SEMAPHORE_COUNTER,
-            (Self::Quarantine(_), LockKind::Permits) => &scripts::QUARANTINED_PERMITS_COUNTER,
-            (Self::Quarantine(_), _) => &scripts::QUARANTINED_SEMAPHORE_COUNTER,
+    /// The one that changes the number inside.
+    pub(crate) fn counter(&self, counter: &Counter) -> &'static Script {
+        match self {
+            Self::Plain | Self::Replicated(_) => counter.plain,
+            Self::Quarantine(_) => counter.quarantined,
         }
     }
 

@@ -16,7 +16,8 @@ use tokio::time::Instant;
 use super::context::Context;
 use crate::client::slot_map::first_slots;
 use crate::client::{Reply, Route};
-use crate::layout::keys::Keys;
+use crate::kinds;
+use crate::kinds::keys::Keys;
 use crate::layout::slot::{SLOTS, key_slot};
 use crate::scripts::CLASSIFY;
 
@@ -184,7 +185,8 @@ async fn classify_slot(
         .await?;
     let letters = context.decoder(&CLASSIFY).letters(&reply, names.len())?;
     let found = names.into_iter().zip(letters);
-    let found = found.filter_map(|(name, letter)| Some(FoundLock::new(name, kind(letter)?)));
+    let found =
+        found.filter_map(|(name, letter)| Some(FoundLock::new(name, kinds::found_as(letter)?)));
     Ok(found.collect())
 }
 
@@ -203,19 +205,6 @@ fn sides(name: &str) -> Vec<String> {
         side(LockKind::Permits),
         side(LockKind::Fair),
     ]
-}
-
-fn kind(letter: u8) -> Option<LockKind> {
-    match letter {
-        b'l' => Some(LockKind::Reentrant),
-        b'f' => Some(LockKind::Fair),
-        b'r' => Some(LockKind::Read),
-        b'w' => Some(LockKind::Write),
-        b'm' => Some(LockKind::Mutex(std::sync::Arc::default())),
-        b's' => Some(LockKind::Semaphore),
-        b'p' => Some(LockKind::Permits),
-        _ => None,
-    }
 }
 
 /// The primary after the one whose first slot is `slot`.

@@ -165,7 +165,7 @@ macro_rules! kind {
             $($fast: $fast_part),+
         );
 
-        static $quarantined: KindScripts = kind_scripts!(
+        pub(crate) static $quarantined: KindScripts = kind_scripts!(
             "quarantined_", $kind,
             $($role: $part,)+
             released: "part/no_fast_path",
@@ -176,138 +176,129 @@ macro_rules! kind {
     };
 }
 
-kind! {
+/// The kinds, and lists of their scripts.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $plain:ident, $quarantined:ident { $($parts:tt)+ })+) => {
+        $(kind! { $(#[$doc])* $plain, $quarantined, $($parts)+ })+
+
+        /// The scripts of every kind.
+        pub static KINDS: &[&KindScripts] = &[$(&$plain),+];
+
+        /// Those for `safety=quarantine`.
+        pub(super) static QUARANTINED_KINDS: &[&KindScripts] = &[$(&$quarantined),+];
+    };
+}
+
+kinds! {
     /// The reentrant lock: a hash with one field, as Redisson's `RLock`.
-    LOCK, QUARANTINED_LOCK, "lock",
-    hold: "part/hold_lock",
-    admin: "part/admin_lock",
-    enter: "part/enter",
-    queue: "part/queue",
-    admin_queue: "part/admin_queue",
-    extend: "lock_extend",
-    recall: "part/recall";
-    take: "part/fast_take_lock",
-    grant: "part/fast_grant_lock",
-    released: "part/fast_release_lock",
-}
+    LOCK, QUARANTINED_LOCK {
+        "lock",
+        hold: "part/hold_lock",
+        admin: "part/admin_lock",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "lock_extend",
+        recall: "part/recall";
+        take: "part/fast_take_lock",
+        grant: "part/fast_grant_lock",
+        released: "part/fast_release_lock",
+    }
 
-kind! {
     /// The mutex: one plain string.
-    MUTEX, QUARANTINED_MUTEX, "mutex",
-    hold: "part/hold_mutex",
-    admin: "part/admin_mutex",
-    enter: "part/enter",
-    queue: "part/queue",
-    admin_queue: "part/admin_queue",
-    extend: "mutex_extend",
-    recall: "part/recall";
-    take: "part/fast_take_mutex",
-    grant: "part/fast_grant_mutex",
-    released: "part/fast_release_mutex",
-}
+    MUTEX, QUARANTINED_MUTEX {
+        "mutex",
+        hold: "part/hold_mutex",
+        admin: "part/admin_mutex",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "mutex_extend",
+        recall: "part/recall";
+        take: "part/fast_take_mutex",
+        grant: "part/fast_grant_mutex",
+        released: "part/fast_release_mutex",
+    }
 
-kind! {
     /// The mutex that is shared with a library whose waiters are woken.
-    NOTIFYING_MUTEX, QUARANTINED_NOTIFYING_MUTEX, "notifying_mutex",
-    hold: "part/hold_mutex",
-    also: "part/hold_notify",
-    admin: "part/admin_mutex",
-    enter: "part/enter",
-    queue: "part/queue",
-    admin_queue: "part/admin_queue",
-    extend: "mutex_extend",
-    recall: "part/no_recall";
-    released: "part/no_fast_path",
-}
+    NOTIFYING_MUTEX, QUARANTINED_NOTIFYING_MUTEX {
+        "notifying_mutex",
+        hold: "part/hold_mutex",
+        also: "part/hold_notify",
+        admin: "part/admin_mutex",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "mutex_extend",
+        recall: "part/no_recall";
+        released: "part/no_fast_path",
+    }
 
-kind! {
     /// The fair lock: the reentrant lock with Redisson's queue.
-    FAIR, QUARANTINED_FAIR, "fair_lock",
-    hold: "part/hold_lock",
-    also: "part/hold_fair",
-    admin: "part/admin_lock",
-    enter: "part/enter_fair",
-    queue: "part/queue_fair",
-    admin_queue: "part/admin_queue_fair",
-    extend: "lock_extend",
-    recall: "part/no_recall";
-    released: "part/no_fast_path",
-}
+    FAIR, QUARANTINED_FAIR {
+        "fair_lock",
+        hold: "part/hold_lock",
+        also: "part/hold_fair",
+        admin: "part/admin_lock",
+        enter: "part/enter_fair",
+        queue: "part/queue_fair",
+        admin_queue: "part/admin_queue_fair",
+        extend: "lock_extend",
+        recall: "part/no_recall";
+        released: "part/no_fast_path",
+    }
 
-kind! {
     /// The shared half of the read-write lock.
-    READ, QUARANTINED_READ, "read_lock",
-    hold: "part/hold_rw",
-    admin: "part/admin_rw",
-    enter: "part/enter",
-    queue: "part/queue",
-    admin_queue: "part/admin_queue",
-    extend: "read_extend",
-    recall: "part/no_recall";
-    released: "part/no_fast_path",
-}
+    READ, QUARANTINED_READ {
+        "read_lock",
+        hold: "part/hold_rw",
+        admin: "part/admin_rw",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "read_extend",
+        recall: "part/no_recall";
+        released: "part/no_fast_path",
+    }
 
-kind! {
     /// The exclusive half of the read-write lock. All but extending is the same text, so a server knows it once.
-    WRITE, QUARANTINED_WRITE, "write_lock",
-    hold: "part/hold_rw",
-    admin: "part/admin_rw",
-    enter: "part/enter",
-    queue: "part/queue",
-    admin_queue: "part/admin_queue",
-    extend: "write_extend",
-    recall: "part/no_recall";
-    released: "part/no_fast_path",
-}
+    WRITE, QUARANTINED_WRITE {
+        "write_lock",
+        hold: "part/hold_rw",
+        admin: "part/admin_rw",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "write_extend",
+        recall: "part/no_recall";
+        released: "part/no_fast_path",
+    }
 
-kind! {
     /// The semaphore without ids.
-    SEMAPHORE, QUARANTINED_SEMAPHORE, "semaphore",
-    count: "part/number",
-    hold: "part/hold_semaphore",
-    admin: "part/admin_semaphore",
-    enter: "part/enter",
-    queue: "part/queue",
-    admin_queue: "part/admin_queue",
-    extend: "semaphore_extend",
-    recall: "part/no_recall";
-    released: "part/no_fast_path",
-}
+    SEMAPHORE, QUARANTINED_SEMAPHORE {
+        "semaphore",
+        count: "part/number",
+        hold: "part/hold_semaphore",
+        admin: "part/admin_semaphore",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "semaphore_extend",
+        recall: "part/no_recall";
+        released: "part/no_fast_path",
+    }
 
-kind! {
     /// The semaphore whose permits have ids and expire.
-    PERMITS, QUARANTINED_PERMITS, "permit_semaphore",
-    count: "part/number",
-    hold: "part/hold_permits",
-    admin: "part/admin_permits",
-    enter: "part/enter",
-    queue: "part/queue",
-    admin_queue: "part/admin_queue",
-    extend: "permits_extend",
-    recall: "part/no_recall";
-    released: "part/no_fast_path",
+    PERMITS, QUARANTINED_PERMITS {
+        "permit_semaphore",
+        count: "part/number",
+        hold: "part/hold_permits",
+        admin: "part/admin_permits",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "permits_extend",
+        recall: "part/no_recall";
+        released: "part/no_fast_path",
+    }
 }
-
-/// The scripts of every kind.
-pub static KINDS: &[&KindScripts] = &[
-    &LOCK,
-    &MUTEX,
-    &NOTIFYING_MUTEX,
-    &FAIR,
-    &READ,
-    &WRITE,
-    &SEMAPHORE,
-    &PERMITS,
-];
-
-/// Those for `safety=quarantine`, in the order of [`KINDS`].
-pub(crate) static QUARANTINED_KINDS: &[&KindScripts] = &[
-    &QUARANTINED_LOCK,
-    &QUARANTINED_MUTEX,
-    &QUARANTINED_NOTIFYING_MUTEX,
-    &QUARANTINED_FAIR,
-    &QUARANTINED_READ,
-    &QUARANTINED_WRITE,
-    &QUARANTINED_SEMAPHORE,
-    &QUARANTINED_PERMITS,
-];

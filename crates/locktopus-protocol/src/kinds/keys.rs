@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use locktopus_core::{InstanceId, LockKind, LockTarget, NameError, Notification, OwnerId};
 
+use super::{Names, RedisKind, of};
 use crate::layout::slot::key_slot;
+use crate::layout::tag::{prefix_name, tag};
 
 /// The names a lock uses on Redis.
 ///
@@ -65,18 +67,16 @@ impl Keys {
         let main = target.key().into_owned();
         let tagged = tag(&main);
         let side = |prefix: &str| format!("{prefix}:{tagged}");
-        let channel = match kind {
-            LockKind::Mutex(profile) => match profile.notification(target.name()) {
-                Some(Notification::Channel(theirs)) => Some(theirs),
-                _ if profile.has_side_keys() => Some(side("locktopus_mutex__channel")),
-                _ => None,
-            },
-            LockKind::Reentrant | LockKind::Fair => Some(side("redisson_lock__channel")),
-            LockKind::Read | LockKind::Write => Some(side("redisson_rwlock")),
-            LockKind::Semaphore | LockKind::Permits => Some(side("redisson_sc")),
-            // Redisson always adds the braces here.
-            LockKind::Latch => Some(format!("redisson_countdownlatch__channel__{{{main}}}")),
-            // Refused before its keys matter: see `check` of the backend.
+        // A kind without a row is refused before its keys matter: see `check` of the backend.
+        let row = of(kind);
+        let notification = kind
+            .profile()
+            .and_then(|profile| profile.notification(target.name()));
+        let channel = match (&notification, row) {
+            (Some(Notification::Channel(theirs)), _) => Some(theirs.clone()),
+            (_, Some(row)) if kind.profile().is_none_or(|it| it.has_side_keys()) => {
+                Some((row.channel)(&main))
+            }
             _ => None,
         };
         let inbox = kind
@@ -95,12 +95,8 @@ impl Keys {
             }));
             names.push(side("locktopus_waiters"));
         }
-        names.extend(further(kind, &main));
-        names.extend(apart(kind, &main).into_iter().flatten());
-        let notification = match kind {
-            LockKind::Mutex(profile) => profile.notification(target.name()),
-            _ => None,
-        };
+        names.extend(further(row, &main));
+        names.extend(apart(row, &main));
         let slot = key_slot(main.as_bytes());
         names.insert(0, main);
         Self {
@@ -226,17 +222,18 @@ pub(crate) fn extended<'a>(
     target: &'a LockTarget,
     owner: &OwnerId,
 ) -> impl Iterator<Item = Cow<'a, [u8]>> {
-    let (kind, main) = (target.kind(), target.key());
-    let further = match kind {
-        LockKind::Read => further(kind, &main).map(|prefix| {
+    let (row, main) = (of(target.kind()), target.key());
+    let names = row.map_or(Names::Lock, |row| row.extended_by);
+    let further = match names {
+        Names::Lock => None,
+        Names::LockAndReader => further(row, &main).map(|prefix| {
             let (prefix, owner) = (prefix.as_bytes(), owner.expose());
             [prefix, b":", owner, b":rwlock_timeout:1"].concat()
         }),
-        LockKind::Semaphore | LockKind::Permits => further(kind, &main).map(String::into_bytes),
-        _ => None,
+        Names::Further => further(row, &main).map(String::into_bytes),
     };
-    let main = match (kind, main) {
-        (LockKind::Semaphore | LockKind::Permits, _) => None,
+    let main = match (names, main) {
+        (Names::Further, _) => None,
         (_, Cow::Borrowed(main)) => Some(Cow::Borrowed(main.as_bytes())),
         (_, Cow::Owned(main)) => Some(Cow::Owned(main.into_bytes())),
     };
@@ -244,47 +241,26 @@ pub(crate) fn extended<'a>(
 }
 
 /// The key that a kind has besides the lock, its token, its queue and its waiters.
-fn further(kind: &LockKind, main: &str) -> Option<String> {
-    match kind {
-        LockKind::Fair => Some(prefix_name("redisson_lock_timeout", main)),
-        // What the keys of readers' expiries begin with.
-        LockKind::Read | LockKind::Write => Some(tag(main).into_owned()),
-        LockKind::Semaphore => Some(prefix_name("locktopus_holders", main)),
-        LockKind::Permits => Some(format!("{}:timeout", tag(main))),
-        _ => None,
-    }
+fn further(row: Option<&RedisKind>, main: &str) -> Option<String> {
+    Some((row?.further?)(main))
 }
 
 /// The keys by which a script keeps apart the kinds that are one number: the key that says which, and where other kinds keep
 /// those who hold permits.
-fn apart(kind: &LockKind, main: &str) -> Option<Vec<String>> {
-    let kind_key = prefix_name("locktopus_kind", main);
-    let holders = |kind| further(&kind, main);
-    let others = match kind {
-        LockKind::Semaphore => [holders(LockKind::Permits), None],
-        LockKind::Permits => [holders(LockKind::Semaphore), None],
-        LockKind::Latch => [holders(LockKind::Semaphore), holders(LockKind::Permits)],
-        _ => return None,
+fn apart(row: Option<&RedisKind>, main: &str) -> Vec<String> {
+    let is_number = |row: &&RedisKind| row.counter.is_some();
+    let Some(ours) = row.filter(is_number) else {
+        return Vec::new();
     };
-    Some(
-        [kind_key]
-            .into_iter()
-            .chain(others.into_iter().flatten())
-            .collect(),
-    )
-}
-
-/// Redisson's `prefixName`: the name becomes a hash tag unless it has a brace already.
-fn prefix_name(prefix: &str, name: &str) -> String {
-    format!("{prefix}:{}", tag(name))
-}
-
-fn tag(name: &str) -> Cow<'_, str> {
-    if name.contains('{') {
-        name.into()
-    } else {
-        format!("{{{name}}}").into()
-    }
+    let numbers = LockKind::all()
+        .into_iter()
+        .filter_map(|kind| of(&kind))
+        .filter(is_number);
+    let others = numbers.filter(|other| !std::ptr::eq(*other, ours));
+    let holders = others.filter_map(|other| further(Some(other), main));
+    std::iter::once(prefix_name("locktopus_kind", main))
+        .chain(holders)
+        .collect()
 }
 
 /// The keys of the locks used last, so that a hot lock's are put together once.
@@ -333,7 +309,7 @@ mod tests {
             keys.channel.as_deref(),
             Some(&b"redisson_lock__channel:{order}"[..])
         );
-        let braced = super::prefix_name("redisson_lock_token", "{a}:b");
+        let braced = prefix_name("redisson_lock_token", "{a}:b");
         assert_eq!(braced, "redisson_lock_token:{a}:b");
     }
 
@@ -383,16 +359,7 @@ mod tests {
 
     #[test]
     fn scripts_get_every_key() {
-        for kind in [
-            LockKind::Reentrant,
-            LockKind::Mutex(Arc::default()),
-            LockKind::Fair,
-            LockKind::Read,
-            LockKind::Write,
-            LockKind::Semaphore,
-            LockKind::Permits,
-            LockKind::Latch,
-        ] {
+        for kind in LockKind::all() {
             let keys = keys("order", kind);
             let given: Vec<_> = keys.scripts().iter().map(|name| name.to_vec()).collect();
             let names: Vec<_> = keys.names.iter().map(|name| name.as_bytes()).collect();
