@@ -162,6 +162,9 @@ impl Copy {
             "--package",
             package,
         ]);
+        if package == "locktopus-proofs" {
+            cargo.args(["--manifest-path", "proof/Cargo.toml"]);
+        }
         cargo.args(["--test", target, "--", "--exact", name]);
         let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
         let said = String::from_utf8_lossy(&output.stdout);
