@@ -3,24 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use locktopus::{LockKind, LockName, LockTarget, Locktopus, MemoryBackend, MutexProfile};
+use locktopus::{LockKind, LockName, LockTarget, Locktopus, MemoryBackend};
 use locktopus_protocol::Keys;
 use locktopus_protocol::slot::key_slot;
 
 use crate::input::{Input, text};
-
-fn kinds() -> [LockKind; 8] {
-    [
-        LockKind::Reentrant,
-        LockKind::Mutex(MutexProfile::default().into()),
-        LockKind::Fair,
-        LockKind::Read,
-        LockKind::Write,
-        LockKind::Semaphore,
-        LockKind::Permits,
-        LockKind::Latch,
-    ]
-}
 
 /// Everything on a server that is named after a lock.
 fn everything(target: &LockTarget) -> BTreeSet<Vec<u8>> {
@@ -39,7 +26,7 @@ fn everything(target: &LockTarget) -> BTreeSet<Vec<u8>> {
 ///
 /// If one of these does not hold.
 pub fn names(data: &[u8]) {
-    let (mut input, kinds) = (Input::new(data), kinds());
+    let (mut input, kinds) = (Input::new(data), LockKind::all());
     let (kind, other_kind) = (input.one_of(&kinds).clone(), input.one_of(&kinds).clone());
     let (one, other) = (input.up_to(0), input.rest());
     encoded(one, &kind);

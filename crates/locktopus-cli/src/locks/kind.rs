@@ -3,7 +3,6 @@
 use clap::{Args, ValueEnum};
 use locktopus::{AnyGuard, LockGuard, LockRequest, Locktopus, MutexProfile, WriteGuard};
 
-use super::profile;
 use crate::failure::Failure;
 
 /// Which kind of lock a name is used as. All who share it use the same.
@@ -64,11 +63,13 @@ pub(crate) struct LockArgs {
     #[arg(long, value_enum)]
     pub(crate) kind: Option<Kind>,
 
-    /// A mutex as another library keeps it: redis-py, redsync, node-redlock, redlock-rb, redlock-net, medallion, rslock,
-    /// redis-lock, distributed-lock-redis, bsm-redislock, lyokato, pottery, redis-semaphore, redlock-universal,
-    /// shedlock or shedlock:ENVIRONMENT, spring:REGISTRY, python-redis-lock, sherlock or sherlock:NAMESPACE
-    #[arg(long, value_name = "LIBRARY", value_parser = profile::parse)]
+    #[arg(long, value_name = "LIBRARY", value_parser = MutexProfile::named, help = profiles())]
     pub(crate) profile: Option<MutexProfile>,
+}
+
+fn profiles() -> String {
+    let names: Vec<_> = MutexProfile::names().collect();
+    format!("A mutex as another library keeps it: {}", names.join(", "))
 }
 
 impl LockArgs {

@@ -6,7 +6,6 @@ mod label;
 mod look;
 mod name;
 mod person;
-mod profile;
 mod terms;
 
 pub(crate) use connect::{close, connect, connect_as, connect_to};

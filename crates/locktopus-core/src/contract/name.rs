@@ -13,6 +13,7 @@ pub use raw::RawName;
 pub(crate) use reserved::check_apart;
 
 use crate::contract::kind::LockKind;
+use crate::contract::mutex_profile::MutexProfile;
 
 /// Longest lock name in bytes: as the backend stores it, namespace included.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -191,6 +192,9 @@ pub enum NameError {
         /// The rule it breaks and how to choose a better name.
         rule: String,
     },
+    /// There is no mutex profile of this name, which is not shown: it may be a text that holds a password.
+    #[error("there is no such profile; there are {}", MutexProfile::names().collect::<Vec<_>>().join(", "))]
+    NoSuchProfile,
     /// The name cannot be told from another one, or from what is kept beside another one.
     #[error("the lock name {name:?} cannot be used: {rule}")]
     Ambiguous {

@@ -39,20 +39,12 @@ impl Random {
 }
 
 fn kinds() -> Vec<LockKind> {
-    let template = |text| MutexProfile::default().key_template(text).unwrap();
-    let mutex = |profile| LockKind::Mutex(Arc::new(profile));
-    vec![
-        LockKind::Reentrant,
-        mutex(MutexProfile::default()),
-        mutex(MutexProfile::single_key()),
-        mutex(template("lock:{name}:x")),
-        LockKind::Fair,
-        LockKind::Read,
-        LockKind::Write,
-        LockKind::Semaphore,
-        LockKind::Permits,
-        LockKind::Latch,
-    ]
+    let template = MutexProfile::default()
+        .key_template("lock:{name}:x")
+        .unwrap();
+    let mutexes = [MutexProfile::single_key(), template];
+    let mutexes = mutexes.map(|profile| LockKind::Mutex(Arc::new(profile)));
+    LockKind::all().into_iter().chain(mutexes).collect()
 }
 
 /// Everything on the servers that is named after the lock.

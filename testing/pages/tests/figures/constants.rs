@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use locktopus::{CohortSettings, TokenRetention, ValidityMargin};
+use locktopus::{
+    CohortSettings, LockName, MutexProfile, Notification, TokenRetention, ValidityMargin,
+};
 use locktopus_pages::Repository;
 
 /// The words of a page, and the line of a source that has the same number.
@@ -193,5 +195,23 @@ fn what_names_come_to_is_calculated() {
         let [a, b, c] = MINUTES.map(|minutes| size(bytes * requests * minutes * 60.0));
         let row = format!("| {shown} | {a} | {b} | {c} |");
         assert!(page.contains(&row), "docs/memory.md has no {row:?}");
+    }
+}
+
+#[test]
+fn every_profile_is_a_row_of_the_page_of_mutexes() {
+    let page = read("docs/book/kinds/mutex.md");
+    let (name, millisecond) = (LockName::new("N").unwrap(), Duration::from_millis(1));
+    for word in MutexProfile::names() {
+        let profile = MutexProfile::named(word).unwrap();
+        let exact = profile.stored_lease(millisecond) == millisecond;
+        let leases = ["whole seconds", "milliseconds"][usize::from(exact)];
+        let mut row = format!("| `{word}` | `{}` | {leases} | ", profile.key(&name));
+        match profile.notification(&name) {
+            Some(Notification::List(list)) => row += &format!("`{list}`, a list"),
+            Some(Notification::Channel(channel)) => row += &format!("`{channel}`, a channel"),
+            _ => row += "they poll",
+        }
+        assert!(page.contains(&row), "the page lacks {row}");
     }
 }

@@ -3,9 +3,49 @@
 use super::{MutexProfile, NotificationTemplate, Template, ValueEncoding, refused};
 use crate::contract::name::NameError;
 
-/// Profiles for other libraries. Leases are milliseconds on the server and the other library's waiters poll, unless it
-/// says otherwise.
-impl MutexProfile {
+/// How another library keeps a lock as one string.
+struct Library {
+    /// What comes before the name of the lock in its key.
+    prefix: &'static str,
+    value: ValueEncoding,
+    whole_seconds: bool,
+    /// What comes before the name of the lock in that of the list by which waiters are woken.
+    list: Option<&'static str>,
+}
+
+/// The name as it is, a UUID, milliseconds on the server, and waiters that poll.
+const USUAL: Library = Library {
+    prefix: "",
+    value: ValueEncoding::Uuid,
+    whole_seconds: false,
+    list: None,
+};
+
+/// The same behind a prefix that several have.
+const PREFIXED: Library = Library {
+    prefix: "redlock:",
+    ..USUAL
+};
+
+/// A row for each library that needs no argument, and its constructor.
+macro_rules! libraries {
+    ($($(#[$doc:meta])* $name:ident: $word:literal, $library:expr;)+) => {
+        static LIBRARIES: &[(&str, Library)] = &[$(($word, $library)),+];
+
+        /// Profiles for other libraries.
+        impl MutexProfile {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name() -> Self {
+                    Self::of_library(&$library)
+                }
+            )+
+        }
+    };
+}
+
+libraries! {
     /// Python's redis-py, `redis.lock(name)`: the name as it is, 32 hex digits.
     ///
     /// With `timeout=None` it takes a lock without expiry, which a crashed holder keeps for ever.
@@ -39,66 +79,39 @@ impl MutexProfile {
     /// }
     /// # Ok(()) }
     /// ```
-    #[must_use]
-    pub fn redis_py() -> Self {
-        Self::plain(ValueEncoding::Hex32)
-    }
+    redis_py: "redis-py", Library { value: ValueEncoding::Hex32, ..USUAL };
 
     /// Go's redsync: the name as it is, 16 bytes in base64.
     ///
     /// It means its locks for several independent servers; with `SetNXOnExtend` an extension takes a lock that is gone.
-    #[must_use]
-    pub fn redsync() -> Self {
-        Self::plain(ValueEncoding::Base64)
-    }
+    redsync: "redsync", Library { value: ValueEncoding::Base64, ..USUAL };
 
     /// node-redlock 5 with one resource: the resource as it is, 32 hex digits.
     ///
     /// A lock of several resources is several keys: take as many mutexes [together](crate::Locktopus::multi).
-    #[must_use]
-    pub fn node_redlock() -> Self {
-        Self::plain(ValueEncoding::Hex32)
-    }
+    node_redlock: "node-redlock", Library { value: ValueEncoding::Hex32, ..USUAL };
 
     /// Ruby's redlock-rb: the resource as it is, a UUID.
-    #[must_use]
-    pub fn redlock_rb() -> Self {
-        Self::plain(ValueEncoding::Uuid)
-    }
+    redlock_rb: "redlock-rb", USUAL;
 
     /// RedLock.net: `redlock:{resource}` (its default format), a UUID.
     ///
     /// Its extension takes a lock that is gone.
-    #[must_use]
-    pub fn redlock_net() -> Self {
-        Self::prefixed("redlock:", ValueEncoding::Uuid)
-    }
+    redlock_net: "redlock-net", PREFIXED;
 
     /// The mutex of .NET's Medallion DistributedLock: the key as it is, host, process and 32 hex digits.
     ///
     /// Its reader-writer lock and semaphore are sets and cannot be shared.
-    #[must_use]
-    pub fn medallion() -> Self {
-        Self::plain(ValueEncoding::Medallion)
-    }
+    medallion: "medallion", Library { value: ValueEncoding::Medallion, ..USUAL };
 
     /// Rust's rslock and redlock: the resource as it is, 20 raw bytes.
-    #[must_use]
-    pub fn rslock() -> Self {
-        Self::plain(ValueEncoding::Raw20)
-    }
+    rslock: "rslock", Library { value: ValueEncoding::Raw20, ..USUAL };
 
     /// Rust's redis-lock: `redlock:{resource}`, a UUID.
-    #[must_use]
-    pub fn redis_lock() -> Self {
-        Self::redlock_net()
-    }
+    redis_lock: "redis-lock", PREFIXED;
 
     /// Rust's distributed-lock-redis: `distributed-lock:{name}`, a UUID.
-    #[must_use]
-    pub fn distributed_lock_redis() -> Self {
-        Self::prefixed("distributed-lock:", ValueEncoding::Uuid)
-    }
+    distributed_lock_redis: "distributed-lock-redis", Library { prefix: "distributed-lock:", ..USUAL };
 
     /// Go's bsm/redislock with one key: the key as it is; 16 bytes in URL-safe base64, **followed directly by the
     /// metadata**, here none.
@@ -106,9 +119,79 @@ impl MutexProfile {
     /// It compares only as many bytes as its own token is long when it takes a lock again, the whole value otherwise.
     /// Its fencing counter is not ours; a lock of several keys is several mutexes, taken
     /// [together](crate::Locktopus::multi).
-    #[must_use]
-    pub fn bsm_redislock() -> Self {
-        Self::plain(ValueEncoding::Base64Url)
+    bsm_redislock: "bsm-redislock", Library { value: ValueEncoding::Base64Url, ..USUAL };
+
+    /// Elixir's redlock (lyokato): the resource as it is, random text.
+    lyokato: "lyokato", Library { value: ValueEncoding::Hex32, ..USUAL };
+
+    /// Python's pottery, `Redlock`: `redlock:{key}`, a UUID.
+    ///
+    /// It extends its own locks three times at most.
+    pottery: "pottery", PREFIXED;
+
+    /// The mutex of TypeScript's redis-semaphore: `mutex:{key}`, a UUID.
+    ///
+    /// Its semaphores are sorted sets by the clients' clocks and cannot be shared.
+    redis_semaphore: "redis-semaphore", Library { prefix: "mutex:", ..USUAL };
+
+    /// TypeScript's redlock-universal: the key as it is, 32 hex digits.
+    redlock_universal: "redlock-universal", Library { value: ValueEncoding::Hex32, ..USUAL };
+
+    /// Python's python-redis-lock: `lock:{name}`, 18 bytes in base64. Notifies by the list `lock-signal:{name}`, so
+    /// that its blocked waiters wake at once.
+    ///
+    /// Our own waiters poll: blocking on a list would take a connection each. They leave what is in the list to those who
+    /// block, where it lasts for a second. The library counts in **whole seconds**, so a lease is rounded up to the next
+    /// one on the server; we never believe in more than was asked for.
+    ///
+    /// In a cluster the name needs a hash tag, as in `{invoice}:42`, or the library itself fails.
+    python_redis_lock: "python-redis-lock", Library { prefix: "lock:", value: ValueEncoding::Base64Of18, whole_seconds: true, list: Some("lock-signal:") };
+
+    /// Python's sherlock without a namespace: the name as it is, a UUID. Counts in whole seconds, see
+    /// [`python_redis_lock`](Self::python_redis_lock).
+    sherlock: "sherlock", Library { whole_seconds: true, ..USUAL };
+}
+
+/// Profiles that need more than the name of a library.
+impl MutexProfile {
+    /// What [`named`](Self::named) knows, as it is written there.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let words = LIBRARIES.iter().map(|(word, _)| *word);
+        words.chain([
+            "sherlock:NAMESPACE",
+            "shedlock:ENVIRONMENT",
+            "spring:REGISTRY",
+        ])
+    }
+
+    /// The profile that is called so in the options of a command: a library, and behind a colon what it needs.
+    ///
+    /// ```
+    /// use locktopus_core::MutexProfile;
+    /// assert_eq!(MutexProfile::named("redis-py")?, MutexProfile::redis_py());
+    /// assert_eq!(MutexProfile::named("spring:orders")?, MutexProfile::spring("orders")?);
+    /// assert_eq!(MutexProfile::named("shedlock")?, MutexProfile::shedlock("default")?);
+    /// assert!(MutexProfile::names().any(|name| name == "redis-py"));
+    /// let error = MutexProfile::named("zookeeper").unwrap_err();
+    /// assert!(error.to_string().starts_with("there is no such profile; there are redis-py, "));
+    /// # Ok::<(), locktopus_core::NameError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::NoSuchProfile`] with the names that there are, or what the library's own constructor refuses.
+    pub fn named(text: &str) -> Result<Self, NameError> {
+        match text.split_once(':') {
+            Some(("shedlock", environment)) => return Self::shedlock(environment),
+            Some(("spring", registry)) => return Self::spring(registry),
+            Some(("sherlock", namespace)) => return Self::sherlock_in(namespace),
+            None if text == "shedlock" => return Self::shedlock("default"),
+            _ => {}
+        }
+        let found = LIBRARIES.iter().find(|(word, _)| *word == text);
+        found
+            .map(|(_, library)| Self::of_library(library))
+            .ok_or(NameError::NoSuchProfile)
     }
 
     /// As [`bsm_redislock`](Self::bsm_redislock), with metadata that its `Metadata()` returns to whoever was given the
@@ -128,34 +211,6 @@ impl MutexProfile {
             metadata: metadata.into(),
             ..Self::bsm_redislock()
         }
-    }
-
-    /// Elixir's redlock (lyokato): the resource as it is, random text.
-    #[must_use]
-    pub fn lyokato() -> Self {
-        Self::plain(ValueEncoding::Hex32)
-    }
-
-    /// Python's pottery, `Redlock`: `redlock:{key}`, a UUID.
-    ///
-    /// It extends its own locks three times at most.
-    #[must_use]
-    pub fn pottery() -> Self {
-        Self::prefixed("redlock:", ValueEncoding::Uuid)
-    }
-
-    /// The mutex of TypeScript's redis-semaphore: `mutex:{key}`, a UUID.
-    ///
-    /// Its semaphores are sorted sets by the clients' clocks and cannot be shared.
-    #[must_use]
-    pub fn redis_semaphore() -> Self {
-        Self::prefixed("mutex:", ValueEncoding::Uuid)
-    }
-
-    /// TypeScript's redlock-universal: the key as it is, 32 hex digits.
-    #[must_use]
-    pub fn redlock_universal() -> Self {
-        Self::plain(ValueEncoding::Hex32)
     }
 
     /// Java's ShedLock with its Redis provider: `job-lock:{environment}:{name}` (its default environment is `default`),
@@ -209,33 +264,6 @@ impl MutexProfile {
         })
     }
 
-    /// Python's python-redis-lock: `lock:{name}`, 18 bytes in base64. Notifies by the list `lock-signal:{name}`, so
-    /// that its blocked waiters wake at once.
-    ///
-    /// Our own waiters poll: blocking on a list would take a connection each. They leave what is in the list to those who
-    /// block, where it lasts for a second. The library counts in **whole seconds**, so a lease is rounded up to the next
-    /// one on the server; we never believe in more than was asked for.
-    ///
-    /// In a cluster the name needs a hash tag, as in `{invoice}:42`, or the library itself fails.
-    #[must_use]
-    pub fn python_redis_lock() -> Self {
-        Self {
-            notification: Some(NotificationTemplate::List(Template::after("lock-signal:"))),
-            whole_seconds: true,
-            ..Self::prefixed("lock:", ValueEncoding::Base64Of18)
-        }
-    }
-
-    /// Python's sherlock without a namespace: the name as it is, a UUID. Counts in whole seconds, see
-    /// [`python_redis_lock`](Self::python_redis_lock).
-    #[must_use]
-    pub fn sherlock() -> Self {
-        Self {
-            whole_seconds: true,
-            ..Self::plain(ValueEncoding::Uuid)
-        }
-    }
-
     /// Python's sherlock with a namespace: `{namespace}_{name}`, else as [`sherlock`](Self::sherlock).
     ///
     /// ```
@@ -256,14 +284,19 @@ impl MutexProfile {
         })
     }
 
-    fn plain(value: ValueEncoding) -> Self {
-        Self::single_key().value(value)
+    fn of_library(library: &Library) -> Self {
+        let list = library.list.map(Template::after);
+        Self {
+            notification: list.map(NotificationTemplate::List),
+            whole_seconds: library.whole_seconds,
+            ..Self::prefixed(library.prefix, library.value)
+        }
     }
 
     fn prefixed(prefix: impl Into<String>, value: ValueEncoding) -> Self {
         Self {
             key: Template::after(prefix),
-            ..Self::plain(value)
+            ..Self::single_key().value(value)
         }
     }
 }
@@ -286,22 +319,17 @@ mod tests {
     #[test]
     fn keys_are_those_of_the_libraries() {
         let name = LockName::new("job").unwrap();
-        for (profile, key) in [
-            (MutexProfile::redis_py(), "job"),
-            (MutexProfile::redlock_net(), "redlock:job"),
-            (
-                MutexProfile::distributed_lock_redis(),
-                "distributed-lock:job",
-            ),
-            (MutexProfile::redis_semaphore(), "mutex:job"),
-            (
-                MutexProfile::shedlock("default").unwrap(),
-                "job-lock:default:job",
-            ),
-            (MutexProfile::spring("orders").unwrap(), "orders:job"),
-            (MutexProfile::python_redis_lock(), "lock:job"),
-            (MutexProfile::sherlock_in("app").unwrap(), "app_job"),
+        for (word, key) in [
+            ("redis-py", "job"),
+            ("redlock-net", "redlock:job"),
+            ("distributed-lock-redis", "distributed-lock:job"),
+            ("redis-semaphore", "mutex:job"),
+            ("shedlock", "job-lock:default:job"),
+            ("spring:orders", "orders:job"),
+            ("python-redis-lock", "lock:job"),
+            ("sherlock:app", "app_job"),
         ] {
+            let profile = MutexProfile::named(word).unwrap();
             assert_eq!(profile.key(&name), key);
             assert!(!profile.is_native() && !profile.has_side_keys());
         }
@@ -336,11 +364,8 @@ mod tests {
 
     #[test]
     fn nothing_is_refused_with_a_word_why() {
-        for error in [
-            MutexProfile::spring("").unwrap_err(),
-            MutexProfile::shedlock("").unwrap_err(),
-            MutexProfile::sherlock_in("").unwrap_err(),
-        ] {
+        for empty in ["spring:", "shedlock:", "sherlock:"] {
+            let error = MutexProfile::named(empty).unwrap_err();
             assert!(error.to_string().contains("must not be empty"), "{error}");
         }
     }
