@@ -151,6 +151,13 @@ impl LockBackend for RedisBackend {
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let context = self.contexts.here()?;
         let changes = context.repeats.changes();
+        // Another context may have taken the place, which has another name then: it is searched for.
+        let searching = request.sought.is_some() && self.contexts.are_several();
+        let searched = searching.then(|| ReleaseRequest {
+            sought: None,
+            ..request.clone()
+        });
+        let request = searched.as_ref().unwrap_or(request);
         let (outcome, _told) = context.release(request).await?;
         context.keep(request, changes);
         Ok(outcome)

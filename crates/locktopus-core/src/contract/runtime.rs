@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contract::sync::lock;
 
-/// The caller is outside a tokio runtime.
+/// The caller is outside a tokio runtime, or on one that is ending.
 ///
 /// ```
 /// # use locktopus_core::{NoRuntime, PerRuntime};
@@ -86,7 +86,7 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
     ///
     /// # Errors
     ///
-    /// [`NoRuntime`] outside a tokio runtime.
+    /// [`NoRuntime`] outside a tokio runtime, and on one that is ending.
     pub fn here(&self, make: impl FnOnce(&Handle) -> T) -> Result<Arc<T>, NoRuntime> {
         self.find(|resident, id| resident.id == id, make)
     }
@@ -107,7 +107,7 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
     ///
     /// # Errors
     ///
-    /// [`NoRuntime`] outside a tokio runtime.
+    /// [`NoRuntime`] outside a tokio runtime, and on one that is ending.
     pub fn nearby(&self, make: impl FnOnce(&Handle) -> T) -> Result<Arc<T>, NoRuntime> {
         self.find(
             |resident, id| resident.id == id || resident.drives_itself,
@@ -145,7 +145,9 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
             over.cancelled().await;
             drop(departure);
         });
-        Ok(value)
+        let residents = lock(&self.shared.residents);
+        let stays = residents.iter().any(|resident| resident.id == id);
+        stays.then_some(value).ok_or(NoRuntime)
     }
 
     /// The values of all runtimes that have not ended.
@@ -217,6 +219,14 @@ mod tests {
     fn counter() -> impl Fn(&Handle) -> u32 {
         let made = AtomicU32::new(0);
         move |_| made.fetch_add(1, Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_runtime_that_has_ended_has_none() {
+        let handle = single().handle().clone();
+        let all = PerRuntime::new();
+        let _inside = handle.enter();
+        assert!(all.here(counter()).is_err() && all.all().is_empty());
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl Contexts {
         self.all.nearby(make).map_err(|_| self.no_runtime())
     }
 
+    /// Whether there have been more than one.
+    pub(super) fn are_several(&self) -> bool {
+        self.made.load(Ordering::Relaxed) > 1
+    }
+
     /// For questions that every context answers alike.
     pub(super) fn any(&self) -> &Context {
         &self.first

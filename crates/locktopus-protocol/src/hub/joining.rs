@@ -63,13 +63,16 @@ impl Shared {
         }
         let mut queue = lock(&self.joining.0);
         queue.topics.push(Arc::clone(topic));
-        if queue.under_way < BATCHES {
-            queue.under_way += 1;
+        let begins = queue.under_way < BATCHES;
+        queue.under_way += usize::from(begins);
+        drop(queue);
+        if begins {
             let subscribing = Subscribing {
                 shared: Arc::clone(self),
                 batch: Vec::new(),
                 ended: false,
             };
+            // Outside the lock: a runtime that is ending drops the task at once.
             tokio::spawn(subscribing.run());
         }
         answer
@@ -272,6 +275,26 @@ mod tests {
         );
         assert!(seen.len() <= 2_000 / BATCH + BATCHES, "{}", seen.len());
         assert!(begun.elapsed() <= ROUND_TRIP * 6, "{:?}", begun.elapsed());
+    }
+
+    /// A runtime that is ending drops tasks while they are begun.
+    #[tokio::test]
+    async fn joining_on_a_runtime_that_has_ended_fails_and_blocks_nobody() {
+        let (_client, hub) = hub();
+        let (says, said) = tokio::sync::oneshot::channel();
+        let shared = Arc::clone(&hub.shared);
+        std::thread::spawn(move || {
+            let ended = tokio::runtime::Builder::new_current_thread().build();
+            let ended = ended.unwrap().handle().clone();
+            let _inside = ended.enter();
+            let topic = Arc::new(Topic::of(channels("a")));
+            says.send(shared.confirm(&topic)).unwrap();
+        });
+        let answer = tokio::time::timeout(Duration::from_secs(30), said).await;
+        let answer = answer.expect("it blocks").unwrap();
+        assert!(answer.await.is_err());
+        let deadline = Instant::now() + ROUND_TRIP * 100;
+        assert!(hub.join(channels("a"), deadline).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -104,7 +104,7 @@ impl Link {
         match attempt.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(outcome)) => outcome.clone(),
             Ok(None) | Err(_) => Err(ClientError::NotSent(
-                "the attempt to connect was abandoned".to_owned(),
+                "the attempt to connect was given up; its runtime has ended, or was built without `enable_all`".to_owned(),
             )),
         }
     }

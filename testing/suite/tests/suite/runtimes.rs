@@ -3,6 +3,8 @@
 //! leaves nothing. Outside tokio every call fails with an error.
 
 use crate::common;
+#[path = "runtimes/ending.rs"]
+mod ending;
 #[path = "runtimes/foreign.rs"]
 mod foreign;
 

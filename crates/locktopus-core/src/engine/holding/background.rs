@@ -63,6 +63,8 @@ struct Job {
 struct Course {
     /// Counts how often it was begun.
     begun: u32,
+    /// It is being put on a runtime.
+    starting: bool,
     /// Where it is under way.
     task: Option<(Arc<Home>, AbortHandle)>,
     /// Until it is done.
@@ -162,13 +164,24 @@ impl Services {
         }
     }
 
+    /// Begins it on this home, or on another one if this runtime is ending. If all are, it waits for the next to arrive.
     fn begin(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) {
+        if !self.begins_on(job, home) {
+            let others = self.homes.all();
+            let mut others = others.iter().filter(|other| !other.is(home));
+            others.any(|other| self.begins_on(job, other));
+        }
+    }
+
+    /// False if the runtime is ending, and has dropped it at once.
+    fn begins_on(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) -> bool {
         let (number, before) = {
             let mut course = lock(&job.course);
             if course.done {
-                return;
+                return true;
             }
             course.begun += 1;
+            course.starting = true;
             (course.begun, course.task.take())
         };
         if let Some((_, task)) = before {
@@ -185,14 +198,18 @@ impl Services {
             running.done();
         });
         let mut course = lock(&job.course);
-        // Not if it is done, or was dropped, by now.
-        if course.begun == number && !course.done {
-            course.task = Some((Arc::clone(home), task.abort_handle()));
-            drop(course);
-            if !home.drives_itself && self.homes.all().len() > 1 {
-                self.look_after(job, clock::now() + PATIENCE);
-            }
+        if course.begun != number || course.done {
+            return true;
         }
+        if !std::mem::take(&mut course.starting) {
+            return false;
+        }
+        course.task = Some((Arc::clone(home), task.abort_handle()));
+        drop(course);
+        if !home.drives_itself && self.homes.all().len() > 1 {
+            self.look_after(job, clock::now() + PATIENCE);
+        }
+        true
     }
 
     fn look_after(&self, job: &Arc<Job>, at: BootInstant) {
@@ -213,10 +230,10 @@ impl Job {
 impl ScheduledCheck for Job {
     /// Called on a home that runs.
     fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant) {
-        let Ok(here) = services.here() else { return };
-        if !self.goes_on(&here) {
-            services.begin(&self, &here);
-        } else if !lock(&self.course).done && !here.drives_itself {
+        let Some(home) = services.home() else { return };
+        if !self.goes_on(&home) {
+            services.begin(&self, &home);
+        } else if !lock(&self.course).done && !home.drives_itself {
             services.look_after(&self, now + PATIENCE);
         }
     }
@@ -254,6 +271,10 @@ impl Drop for Running {
         {
             let mut course = lock(&self.job.course);
             if course.done || course.begun != self.number {
+                return;
+            }
+            if std::mem::take(&mut course.starting) {
+                // Whoever begins it sees to that.
                 return;
             }
             course.begun += 1;

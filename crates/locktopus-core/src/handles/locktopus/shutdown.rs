@@ -1,7 +1,12 @@
 //! The end of a `Locktopus`: what it holds is given back, within bounds.
 
-use std::sync::Arc;
+use std::future::Future;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tokio::sync::oneshot;
 
 use super::Locktopus;
 use crate::engine::error::LostCause;
@@ -46,17 +51,41 @@ impl Locktopus {
                 services.come_to(&here);
                 drain.await
             }
-            // There are no timers here.
-            (Err(_), Some(home)) => match home.runtime().spawn(drain).await {
-                Ok(report) => report,
-                Err(_) => ShutdownReport::of(services),
-            },
+            (Err(_), Some(home)) => {
+                let drained = home.runtime().spawn(drain);
+                match select(
+                    drained,
+                    over_after(grace.saturating_add(services.call_timeout())),
+                )
+                .await
+                {
+                    Either::Left((Ok(report), _)) => report,
+                    _ => {
+                        services.closed.cancel();
+                        ShutdownReport::of(services)
+                    }
+                }
+            }
             (Err(_), None) => {
                 services.closed.cancel();
                 ShutdownReport::of(services)
             }
         }
     }
+}
+
+/// Ends after a time, where there are no timers: nobody may drive the runtime that has some.
+fn over_after(time: Duration) -> impl Future<Output = ()> {
+    let (says, said) = oneshot::channel::<()>();
+    let (waits, waited) = mpsc::channel::<()>();
+    let sleeper = thread::Builder::new().spawn(move || {
+        let _sooner = waited.recv_timeout(time);
+        drop(says);
+    });
+    Box::pin(async move {
+        let (_sleeper, _waits) = (sleeper, waits);
+        let _over = said.await;
+    })
 }
 
 /// Waits for what is under way, and closes the backend.

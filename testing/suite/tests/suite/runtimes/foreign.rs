@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::common::{SOON, unique};
-use super::{LONG_LEASE, everywhere, is_free, threads};
+use super::{LONG_LEASE, everywhere, is_free, single, threads};
 use locktopus::{BackendErrorKind, ConnectError, LockError};
 
 struct Unpark(Thread);
@@ -93,18 +93,23 @@ fn another_executor_is_refused_and_does_no_harm() {
     });
 }
 
-/// A handle whose only runtime has ended.
+/// A handle whose only runtime has ended, or stands still.
 #[test]
 fn a_shutdown_without_any_runtime_ends_and_counts() {
     everywhere(|place, _| {
-        let runtime = threads();
-        let (locks, guard) = runtime.block_on(async {
-            let locks = place.handle().await;
-            let guard = locks.lock(unique("left")).acquire().await.unwrap();
-            (locks, guard)
-        });
-        drop(runtime);
-        assert_eq!(block_on(locks.shutdown(SOON)).abandoned, 1);
-        assert!(guard.ensure_valid().is_err());
+        for ends in [true, false] {
+            let runtime = if ends { threads() } else { single() };
+            let (locks, guard) = runtime.block_on(async {
+                let locks = place.handle().await;
+                let guard = locks.lock(unique("left")).acquire().await.unwrap();
+                (locks, guard)
+            });
+            let _stands_still = (!ends).then_some(runtime);
+            let begun = Instant::now();
+            let shutdown = block_on(locks.shutdown(Duration::from_millis(100)));
+            assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+            assert_eq!(shutdown.abandoned, 1);
+            assert!(guard.ensure_valid().is_err());
+        }
     });
 }
