@@ -27,7 +27,7 @@ const BUDGETS: [Budget; 5] = [
         ],
         not: &["/tests/", "/benches/"],
     },
-    Budget { what: "tests", limit: 65_210, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
+    Budget { what: "tests", limit: 65_430, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
     Budget {
         what: "lines of shell",
         limit: 550,
