@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use locktopus_core::{Linger, OwnerId, ReleaseRequest};
+use locktopus_core::{Linger, LockTarget, OwnerId, ReleaseRequest};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -51,6 +51,12 @@ struct Kept {
 }
 
 impl Kept {
+    /// Whose hold of what it ended.
+    fn key(&self) -> (OwnerId, LockTarget) {
+        let ReleaseRequest { owner, target, .. } = &*self.request;
+        (owner.clone(), target.clone())
+    }
+
     /// The same release, sent now.
     fn again(&self, deadline: Instant) -> ReleaseRequest {
         let left = |linger: &Linger| {
@@ -128,12 +134,13 @@ impl Repeats {
         lately.cloned().collect()
     }
 
-    fn of(&self, owner: &[u8]) -> Option<Kept> {
+    /// The releases of this owner: of both halves of a read-write lock.
+    fn of(&self, owner: &[u8]) -> Vec<Kept> {
         let kept = lock(&self.kept);
         let of = kept.iter().rev();
-        of.clone()
-            .find(|kept| kept.request.owner.expose() == owner)
+        of.filter(|kept| kept.request.owner.expose() == owner)
             .cloned()
+            .collect()
     }
 }
 
@@ -192,15 +199,14 @@ async fn run(
             () = sleep_until(next_at), if all => {
                 let Some(context) = context.upgrade() else { return };
                 (all, next_at) = (false, Instant::now() + PAUSE);
-                let waiting: HashSet<OwnerId> =
-                    due.iter().map(|due| due.kept.request.owner.clone()).collect();
-                let lately = context.repeats.lately().into_iter();
-                let new = lately.filter(|kept| !waiting.contains(&kept.request.owner));
-                due.extend(new.map(Due::now));
+                let waiting: HashSet<_> = due.iter().map(|due| due.kept.key()).collect();
+                let mut lately = context.repeats.lately();
+                lately.retain(|kept| !waiting.contains(&kept.key()));
+                due.extend(lately.into_iter().map(Due::now));
             }
             Some(owner) = wanted.recv() => {
                 let Some(context) = context.upgrade() else { return };
-                if let Some(kept) = context.repeats.of(&owner) {
+                for kept in context.repeats.of(&owner) {
                     due.push_front(Due::now(kept));
                 }
             }

@@ -48,6 +48,7 @@ const WATCHED: TopologyKind = TopologyKind::Sentinel {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn busy_locks_outlive_an_order_to_the_sentinels() {
     on_servers_each(WATCHED, "busy", busy::locks_change_hands).await;
+    on_servers_each(WATCHED, "halves", busy::both_halves_change_hands).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -76,7 +76,7 @@ impl Owed {
         // An attempt that may still arrive is the reaper's.
         if !state.late_attempt {
             self.open = false;
-            SharedOwner::returned_by(&state);
+            SharedOwner::returned_by(&self.services, &state, pending.last);
         }
         let cause = match (lost_before, outcome) {
             (Some(cause), _) => cause,
@@ -99,8 +99,10 @@ impl Drop for Owed {
             return;
         }
         let pending = self.services.pending_release_of(&self.state);
-        let state = Arc::clone(&self.state);
-        self.services
-            .reap_then(pending, move || SharedOwner::returned_by(&state));
+        let (last, state) = (pending.last, Arc::clone(&self.state));
+        let services = Arc::clone(&self.services);
+        self.services.reap_then(pending, move || {
+            SharedOwner::returned_by(&services, &state, last);
+        });
     }
 }

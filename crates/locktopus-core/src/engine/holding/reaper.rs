@@ -97,7 +97,20 @@ impl Services {
             linger_until: state.linger_until(),
             sought: None,
             // A writer may read again under its id.
-            last: *state.target.kind() != LockKind::Read || state.shared_owner().is_none(),
+            last: *state.target.kind() != LockKind::Read
+                || state
+                    .shared_owner()
+                    .is_none_or(|loan| loan.writer_is_gone()),
+        }
+    }
+
+    /// Releases the readers' half under the id of this lease. No attempt follows under it.
+    pub(crate) fn last_release_of_reader(&self, state: &LeaseState) -> PendingRelease {
+        PendingRelease {
+            target: LockTarget::new(state.target.name().clone(), LockKind::Read),
+            late_attempt: false,
+            last: true,
+            ..self.pending_release_of(state)
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::services::Services;
 
 /// A writer's owner id while a reader uses it too.
 ///
@@ -32,17 +33,36 @@ impl SharedOwner {
         self.returned.load(Ordering::Acquire)
     }
 
-    /// Notes that a lease is certainly released; of interest if it is a reader's with a borrowed id.
-    pub(crate) fn returned_by(state: &Arc<LeaseState>) {
-        if let Some(loan) = state.shared_owner()
-            && !loan.writer.ptr_eq(&Arc::downgrade(state))
-        {
+    /// Notes that a lease is certainly released; of interest if its id is lent or borrowed.
+    /// `last`: as its release said.
+    pub(crate) fn returned_by(services: &Arc<Services>, state: &Arc<LeaseState>, last: bool) {
+        let Some(loan) = state.shared_owner() else {
+            return;
+        };
+        let of_reader = !loan.writer.ptr_eq(&Arc::downgrade(state));
+        if of_reader {
             loan.give_back();
         }
+        if !(of_reader && last) {
+            loan.end_reading(services, state);
+        }
+    }
+
+    /// Releases the reader once more if neither half is held any more. More attempts could have
+    /// followed its own release, so a backend could not repeat that one after a failover.
+    pub(crate) fn end_reading(&self, services: &Arc<Services>, state: &LeaseState) {
+        if self.is_returned() && self.writer_is_gone() {
+            services.reap(services.last_release_of_reader(state));
+        }
+    }
+
+    /// Whether the writer has no hold left, so that it does not read again.
+    pub(crate) fn writer_is_gone(&self) -> bool {
+        self.writer.upgrade().is_none_or(|w| w.holds() == 0)
     }
 
     /// Whether only one lease uses the id any more, so that it may leave this process.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_returned() || self.writer.upgrade().is_none_or(|w| w.holds() == 0)
+        self.is_returned() || self.writer_is_gone()
     }
 }

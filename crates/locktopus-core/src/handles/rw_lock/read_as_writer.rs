@@ -16,6 +16,7 @@ use crate::contract::owner::OwnerId;
 use crate::contract::request::{AcquireAttempt, AttemptOutcome};
 use crate::engine::acquisition::Plan;
 use crate::engine::error::{LockError, LostCause, Phase};
+use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
@@ -95,6 +96,7 @@ struct Unsettled<'a> {
     services: &'a Arc<Services>,
     target: &'a LockTarget,
     owner: &'a OwnerId,
+    writer: &'a Arc<LeaseState>,
     lease: Duration,
     loan: Arc<SharedOwner>,
     /// An attempt was sent.
@@ -114,6 +116,7 @@ impl<'a> Unsettled<'a> {
             services,
             target: &plan.target,
             owner: writer.owner(),
+            writer: state,
             lease: plan.lease,
             loan,
             sent: false,
@@ -185,8 +188,12 @@ impl Drop for Unsettled<'_> {
                 // Readers hand nothing on that has a token but a write lock, whose waiters ask as this one did.
                 retention: self.services.settings.token_retention,
             };
-            let loan = Arc::clone(&self.loan);
-            self.services.reap_then(pending, move || loan.give_back());
+            let (loan, writer) = (Arc::clone(&self.loan), Arc::clone(self.writer));
+            let services = Arc::clone(self.services);
+            self.services.reap_then(pending, move || {
+                loan.give_back();
+                loan.end_reading(&services, &writer);
+            });
         }
     }
 }

@@ -10,7 +10,7 @@ use locktopus::{LockRequest, Locktopus};
 use locktopus_servers::topology::{Deployment, Node, Role, TopologyKind};
 use tokio::time::{Instant, sleep};
 
-use crate::common::{LONG, close, locks_apart, unique, unique_of};
+use crate::common::{LONG, close, connect, eventually, locks_apart, unique, unique_of};
 use crate::failover::At;
 
 /// A lock of each kind is used with each.
@@ -135,4 +135,54 @@ pub(crate) async fn locks_change_hands((place, client): At) -> String {
     println!("      {client}: {said}");
     assert!(outages.iter().all(|(_, outage)| *outage < OUTAGE), "{said}");
     said
+}
+
+/// Owners release both halves of read-write locks. A replica that did not receive that is promoted.
+pub(crate) async fn both_halves_change_hands((place, client): At) -> String {
+    let locks = locks_apart(&place, client).await;
+    let names = ["write-first", "read-first", "reads-on"].map(unique);
+    let [write_first, read_first, reads_on] = names.each_ref().map(async |name| {
+        let request = locks.rw_lock(name).write().renewed_lease(LONG * 2);
+        let writing = request.acquire().await.unwrap();
+        let reading = writing.read().await.unwrap();
+        (writing, reading)
+    });
+    let (write_first, read_first) = tokio::join!(write_first, read_first);
+    let (writing, reads_on) = reads_on.await;
+    let old = place.primary().await.unwrap();
+    let replica = replica_of(&place, old).await;
+    // `mode`, the reader, the writer.
+    eventually("the replica to have them", LONG, async || {
+        let fields = replica.command(&["HLEN", &names[2]]).await.unwrap().text();
+        (fields == "3").then_some(()).ok_or(fields)
+    })
+    .await;
+    let user = ["CONFIG", "SET", "masteruser", "nobody", "masterauth", "x"];
+    replica.command(&user).await.unwrap();
+    let cut = ["CLIENT", "KILL", "TYPE", "replica"];
+    old.command(&cut).await.unwrap();
+    write_first.0.release().await.unwrap();
+    write_first.1.release().await.unwrap();
+    read_first.1.release().await.unwrap();
+    read_first.0.release().await.unwrap();
+    writing.release().await.unwrap();
+    promote(&place, &names[2]).await;
+    let promoted = Instant::now();
+    // The old primary hears of it only later, and grants them until then.
+    let url = format!("redis://{}?client={client}&checks=off", replica.addr());
+    let other = connect(&url).await;
+    for name in &names[..2] {
+        let request = other.rw_lock(name).write().wait_at_most(OUTAGE);
+        request.acquire().await.unwrap().release().await.unwrap();
+    }
+    let shared = other.rw_lock(&names[2]);
+    let reading = shared.read().wait_at_most(OUTAGE).acquire().await.unwrap();
+    let granted = promoted.elapsed();
+    reads_on.extend(LONG * 2).await.unwrap();
+    reading.release().await.unwrap();
+    assert!(shared.write().try_acquire().await.unwrap().is_none());
+    reads_on.release().await.unwrap();
+    close(locks).await;
+    close(other).await;
+    format!("granted within {granted:.2?}")
 }

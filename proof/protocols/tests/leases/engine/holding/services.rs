@@ -101,7 +101,11 @@ impl Services {
     pub(crate) fn come_to(&self, _: &Home) {}
 
     pub(crate) fn pending_release_of(&self, _: &LeaseState) -> PendingRelease {
-        PendingRelease
+        PendingRelease { last: true }
+    }
+
+    pub(crate) fn last_release_of_reader(&self, state: &LeaseState) -> PendingRelease {
+        self.pending_release_of(state)
     }
 
     pub(crate) fn reap(&self, pending: PendingRelease) {
@@ -175,7 +179,9 @@ impl Tasks {
 }
 
 #[derive(Debug)]
-pub(crate) struct PendingRelease;
+pub(crate) struct PendingRelease {
+    pub(crate) last: bool,
+}
 
 #[derive(Debug)]
 pub(crate) struct Request;
