@@ -10,7 +10,7 @@ use std::thread;
 use nix::pty::openpty;
 use tokio::process::{Child, Command};
 
-use crate::usual::{Place, SOON, eventually};
+use crate::usual::{Place, SOON, eventually, words};
 
 const OWN: &str = env!("CARGO_BIN_EXE_locktopus");
 
@@ -28,15 +28,8 @@ impl Session {
         let terminal = openpty(None, None).unwrap();
         let mut command = Command::new("env");
         // The shell leads a session, whose terminal this is.
-        command.args([
-            "--default-signal",
-            "setsid",
-            "--ctty",
-            "--wait",
-            "sh",
-            sh,
-            script,
-        ]);
+        command.args(words("--default-signal setsid --ctty --wait sh"));
+        command.args([sh, script]);
         let end = |end: &OwnedFd| Stdio::from(end.try_clone().unwrap());
         command
             .stdin(end(&terminal.slave))
@@ -98,20 +91,28 @@ impl Session {
     }
 }
 
-/// The program reads, and the shell reads after it.
+/// The program reads, under one lock or several, and the shell reads after it.
 #[tokio::test]
 async fn a_program_reads_from_the_terminal() {
-    let place = Place::new().await;
-    let script =
-        "$L -q run a -- sh -c 'read x; echo one:$x.; exit 7'; echo code:$?.; read y; echo two:$y.";
-    let mut session = Session::of(&place, "-c", script);
-    session.press("first\n");
-    session.shows("one:first.").await;
-    session.shows("code:7.").await;
-    session.press("second\n");
-    session.shows("two:second.").await;
-    assert_eq!(session.ended().await.0, 0);
-    place.free("a").await;
+    for run in [
+        "",
+        "$L run b -- $L run c --",
+        "sh -c '$L run b -- \"$@\"; exit $?' sh",
+    ] {
+        let place = Place::new().await;
+        let script = format!(
+            "$L run a -- {run} sh -c 'read x; echo one:$x.; exit 7'; echo code:$?.; read y; echo two:$y."
+        );
+        let mut session = Session::of(&place, "-c", &script);
+        session.press("first\n");
+        session.shows("one:first.").await;
+        session.shows("code:7.").await;
+        session.press("second\n");
+        session.shows("two:second.").await;
+        let (code, screen) = session.ended().await;
+        assert!(code == 0 && !screen.contains("stopped"), "{screen}");
+        place.free("a").await;
+    }
 }
 
 /// Password prompts, editors and pagers change the settings before they read.

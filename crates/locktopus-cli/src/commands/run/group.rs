@@ -76,6 +76,7 @@ impl Program {
         };
         if !foreground {
             command.process_group(0);
+            command.env(terminal::ASK, std::process::id().to_string());
         }
         let child = terminal::unprepared(|| command.spawn())?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));

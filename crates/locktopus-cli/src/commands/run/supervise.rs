@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::grace::Grace;
 use super::group::Program;
-use super::terminal::Terminal;
+use super::terminal::{self, Terminal};
 use crate::commands::signals::{Signals, ends};
 use crate::failure::spell;
 use crate::output::Output;
@@ -128,10 +128,12 @@ fn pass_on(program: &Program, signal: Signal, out: Output) {
 /// Handles a program that the terminal stopped. Meanwhile its lock is renewed.
 struct Stops {
     terminal: Terminal,
-    /// The program is stopped until it gets the terminal.
+    /// The program, or one inside it, is stopped until it gets the terminal.
     wants_terminal: bool,
     told: bool,
     children: unix::Signal,
+    /// A `run` inside the program wants the terminal.
+    asked: unix::Signal,
     out: Output,
 }
 
@@ -142,6 +144,7 @@ impl Stops {
             wants_terminal: false,
             told: false,
             children: unix::signal(SignalKind::child())?,
+            asked: unix::signal(SignalKind::from_raw(Signal::TTIN.as_raw()))?,
             out,
         })
     }
@@ -157,6 +160,7 @@ impl Stops {
         };
         tokio::select! {
             _ = self.children.recv() => {}
+            _ = self.asked.recv() => self.wants_terminal = true,
             () = pause => {}
         }
     }
@@ -180,7 +184,7 @@ impl Stops {
         if self.terminal.give(group.pid) {
             self.wants_terminal = false;
             program.send(Signal::CONT);
-        } else if !self.told {
+        } else if !terminal::ask() && !self.told {
             self.told = true;
             self.out.say(
                 "the program is stopped because it wants the terminal, which another process has; \

@@ -3,15 +3,30 @@
 //! The program has its own process group, so the system stops it when it reads from the terminal.
 //! `run` then gives it the terminal and continues it, as a shell does. Until then the terminal
 //! stays with the other processes of the pipeline, such as a pager.
+//!
+//! A `run` under another `run` may be in the background itself. It asks the outer one for the
+//! terminal by a signal. If the system stopped it instead, its lock would not be renewed.
 
+use std::env;
 use std::fs::File;
 
 use nix::sys::signal::{SigSet, Signal as Masked};
-use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
+use rustix::process::{Pid, Signal, getpgrp, getsid, kill_process, kill_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
 /// The controlling terminal of this process.
 const TERMINAL: &str = "/dev/tty";
+
+/// Tells a program the process ID of the `run` that hands the terminal to it.
+pub(super) const ASK: &str = "LOCKTOPUS_RUN_PID";
+
+/// Asks the `run` around this one for the terminal. Returns false if there is none in this session.
+pub(super) fn ask() -> bool {
+    let outer = env::var(ASK).ok().and_then(|pid| pid.parse().ok());
+    let outer = outer.and_then(Pid::from_raw);
+    let near = outer.filter(|outer| getsid(Some(*outer)) == getsid(None));
+    near.is_some_and(|outer| kill_process(outer, Signal::TTIN).is_ok())
+}
 
 /// Lets this process write to the terminal and take it back while the program has it. Call it
 /// before there are threads, which inherit the signal mask.
