@@ -3,17 +3,20 @@
 use std::time::Instant;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Clear, Paragraph, Row as Cells, Table, TableState, Wrap};
+use ratatui::widgets::{
+    Block, Clear, Paragraph, Row as Cells, Table, TableState, Widget as _, Wrap,
+};
 
 use super::columns::{Column, columns};
 use super::model::{Model, Row};
 use super::view::{Front, View};
 use crate::commands::status;
 use crate::locks::Holder;
-use crate::output::{age, colours_wanted};
+use crate::output::{age, colours_wanted, visible};
 
 const KEYS: &str = "↑↓ select   Enter inspect   b break   s sort   q quit";
 
@@ -33,8 +36,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, view: &mut View, now: I
         &mut TableState::new().with_selected(at),
     );
     let foot_text = match (&view.message, &model.trouble) {
-        (Some(message), _) => Line::from(message.as_str()).style(bold()),
-        (None, Some(trouble)) => Line::from(format!("old: {trouble}")).style(alarming()),
+        (Some(message), _) => Line::from(visible(message)).style(bold()),
+        (None, Some(trouble)) => Line::from(format!("old: {}", visible(trouble))).style(alarming()),
         (None, None) => Line::from(KEYS).style(faint()),
     };
     frame.render_widget(foot_text, foot);
@@ -68,7 +71,10 @@ fn heading<'a>(model: &Model, view: &View, now: Instant) -> Vec<Line<'a>> {
 fn table<'a>(rows: &[&Row], width: u16, now: Instant) -> Table<'a> {
     let columns = columns(width);
     let shown = |row: &&Row| {
-        let cells = columns.iter().map(|(column, _)| cell(row, *column, now));
+        let cells = columns.iter().map(|(column, _)| {
+            let text = cell(row, *column, now);
+            visible(&text).into_owned()
+        });
         Cells::new(cells.collect::<Vec<_>>())
     };
     let cells: Vec<_> = rows.iter().map(shown).collect();
@@ -114,10 +120,8 @@ fn cell(row: &Row, column: Column, now: Instant) -> String {
 }
 
 fn detail(frame: &mut Frame<'_>, row: &Row) {
-    let text = status::plain(&row.lock);
     let block = Block::bordered().title(" Esc closes ");
-    let text = Paragraph::new(text).wrap(Wrap { trim: false });
-    in_front(frame, text.block(block), 14);
+    in_front(frame, &status::plain(&row.lock), block);
 }
 
 fn reason(frame: &mut Frame<'_>, model: &Model, name: &str, typed: &str) {
@@ -130,14 +134,17 @@ fn reason(frame: &mut Frame<'_>, model: &Model, name: &str, typed: &str) {
     let block = Block::bordered()
         .title(format!(" Break {name:?} "))
         .style(alarming());
-    let question = Paragraph::new(text).wrap(Wrap { trim: true }).block(block);
-    in_front(frame, question, 8);
+    in_front(frame, &text, block);
 }
 
-fn in_front(frame: &mut Frame<'_>, what: Paragraph<'_>, height: u16) {
+/// Shows a text in a box that is as high as the text needs at this width.
+fn in_front(frame: &mut Frame<'_>, text: &str, block: Block<'_>) {
     let whole = frame.area();
-    let height = height.min(whole.height);
     let width = whole.width.saturating_sub(8).min(90);
+    let lines: Vec<_> = text.lines().map(|line| Line::from(visible(line))).collect();
+    let text = Paragraph::new(lines).wrap(Wrap { trim: false });
+    let height = rows(&text, block.inner(Rect { width, ..whole })) + 2;
+    let height = height.min(whole.height);
     let area = Rect {
         x: whole.x + (whole.width - width) / 2,
         y: whole.y + (whole.height - height) / 2,
@@ -145,7 +152,18 @@ fn in_front(frame: &mut Frame<'_>, what: Paragraph<'_>, height: u16) {
         height,
     };
     frame.render_widget(Clear, area);
-    frame.render_widget(what, area);
+    frame.render_widget(text.block(block), area);
+}
+
+/// How many rows of an area a text takes once its lines are wrapped.
+fn rows(text: &Paragraph<'_>, area: Rect) -> u16 {
+    let mut drawn = Buffer::empty(area);
+    text.render(area, &mut drawn);
+    let cells = drawn.content().chunks(usize::from(area.width.max(1)));
+    let blank = cells
+        .rev()
+        .take_while(|row| row.iter().all(|cell| cell.symbol() == " "));
+    area.height - u16::try_from(blank.count()).unwrap_or(area.height)
 }
 
 fn bold() -> Style {
@@ -195,6 +213,21 @@ mod tests {
             assert!(shown.contains(name), "{shown}");
             assert!(shown.contains("owner#0000002a"), "{shown}");
         }
+        // No text may command the terminal.
+        let odd = held("\u{202e}a\n\u{1b}c", "owner\n#0000002a", 0);
+        model.update(Instant::now(), vec![odd]);
+        model.failed("no\u{1b}".to_owned());
+        for front in [Front::Nothing, Front::Detail] {
+            let mut view = View {
+                front,
+                ..View::default()
+            };
+            let shown = screen_of(100, &model, &mut view);
+            let spelt = ["\\u{202e}a\\n\\u{1b}c", "old: no\\u{1b}"];
+            assert!(spelt.iter().all(|part| shown.contains(part)), "{shown}");
+            let owner = view.front == Front::Detail || shown.contains("owner\\n#0000002a");
+            assert!(owner && !shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+        }
     }
 
     #[test]
@@ -219,11 +252,16 @@ mod tests {
             name: "job:mail".to_owned(),
             typed: "stuck".to_owned(),
         };
-        let question = screen(&model, &mut view);
-        assert!(
-            question.contains("Break \"job:mail\"") && question.contains("Why? stuck_"),
-            "{question}"
-        );
+        for width in [40, 60, 100] {
+            let question = screen_of(width, &model, &mut view);
+            for part in [
+                "Break \"job:mail\"",
+                "Why? stuck_",
+                "Enter breaks it, Esc does not.",
+            ] {
+                assert!(question.contains(part), "{part} is not on\n{question}");
+            }
+        }
         model.failed("redis-rs: no connection".to_owned());
         assert!(screen(&model, &mut View::default()).contains("old: redis-rs: no connection"));
     }
