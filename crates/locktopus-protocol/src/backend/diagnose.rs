@@ -12,6 +12,7 @@ mod version;
 
 use std::time::SystemTime;
 
+use futures_util::future::OptionFuture;
 use locktopus_core::{BackendError, Diagnosis};
 use tokio::time::Instant;
 
@@ -19,6 +20,7 @@ use super::context::Context;
 use super::safety::Safety;
 use crate::client::role::ROLE_QUESTION;
 use ask::ask_all;
+use rights::Rights;
 
 pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosis, BackendError> {
     let executor = &context.executor;
@@ -27,10 +29,13 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
     // Concurrently: a server that hangs delays each question.
     let hello = [ROLE_QUESTION.as_bytes()];
     let before = SystemTime::now();
-    let (infos, times, hellos) = tokio::join!(
+    let rights = Rights::new(context);
+    let asked_rights = rights.as_ref().map(|rights| rights.ask(context, deadline));
+    let (infos, times, hellos, permitted) = tokio::join!(
         ask_all(executor, &[b"INFO"], deadline),
         ask_all(executor, &[b"TIME"], deadline),
-        ask_all(executor, &hello, deadline)
+        ask_all(executor, &hello, deadline),
+        OptionFuture::from(asked_rights)
     );
     let asked = SystemTime::now();
     let seen = info::check(executor, infos?, quarantine, &mut diagnosis)?;
@@ -47,9 +52,9 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
     // A replica refuses every lock, and would be asked again until the deadline.
     if !found("role") && !found(deployment::DEPLOYMENT) {
         let some_away = found(info::UNREACHABLE);
-        let refused = probe::check(context, some_away, deadline, &mut diagnosis).await;
-        if let Some(target) = refused {
-            rights::check(context, &target, deadline, &mut diagnosis).await;
+        probe::check(context, some_away, deadline, &mut diagnosis).await;
+        if let (Some(rights), Some(permitted)) = (rights, permitted) {
+            rights.check(permitted?, &mut diagnosis);
         }
     }
     diagnosis

@@ -232,11 +232,13 @@ async fn every_single_refusal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_missing_right() {
-    let place = Arc::new(servers(TopologyKind::Standalone).await);
     let mut cases = Cases::new();
-    for client in CLIENTS {
-        let case = refused::all_that_is_missing_is_listed(Arc::clone(&place), client);
-        cases.add(format!("{client} missing rights"), case);
+    for kind in [TopologyKind::Standalone, SHARDS] {
+        let place = Arc::new(servers(kind).await);
+        for client in CLIENTS {
+            let case = refused::all_that_is_missing_is_listed(Arc::clone(&place), client);
+            cases.add(format!("{kind} {client} missing rights"), case);
+        }
     }
     cases.all_pass().await;
 }

@@ -37,13 +37,15 @@ pub(super) async fn check(
     some_away: bool,
     deadline: Instant,
     out: &mut Diagnosis,
-) -> Option<LockTarget> {
+) {
     let target = if some_away {
         probe_within_reach(context, deadline).await
     } else {
         probe(context, 0)
     };
-    let target = target?;
+    let Some(target) = target else {
+        return;
+    };
     let owner = target.kind().new_owner();
     let lease = probe_lease(&context.info);
     let attempt = AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline);
@@ -95,13 +97,8 @@ pub(super) async fn check(
         ));
     }
     let failures = failed.iter();
-    let failures: Vec<_> = failures
-        .map(|(what, error)| failure(what, &target, error))
-        .collect();
-    let is_bad = |found: &Finding| found.severity == Severity::Danger;
-    let refused = !told || failures.iter().any(is_bad);
-    out.findings.extend(failures);
-    refused.then_some(target)
+    out.findings
+        .extend(failures.map(|(what, error)| failure(what, &target, error)));
 }
 
 fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
@@ -178,7 +175,7 @@ fn probe_lease(info: &BackendInfo) -> Duration {
 }
 
 /// A few names shared by all clients, because each name leaves a token key. Number 0 is the default.
-fn probe(context: &Context, number: u8) -> Option<LockTarget> {
+pub(super) fn probe(context: &Context, number: u8) -> Option<LockTarget> {
     let name = match number {
         0 => NAME.to_owned(),
         number => format!("{NAME}:{number}"),

@@ -1,27 +1,76 @@
 #!lua flags=no-writes
 -- Whether this user may send each of some commands. Writes nothing: a server looks at rights before it refuses a write.
+-- A command that is permitted does not run, and leaves no line in the server's log of refusals.
 --
--- ARGV  for each command the number of its words, then its words
--- Reply one word for each: `may`; `absent`, the server does not have it; `command`, it is not permitted; `place`, it is
---       permitted, but not for this key or channel
-local verdicts, at = {}, 1
-while ARGV[at] do
+-- ARGV  the number of keys, then the keys; the number of channels, then the channels; the number of commands that locks
+--       need; for each command, the needed ones first, the number of its words, then its words: `K` stands for a key, `C`
+--       for a channel
+-- Reply a word for each command: `may`; `absent`, the server does not have it; `command`, it is not permitted; `place`, it
+--       is permitted, but not for this key or channel. Then, for each key and each channel, `may`, or `place` if no
+--       command is permitted there
+local at = 1
+local take = function()
   local count = tonumber(ARGV[at])
   local words = {unpack(ARGV, at + 1, at + count)}
   at = at + count + 1
+  return words
+end
+local places = {K = take(), C = take()}
+local needed = tonumber(ARGV[at])
+at = at + 1
+local open, shut, partly, verdicts = {}, {}, {}, {}
+
+-- Why a command is refused, by sending it. Servers without `acl_check_cmd` have all commands sent.
+local why = function(words)
   local reply = redis.pcall(unpack(words))
   local text = type(reply) == 'table' and reply.err or ''
   local says = function(piece) return string.find(text, piece, 1, true) end
-  local verdict = 'may'
   if says('Unknown Redis command') then
-    verdict = 'absent'
+    return 'absent'
   elseif says('not allowed from script') then
-    if not redis.acl_check_cmd(unpack(words)) then
-      verdict = redis.acl_check_cmd(words[1]) and 'place' or 'command'
+    if redis.acl_check_cmd(unpack(words)) then
+      return 'may'
     end
+    return redis.acl_check_cmd(words[1]) and 'place' or 'command'
   elseif says('executing the script') or says('ACL failure') then
-    verdict = (says(' mentioned') or says(' access a ')) and 'place' or 'command'
+    return (says(' mentioned') or says(' access a ')) and 'place' or 'command'
   end
+  return 'may'
+end
+
+while ARGV[at] do
+  local words, kind, slot = take(), nil, nil
+  for index, word in ipairs(words) do
+    if places[word] then
+      kind, slot = places[word], index
+    end
+  end
+  local verdict, known = nil, false
+  for _, place in ipairs(kind or {''}) do
+    if slot then words[slot] = place end
+    local may
+    known, may = pcall(redis.acl_check_cmd, unpack(words))
+    if known and may then
+      verdict, open[place] = 'may', true
+    else
+      shut[place] = known
+    end
+  end
+  local first = kind and kind[1] or ''
+  if slot then words[slot] = first end
+  if not verdict and known and #verdicts >= needed and open[first] then
+    -- Most users need not have it, so the server's log of refusals is spared.
+    verdict = 'command'
+  end
+  verdict = verdict or why(words)
   verdicts[#verdicts + 1] = verdict
+  -- A key may be readable and not writable.
+  partly[first] = partly[first] or (verdict == 'place' and #verdicts <= needed)
+end
+for _, kind in ipairs({places.K, places.C}) do
+  for _, place in ipairs(kind) do
+    local refused = partly[place] or (shut[place] and not open[place])
+    verdicts[#verdicts + 1] = refused and 'place' or 'may'
+  end
 end
 return verdicts

@@ -1,17 +1,17 @@
 //! Which rights a user lacks, all of them at once.
 //!
-//! A script ends at the first command that is refused, so the probe finds one missing right at a time. Where it found one,
-//! a script without the right to write asks for all.
+//! The probe stops at the first missing right, and never sends some commands: `DEL`, for example,
+//! releases a mutex. So a script that may not write asks each primary about every command.
 
 use std::collections::HashMap;
 
-use locktopus_core::{Diagnosis, LockTarget, SafetyMode, Severity};
-use tokio::time::{Instant, timeout_at};
+use locktopus_core::{BackendError, Diagnosis, Finding, ReplicaNeed, SafetyMode, Severity};
+use tokio::time::Instant;
 
-use super::ask::finding;
-use super::probe::NAME;
+use super::ask::{Answers, ask_all, finding};
+use super::probe::{NAME, probe};
 use crate::backend::context::Context;
-use crate::client::{ChannelFlavour, ClientError, Reply, Route};
+use crate::client::{ChannelFlavour, ClientError, Reply};
 
 const SOURCE: &str = include_str!("rights.lua");
 
@@ -19,6 +19,7 @@ const SOURCE: &str = include_str!("rights.lua");
 const LOCKS: &[&str] = &[
     "time",
     "ping",
+    "eval 0 0",
     "evalsha 0 0",
     "get K",
     "set K 1",
@@ -42,14 +43,15 @@ const LOCKS: &[&str] = &[
     "zrank K 1",
     "zscore K 1",
 ];
-const PLAIN: &[&str] = &["publish C 1", "subscribe C", "unsubscribe C"];
-const SHARDED: &[&str] = &["spublish C 1", "ssubscribe C", "sunsubscribe C"];
+// Every channel may be left.
+const PLAIN: &[&str] = &["publish C 1", "subscribe C", "unsubscribe 1"];
+const SHARDED: &[&str] = &["spublish C 1", "ssubscribe C", "sunsubscribe 1"];
 const CLUSTER: &[&str] = &["cluster slots", "asking"];
 const REPLICATED: &[&str] = &["wait 0 1", "role"];
 const QUARANTINE: &[&str] = &["info"];
 
-/// What other uses need besides.
-const OTHERS: &[(&str, &[&str])] = &[
+/// What other uses need besides, and what waiters are better off with.
+const OTHERS: [(&str, &[&str]); 6] = [
     (
         "fair locks",
         &[
@@ -70,191 +72,192 @@ const OTHERS: &[(&str, &[&str])] = &[
         &["scan 0", "type K", "hlen K", "strlen K"],
     ),
     ("guarded writes", &["persist K"]),
+    ("waiters of other libraries", &["lindex K 0", "lpush K 1"]),
 ];
 
-/// Reports all that this user lacks of what locks need. `target` is the probe.
-pub(super) async fn check(
-    context: &Context,
-    target: &LockTarget,
-    deadline: Instant,
-    out: &mut Diagnosis,
-) {
-    let asker = Asker::new(context, target, deadline);
-    match asker.missing().await {
-        Ok(missing) => out
-            .findings
-            .extend(missing.into_iter().map(|(severity, what, rights)| {
-                let message = format!("{what}: {}", rights.join(" "));
-                finding(severity, "permission", message)
-            })),
-        Err(error) => {
-            let message = format!(
-                "which rights are missing besides could not be found out, because a script that asks for them \
-                 was refused ({error})"
-            );
-            out.findings
-                .push(finding(Severity::Note, "unchecked", message));
-        }
-    }
-}
-
-/// What the server said to each command.
-type Verdicts<'a> = HashMap<&'a str, String>;
-
-/// Something that is missing: how bad that is, what it is missing for, and the rights.
-type Missing = (Severity, String, Vec<String>);
-
-struct Asker<'a> {
-    context: &'a Context,
-    route: Route,
+/// The question to every primary: may this user send each of these commands?
+#[derive(Debug)]
+pub(super) struct Rights {
+    needed: Vec<&'static str>,
+    others: Vec<(&'static str, Vec<&'static str>)>,
     keys: Vec<String>,
     channels: Vec<String>,
-    deadline: Instant,
 }
 
-impl<'a> Asker<'a> {
-    fn new(context: &'a Context, target: &LockTarget, deadline: Instant) -> Self {
-        let keys = context.keys(target);
+/// What a server said to each command, key and channel.
+type Verdicts<'a> = HashMap<&'a str, String>;
+
+impl Rights {
+    /// For this client's locks. `None` if no lock can have a name in its namespace.
+    pub(super) fn new(context: &Context) -> Option<Self> {
+        let names = context.keys(&probe(context, 0)?);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let announced = keys.channel.iter().map(|name| text(name));
-        let inbox = context.inbox(&keys).into_iter();
-        let native = keys.native.iter().map(|name| text(name));
-        Self {
-            context,
-            route: Route::Slot(keys.slot()),
+        let announced = names.channel.iter().map(|name| text(name));
+        let inbox = context.inbox(&names).into_iter();
+        let native = names.native.iter().map(|name| text(name));
+        let (messages, listeners) = match context.flavour {
+            ChannelFlavour::Plain => (PLAIN, "pubsub numsub"),
+            ChannelFlavour::Sharded => (SHARDED, "pubsub shardnumsub"),
+        };
+        let (mode, marks): (&[_], _) = match context.info.safety {
+            SafetyMode::Replicated { need, .. } => {
+                let asks_roles = usize::from(need != ReplicaNeed::One);
+                (&REPLICATED[..=asks_roles], Some("locktopus_mark"))
+            }
+            SafetyMode::Quarantine { .. } => (QUARANTINE, Some("locktopus_history")),
+            _ => (&[], None),
+        };
+        let mut needed = [LOCKS, messages, mode].concat();
+        let mut others: Vec<_> = OTHERS.map(|(what, needs)| (what, needs.to_vec())).into();
+        others.push(("hand-offs that ask who listens", vec![listeners]));
+        if context.is_cluster() {
+            needed.extend(CLUSTER);
+            if mode == QUARANTINE {
+                let once = "one quarantine for all slots of a server";
+                others.push((once, vec!["cluster nodes"]));
+            }
+        }
+        let marks = marks.map(str::to_owned);
+        Some(Self {
+            needed,
+            others,
+            keys: names.names.iter().cloned().chain(marks).collect(),
             channels: announced.chain(inbox).chain(native).collect(),
-            keys: keys.names.clone(),
-            deadline,
-        }
+        })
     }
 
-    async fn missing(&self) -> Result<Vec<Missing>, ClientError> {
-        let needed = self.needed();
-        let others = OTHERS.iter().flat_map(|(_, commands)| *commands);
-        let all: Vec<&str> = needed.iter().chain(others).copied().collect();
-        let questions = all.iter().map(|command| {
-            let names = if command.contains(" K") {
-                &self.keys
-            } else {
-                &self.channels
-            };
-            (*command, names.first().map_or("", String::as_str))
-        });
-        let verdicts = self.ask(questions).await?;
-        let verdicts: Verdicts<'_> = all.iter().copied().zip(verdicts).collect();
-        let mut rights = lacking(&needed, &verdicts);
-        rights.extend(self.places(&needed, &verdicts).await?);
-        let mut absent: Vec<_> = all
-            .iter()
-            .filter(|command| verdicts.get(*command).is_some_and(|it| it == "absent"))
-            .map(|command| name(command))
-            .collect();
-        absent.sort_unstable();
-        absent.dedup();
-        let mut missing = vec![
-            (
-                Severity::Danger,
-                "this user lacks, for locks".to_owned(),
-                rights,
-            ),
-            (
-                Severity::Danger,
-                "this server does not have".to_owned(),
-                absent,
-            ),
-        ];
-        for (what, commands) in OTHERS {
-            let what = format!("this user lacks, for {what}");
-            missing.push((Severity::Note, what, lacking(commands, &verdicts)));
-        }
-        missing.retain(|(.., rights)| !rights.is_empty());
-        Ok(missing)
-    }
-
-    /// The commands that this client's locks need.
-    fn needed(&self) -> Vec<&'static str> {
-        let is_cluster = self.context.is_cluster();
-        let messages = match self.context.flavour {
-            ChannelFlavour::Plain => PLAIN,
-            ChannelFlavour::Sharded => SHARDED,
-        };
-        let mode = match self.context.info.safety {
-            SafetyMode::Replicated { .. } => REPLICATED,
-            SafetyMode::Quarantine { .. } => QUARANTINE,
-            _ => &[],
-        };
-        let cluster = if is_cluster { CLUSTER } else { &[] };
-        [LOCKS, messages, mode, cluster].concat()
-    }
-
-    /// The keys and channels that this user may not use, as rights, if it may send a command for them.
-    async fn places(
+    /// One round trip, whatever is missing.
+    pub(super) async fn ask(
         &self,
-        needed: &[&'static str],
-        verdicts: &Verdicts<'_>,
-    ) -> Result<Vec<String>, ClientError> {
-        let mut missing = Vec::new();
-        for (sign, place, names) in [('~', " K", &self.keys), ('&', " C", &self.channels)] {
-            let permitted = |command: &&&str| {
-                let verdict = verdicts.get(**command).map_or("", String::as_str);
-                command.contains(place) && matches!(verdict, "may" | "place")
-            };
-            let Some(command) = needed.iter().find(permitted) else {
-                continue;
-            };
-            let questions = names.iter().map(|name| (*command, name.as_str()));
-            let answers = self.ask(questions).await?;
-            let refused = names.iter().zip(answers);
-            let refused = refused.filter(|(_, verdict)| verdict == "place");
-            missing.extend(refused.map(|(name, _)| format!("{sign}{}", pattern(name))));
+        context: &Context,
+        deadline: Instant,
+    ) -> Result<Answers, BackendError> {
+        let mut args = vec!["EVAL".to_owned(), SOURCE.to_owned(), "0".to_owned()];
+        for places in [&self.keys, &self.channels] {
+            args.push(places.len().to_string());
+            args.extend_from_slice(places);
         }
-        Ok(missing)
-    }
-
-    /// What the server says to each command for a key or channel of this name.
-    async fn ask<'b>(
-        &self,
-        questions: impl Iterator<Item = (&'b str, &'b str)>,
-    ) -> Result<Vec<String>, ClientError> {
-        let mut args: Vec<Vec<u8>> = vec![b"EVAL".into(), SOURCE.into(), b"0".into()];
-        for (command, place) in questions {
-            let words = command.split(' ').map(|word| match word {
-                "K" | "C" => place,
-                word => word,
-            });
-            let words: Vec<Vec<u8>> = words.map(Into::into).collect();
-            args.push(words.len().to_string().into());
+        args.push(self.needed.len().to_string());
+        for command in self.commands() {
+            let words: Vec<_> = command.split(' ').map(str::to_owned).collect();
+            args.push(words.len().to_string());
             args.extend(words);
         }
-        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-        let asked = self.context.executor.client().command(self.route, &args);
-        let late = |_| ClientError::MaybeExecuted("no answer in time".to_owned());
-        let answer = timeout_at(self.deadline, asked).await.map_err(late)??;
-        let Reply::Array(verdicts) = answer else {
-            return Ok(Vec::new());
+        let args: Vec<_> = args.iter().map(String::as_bytes).collect();
+        ask_all(&context.executor, &args, deadline).await
+    }
+
+    fn commands(&self) -> impl Iterator<Item = &str> {
+        let others = self.others.iter().flat_map(|(_, commands)| commands);
+        self.needed.iter().chain(others).copied()
+    }
+
+    /// Reports all that this user lacks, once if all servers say the same.
+    pub(super) fn check(&self, answers: Answers, out: &mut Diagnosis) {
+        let is_away = |node: &str| {
+            let mut primaries = out.primaries.iter();
+            primaries.any(|primary| primary.address == node && !primary.answered)
         };
-        let word = |verdict| match verdict {
+        let answers = answers.into_iter().filter(|(node, _)| !is_away(node));
+        let mut said: Vec<_> = answers
+            .map(|(node, answer)| (node, self.missing(answer)))
+            .collect();
+        if said.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+            said.truncate(1);
+        } else {
+            for (node, findings) in &mut said {
+                for found in findings {
+                    found.message = format!("{node}: {}", found.message);
+                }
+            }
+        }
+        out.findings
+            .extend(said.into_iter().flat_map(|(_, findings)| findings));
+    }
+
+    fn missing(&self, answer: Result<Reply, ClientError>) -> Vec<Finding> {
+        let verdicts = match answer {
+            Ok(reply) => self.verdicts(reply),
+            Err(error) => return unasked(&error),
+        };
+        let has = |command: &&str, said: &str| {
+            verdicts
+                .get(*command)
+                .is_some_and(|verdict| verdict == said)
+        };
+        let those = |commands: &[&'static str], said: &str| -> Vec<_> {
+            let those = commands.iter().filter(|command| has(command, said));
+            those.map(|command| name(command)).collect()
+        };
+        let lacking = |commands: &[&'static str]| -> Vec<_> {
+            let denied = those(commands, "command").into_iter();
+            denied.map(|name| format!("+{name}")).collect()
+        };
+        let mut rights = lacking(&self.needed);
+        for (sign, place, names) in [('~', " K", &self.keys), ('&', " C", &self.channels)] {
+            // Where no command is permitted, nothing is known about its keys.
+            let permitted = |it: &&str| it.contains(place) && (has(it, "may") || has(it, "place"));
+            if self.needed.iter().any(permitted) {
+                let refused = names.iter().filter(|name| has(&name.as_str(), "place"));
+                rights.extend(refused.map(|name| format!("{sign}{}", pattern(name))));
+            }
+        }
+        let for_locks = "this user lacks, for locks".to_owned();
+        let absent = "this server does not have".to_owned();
+        let mut missing = vec![
+            (Severity::Danger, for_locks, rights),
+            (Severity::Danger, absent, those(&self.needed, "absent")),
+        ];
+        for (what, commands) in &self.others {
+            let lacks = format!("this user lacks, for {what}");
+            let absent = format!("this server does not have, for {what}");
+            missing.push((Severity::Note, lacks, lacking(commands)));
+            missing.push((Severity::Note, absent, those(commands, "absent")));
+        }
+        missing.retain(|(.., rights)| !rights.is_empty());
+        let found = missing.into_iter().map(|(severity, what, rights)| {
+            finding(
+                severity,
+                "permission",
+                format!("{what}: {}", rights.join(" ")),
+            )
+        });
+        found.collect()
+    }
+
+    fn verdicts(&self, reply: Reply) -> Verdicts<'_> {
+        let Reply::Array(said) = reply else {
+            return Verdicts::new();
+        };
+        let said = said.into_iter().map(|word| match word {
             Reply::Bytes(word) => String::from_utf8_lossy(&word).into_owned(),
             _ => String::new(),
-        };
-        Ok(verdicts.into_iter().map(word).collect())
+        });
+        let places = self.keys.iter().chain(&self.channels).map(String::as_str);
+        self.commands().chain(places).zip(said).collect()
     }
 }
 
-/// The commands that are not permitted, as rights.
-fn lacking(commands: &[&str], verdicts: &Verdicts<'_>) -> Vec<String> {
-    let denied = |command: &&&str| verdicts.get(**command).is_some_and(|it| it == "command");
-    let denied = commands.iter().filter(denied);
-    denied
-        .map(|command| format!("+{}", name(command)))
-        .collect()
+/// What is known where the question was refused.
+fn unasked(error: &ClientError) -> Vec<Finding> {
+    let message = format!(
+        "the other rights of this user could not be checked: the script that asks for them was refused ({error})"
+    );
+    let unknown = finding(Severity::Note, "unchecked", message);
+    match error {
+        ClientError::Rejected { code, .. } if code == "NOPERM" => {
+            let message = "this user lacks, for locks: +eval";
+            vec![finding(Severity::Danger, "permission", message), unknown]
+        }
+        _ => vec![unknown],
+    }
 }
 
 /// A command's name, as rights have it.
 fn name(command: &str) -> String {
     let mut words = command.split(' ');
     match (words.next(), words.next()) {
-        (Some("cluster"), Some(sub)) => format!("cluster|{sub}"),
+        (Some(name @ ("cluster" | "pubsub")), Some(sub)) => format!("{name}|{sub}"),
         (name, _) => name.unwrap_or_default().to_owned(),
     }
 }
