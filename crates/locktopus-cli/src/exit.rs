@@ -62,7 +62,7 @@ pub(crate) fn of_signal(signal: Signal) -> u8 {
 /// The table of codes, shown below `--help`.
 pub(crate) const HELP: &str = "Exit codes:
     0  done
-    1  something failed that has no code of its own; doctor: locks can be lost silently; failover watch: a promise was broken
+    1  something failed that has no code of its own; doctor: locks can be lost silently, or none can be taken; failover watch: a promise was broken
     2  wrong usage
    69  the servers cannot be reached, refuse the login, or do not answer as they should
    75  busy: somebody else holds the lock, and it did not become free in time

@@ -13,6 +13,9 @@ const UPTIME: &str = "a restarted node votes again after the longest lease, by i
                       were first told of it; if all nodes lose their data while their clocks are wrong, nobody can tell: \
                       set the clocks (NTP) before the servers start";
 
+/// The check that fails for a node that does not answer.
+const REACHABLE: &str = "reachable";
+
 /// The findings of all nodes, and those about them together.
 pub(super) async fn diagnose(
     members: &Arc<Members>,
@@ -23,12 +26,15 @@ pub(super) async fn diagnose(
     let looked = futures_util::future::join_all(looked).await;
     let mut diagnosis = Diagnosis::default();
     let mut places: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut granting = members.nodes.len();
     for (node, seen) in members.nodes.iter().zip(looked) {
         let Diagnosis {
             nodes,
             findings,
             primaries,
         } = seen;
+        let fails = |finding: &Finding| matches!(finding.check, "probe" | REACHABLE);
+        granting -= usize::from(findings.iter().any(fails));
         let named = primaries.into_iter().map(|mut primary| {
             // A node is one server, and is known by its label also while it does not answer.
             primary.address = node.label.to_string();
@@ -46,6 +52,15 @@ pub(super) async fn diagnose(
         });
         diagnosis.findings.extend(named);
         places.push((&node.label, nodes));
+    }
+    if granting < members.majority() {
+        let message = format!(
+            "{granting} of {} nodes can grant a lock, and {} must: no lock can be taken",
+            members.nodes.len(),
+            members.majority()
+        );
+        let found = Finding::new(Severity::Warning, "majority", message);
+        diagnosis.findings.push(found);
     }
     let mut dependent = same_servers(&members.nodes);
     if members.nodes.iter().any(|node| node.probe.is_some()) {
@@ -80,7 +95,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
                 nodes: vec!["not reached".to_owned()],
                 findings: vec![Finding::new(
                     Severity::Warning,
-                    "reachable",
+                    REACHABLE,
                     abstention.to_string(),
                 )],
                 primaries: vec![Primary::silent(&*node.label)],

@@ -2,8 +2,10 @@
 
 mod answers;
 
+use std::cmp::Reverse;
+
 use clap::Args;
-use locktopus::{Diagnosis, Severity};
+use locktopus::{Diagnosis, SafetyMode, Severity};
 use serde::Serialize;
 
 use super::Context;
@@ -60,7 +62,7 @@ impl Shown {
     }
 }
 
-/// 1 if locks can be lost silently here.
+/// 1 if locks can be lost silently here, or none can be taken.
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
     // `diagnose` below makes the checks. The doctor lists all findings, with `checks=refuse` too.
     let urls = &context.config.urls()?.value;
@@ -78,9 +80,23 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
     };
     let examined = examined.await;
     let info = locks.backend();
+    // A node of a quorum may fail as long as a majority grants.
+    let unusable = match info.safety {
+        SafetyMode::Quorum => "majority",
+        _ => "probe",
+    };
     let (backend, safety) = (info.description.clone(), info.safety.to_string());
     close(locks).await;
-    let (diagnosis, answers) = examined?;
+    let (mut diagnosis, answers) = examined?;
+    // Connecting only warns of it, because a full server gets room again.
+    for finding in &mut diagnosis.findings {
+        if finding.check == unusable {
+            finding.severity = Severity::Danger;
+        }
+    }
+    diagnosis
+        .findings
+        .sort_by_key(|finding| Reverse(finding.severity));
     let mut findings = findings(&diagnosis);
     let answers = match answers {
         Ok(answers) => {

@@ -42,6 +42,34 @@ async fn all_that_is_missing_is_listed_at_once() {
     }
 }
 
+/// Each lets the server answer every question, and grant nothing.
+#[tokio::test]
+async fn servers_that_grant_nothing_are_a_danger() {
+    let place = Place::new().await;
+    for (setting, value, usual) in [("maxmemory", "1", "0"), ("min-replicas-to-write", "3", "0")] {
+        let set = async |value| {
+            place
+                .node()
+                .command(&["CONFIG", "SET", setting, value])
+                .await
+        };
+        set(value).await.unwrap();
+        let ran = place.ran(&["doctor"]).await;
+        set(usual).await.unwrap();
+        let lines: Vec<_> = ran
+            .out
+            .lines()
+            .filter(|line| line.contains("[probe]"))
+            .collect();
+        let is_danger = |line: &&str| line.starts_with("danger [probe] taking a lock failed");
+        assert!(
+            ran.code == 1 && lines.iter().any(is_danger),
+            "{setting}: {ran:?}"
+        );
+        place.does("doctor").await;
+    }
+}
+
 #[tokio::test]
 async fn missing_persistence_is_found() {
     let place = Place::new().await;
@@ -84,6 +112,7 @@ async fn what_is_wrong_with_nodes_of_a_quorum_is_said_once() {
             let twice = |port: &u16| line.matches(&format!("127.0.0.1:{port}")).count() > 2;
             assert!(![1, 2, 3].iter().any(twice), "{line}");
         }
+        assert_ne!(ran.code, 0, "no node answers: {ran:?}");
         assert!(
             said >= 3 && !ran.out.contains('?') && !ran.err.contains('?'),
             "{ran:?}"

@@ -233,8 +233,9 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How to do TLS.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// How to do TLS. `Debug` shows no names of files, because some write a key where its file's name
+/// should be.
+#[derive(Clone, PartialEq, Eq, Default)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "protocol and adapters are released together"
@@ -270,6 +271,16 @@ impl TlsOptions {
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.danger_accept_invalid_certs = insecure;
         self
+    }
+}
+
+impl fmt::Debug for TlsOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let insecure = &self.danger_accept_invalid_certs;
+        f.debug_struct("TlsOptions")
+            .field("server_name", &self.server_name)
+            .field("danger_accept_invalid_certs", insecure)
+            .finish_non_exhaustive()
     }
 }
 
@@ -338,8 +349,12 @@ impl SettingsError {
     }
 }
 
+/// The beginning of PEM text. Some write the text where the name of its file should be.
+#[cfg(feature = "tls")]
+pub(crate) const PEM_MARK: &str = "-----BEGIN";
+
 /// A client certificate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "protocol and adapters are released together"
@@ -349,6 +364,12 @@ pub struct ClientIdentity {
     pub cert_file: PathBuf,
     /// PEM file with the private key.
     pub key_file: PathBuf,
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientIdentity").finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]

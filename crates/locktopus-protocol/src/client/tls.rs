@@ -3,19 +3,20 @@
 //! The cryptography provider is passed on explicitly. A process has one default provider, and that is the program's to
 //! choose: a library that installed one would make the program's own choice fail, or take its place.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use rustls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use tokio_rustls::TlsConnector;
 
-use crate::client::options::TlsOptions;
+use crate::client::options::{PEM_MARK, TlsOptions};
 pub use crate::client::prepared_tls::PreparedTls;
 
 /// Why there is no TLS configuration: one line for humans, which names files and shows nothing of what is in them.
@@ -71,10 +72,10 @@ fn read(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
         Some(identity) => {
             let chain = certificates(&identity.cert_file)?;
             let key = PrivateKeyDer::from_pem_file(&identity.key_file)
-                .map_err(|failure| unusable(&identity.key_file, &failure))?;
+                .map_err(|failure| TlsError(format!("{KEY_FILE}: {}", reason(&failure))))?;
             builder
                 .with_client_auth_cert(chain, key)
-                .map_err(|failure| unusable(&identity.cert_file, &failure))
+                .map_err(|failure| unusable(&identity.cert_file, failure))
         }
     }
 }
@@ -85,7 +86,7 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, TlsError> {
         for certificate in certificates(path)? {
             roots
                 .add(certificate)
-                .map_err(|failure| unusable(path, &failure))?;
+                .map_err(|failure| unusable(path, failure))?;
         }
     } else {
         // One broken file among the system's does not make the others useless.
@@ -101,18 +102,36 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, TlsError> {
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<_, _>>)
-        .map_err(|failure| unusable(path, &failure))?;
+        .map_err(|failure| unusable(path, reason(&failure)))?;
     if certificates.is_empty() {
-        return Err(TlsError(format!(
-            "{} holds no PEM certificate",
-            path.display()
-        )));
+        return Err(unusable(path, NO_PEM));
     }
     Ok(certificates)
 }
 
-fn unusable(path: &Path, failure: &dyn std::fmt::Display) -> TlsError {
-    TlsError(format!("cannot use {}: {failure}", path.display()))
+/// The key may stand in the URL in place of its file, so the name is never shown.
+const KEY_FILE: &str =
+    "cannot use the file that key= (or sentinel_key=) names as the client's private key";
+
+const NO_PEM: &str = "it holds no PEM of the kind that is needed";
+
+/// Names the file, unless its text stands in place of its name.
+fn unusable(path: &Path, failure: impl fmt::Display) -> TlsError {
+    let name = path.to_string_lossy();
+    if name.contains(PEM_MARK) {
+        let advice = "there is PEM text where the name of a file should be: write the text into a file, and name that";
+        return TlsError(advice.to_owned());
+    }
+    TlsError(format!("cannot use {name}: {failure}"))
+}
+
+/// Without lines of the file: a key without line breaks is one of its "markers".
+fn reason(failure: &pem::Error) -> String {
+    match failure {
+        pem::Error::Io(failure) => failure.to_string(),
+        pem::Error::NoItemsFound => NO_PEM.to_owned(),
+        _ => "its PEM is damaged".to_owned(),
+    }
 }
 
 /// Accepts every certificate, for `danger_accept_invalid_certs`.
@@ -153,5 +172,59 @@ impl ServerCertVerifier for AcceptAll {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::client::options::ClientIdentity;
+
+    /// As the name of each file and as its text, as it is and without line breaks.
+    #[tokio::test]
+    async fn no_message_shows_a_key() {
+        let folder = std::env::temp_dir().join(format!("locktopus-tls-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let key = "-----BEGIN PRIVATE KEY-----\nSEKRITSEKRIT\n-----END PRIVATE KEY-----\n";
+        let cert = key.replace("PRIVATE KEY", "CERTIFICATE");
+        for text in [key, &cert, "SEKRIT", "!SEKRIT!"] {
+            for text in [
+                text.to_owned(),
+                text.replace('\n', ""),
+                format!("{key}{text}"),
+            ] {
+                let file = folder.join("file.pem");
+                std::fs::write(&file, &text).unwrap();
+                let good = folder.join("cert.pem");
+                std::fs::write(&good, &cert).unwrap();
+                for path in [file.clone(), PathBuf::from(&text)] {
+                    let both = |cert_file: &PathBuf, key_file: &PathBuf| {
+                        let (cert_file, key_file) = (cert_file.clone(), key_file.clone());
+                        TlsOptions::of_files(
+                            None,
+                            Some(ClientIdentity {
+                                cert_file,
+                                key_file,
+                            }),
+                        )
+                    };
+                    let is_name = path != file && !text.contains(PEM_MARK);
+                    let others = [
+                        TlsOptions::of_files(Some(path.clone()), None),
+                        both(&path, &good).insecure(true),
+                    ];
+                    // Only PEM text shows that it is none of a certificate's file.
+                    let options = [both(&good, &path).insecure(true)].into_iter();
+                    for options in options.chain(others.into_iter().filter(|_| !is_name)) {
+                        let failed = connector(&options).await.map(drop).unwrap_err();
+                        let shown = format!("{failed} {failed:?} {options:?}");
+                        assert!(!shown.contains("SEKRIT"), "{text:?}: {shown}");
+                    }
+                }
+            }
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

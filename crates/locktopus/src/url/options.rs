@@ -201,7 +201,9 @@ impl UrlOptions {
                 .set(&mut safety, name, &decoded)
                 .map_err(|rule| refuse(&rule))?;
             let joint = if seen.is_empty() { '?' } else { '&' };
-            let value = if is_hidden(name) { HIDDEN } else { value };
+            // Some write a key where the name of its file should be.
+            let is_secret = is_hidden(name) || decoded.contains("-----BEGIN");
+            let value = if is_secret { HIDDEN } else { value };
             shown.add(&format!("{joint}{name}={value}"));
             seen.push(name);
         }

@@ -135,6 +135,8 @@ pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)
             "client=fred&checks=no",
             "ca=/x.pem",
             "sentinel_ca=/x.pem",
+            "cert=/x.pem",
+            "sentinel_cert=/x.pem",
             "tls_server_name=x",
             "db=3",
             "names=escaped",
@@ -147,6 +149,8 @@ pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)
     );
     let option = select(
         &[
+            "key",
+            "sentinel_key",
             "sentinel_password",
             "sentinel_pass",
             "password",

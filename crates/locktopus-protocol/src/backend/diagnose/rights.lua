@@ -1,13 +1,14 @@
 #!lua flags=no-writes
--- Whether this user may send each of some commands. Writes nothing: a server looks at rights before it refuses a write.
--- A command that is permitted does not run, and leaves no line in the server's log of refusals.
+-- Asks whether this user may send each of some commands. A server checks rights before it refuses
+-- a write, so nothing is written. A permitted command does not run at all, and adds no line to the
+-- server's log of refusals.
 --
--- ARGV  the number of keys, then the keys; the number of channels, then the channels; the number of commands that locks
---       need; for each command, the needed ones first, the number of its words, then its words: `K` stands for a key, `C`
---       for a channel
--- Reply a word for each command: `may`; `absent`, the server does not have it; `command`, it is not permitted; `place`, it
---       is permitted, but not for this key or channel. Then, for each key and each channel, `may`, or `place` if no
---       command is permitted there
+-- ARGV  the number of keys, then the keys; the number of channels, then the channels; how many
+--       commands locks need; for each command, the needed ones first, the number of its words, then
+--       its words: `K` stands for a key, `C` for a channel
+-- Reply a word for each command: `may`; `absent`, the server does not have it; `command`, it is not
+--       permitted; `place`, it is permitted, but not for this key or channel. Then, for each key and
+--       each channel, `may`, or `place` if no command is permitted there
 local at = 1
 local take = function()
   local count = tonumber(ARGV[at])

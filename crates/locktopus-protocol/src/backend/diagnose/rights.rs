@@ -50,7 +50,7 @@ const CLUSTER: &[&str] = &["cluster slots", "asking"];
 const REPLICATED: &[&str] = &["wait 0 1", "role"];
 const QUARANTINE: &[&str] = &["info"];
 
-/// What other uses need besides, and what waiters are better off with.
+/// Rights for other uses, and for waiters to work better.
 const OTHERS: [(&str, &[&str]); 6] = [
     (
         "fair locks",
@@ -84,7 +84,7 @@ pub(super) struct Rights {
     channels: Vec<String>,
 }
 
-/// What a server said to each command, key and channel.
+/// A server's answers: a word for each command, key and channel.
 type Verdicts<'a> = HashMap<&'a str, String>;
 
 impl Rights {
@@ -126,7 +126,7 @@ impl Rights {
         })
     }
 
-    /// One round trip, whatever is missing.
+    /// Takes one round trip.
     pub(super) async fn ask(
         &self,
         context: &Context,
@@ -195,7 +195,7 @@ impl Rights {
         };
         let mut rights = lacking(&self.needed);
         for (sign, place, names) in [('~', " K", &self.keys), ('&', " C", &self.channels)] {
-            // Where no command is permitted, nothing is known about its keys.
+            // If no command is permitted, its keys and channels are unknown.
             let permitted = |it: &&str| it.contains(place) && (has(it, "may") || has(it, "place"));
             if self.needed.iter().any(permitted) {
                 let refused = names.iter().filter(|name| has(&name.as_str(), "place"));

@@ -23,6 +23,10 @@ fn a_url_is_shown_without_its_secrets() {
             "rediss-sentinel://h/m?cert=/c.pem&key=s3cret&sentinel_cert=/c.pem&sentinel_key=s3cret",
             "rediss-sentinel://h/m?cert=/c.pem&key=***&sentinel_cert=/c.pem&sentinel_key=***",
         ),
+        (
+            "rediss://h?ca=-----BEGIN%20KEY-----s3cret&cert=%2d----BEGIN%20X&key=s3cret",
+            "rediss://h?ca=***&cert=***&key=***",
+        ),
         ("unix://:s3cret@/run/s?&db=3&", "unix://***@/run/s?db=3"),
         ("memory:a:b?namespace=x:", "memory:a:b?namespace=x:"),
     ] {

@@ -205,7 +205,7 @@ async fn listed(
     Ok((lists(Severity::Danger), lists(Severity::Note)))
 }
 
-/// With one right, all others are listed; with all but one, that one, also where only one server of a cluster lacks it.
+/// A user with one right: all others are listed. With all but one, on one server: that one.
 pub(crate) async fn all_that_is_missing_is_listed(
     place: Arc<Deployment>,
     client: &'static str,
@@ -248,7 +248,7 @@ pub(crate) async fn all_that_is_missing_is_listed(
         let is_needed = of_locks.contains(right);
         let found = [&locks[..], &others].concat() == [right.clone()]
             && locks.len() == usize::from(is_needed);
-        // Some rights name the same place in two ways, and the probe does without those of other kinds.
+        // Some rights name the same place in two ways, or are for other kinds of locks.
         let is_place = right.starts_with(['~', '&']);
         let is_nothing = is_place && locks.is_empty() && others.is_empty();
         assert!(found || is_nothing, "{right}: {locks:?} {others:?}");
