@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use crate::locks::{Kind, LockArgs, Seen, Shown, close, connect, find};
 use crate::output::owner_tag;
 
 /// Which lock to break.
@@ -44,12 +44,15 @@ pub(crate) async fn run(args: BreakArgs, context: &Context) -> Result<(), Failur
             let problem = "a latch is not held; locktopus latch delete opens it";
             return Err(Failure::new(Exit::Usage, problem));
         };
+        let before = Shown::new(&args.name, kind.word(), &state, &who);
         let request = args.lock.request(&locks, &args.name, kind, 1);
         let eviction = request.force_release(args.reason).await?;
+        // Readers have no tokens, though those of the lock are fenced.
+        let fence = eviction.fence.filter(|_| before.kind != Kind::Read.word());
         Ok(Broken {
-            before: Shown::new(&args.name, kind.word(), &state, &who),
+            before,
             evicted: eviction.evicted.iter().map(owner_tag).collect(),
-            fence: eviction.fence.map(locktopus::FencingToken::get),
+            fence: fence.map(locktopus::FencingToken::get),
         })
     };
     let broken = done.await;
@@ -83,7 +86,13 @@ fn text(broken: &Broken) -> String {
             "  it may go on working until it notices; refuse writes with fencing tokens up to {fence}"
         )),
         None => lines.push(
-            "  it may go on working until it notices; this kind has no fencing tokens to keep it out".to_owned(),
+            match kind {
+                _ if kind == Kind::Read.word() => {
+                    "  readers may go on until they notice; they have no fencing tokens to keep them out"
+                }
+                _ => "  it may go on working until it notices; this kind has no fencing tokens to keep it out",
+            }
+            .to_owned(),
         ),
     }
     if !broken.before.waiters.is_empty() {

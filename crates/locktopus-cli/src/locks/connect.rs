@@ -46,9 +46,26 @@ async fn connect_with(
 pub(crate) async fn close(locks: Locktopus) {
     let report = locks.shutdown(GRACE).await;
     if report.abandoned > 0 {
-        let left = report.abandoned;
-        tracing::warn!(
-            "{left} releases were not confirmed; those locks are free when their leases end"
-        );
+        tracing::warn!("{}", unconfirmed(report.abandoned));
+    }
+}
+
+fn unconfirmed(releases: usize) -> String {
+    match releases {
+        1 => "1 release was not confirmed; its lock is free when its lease ends".to_owned(),
+        _ => format!(
+            "{releases} releases were not confirmed; their locks are free when their leases end"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_release_is_one() {
+        assert!(unconfirmed(1).starts_with("1 release was"));
+        assert!(unconfirmed(2).starts_with("2 releases were"));
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use locktopus::{
     AnyGuard, Eviction, HolderState, LockError, LockGuard, LockRequest, LockState, Locktopus, Mode,
-    NameError, Who,
+    NameError, SafetyMode, Who,
 };
 use serde::Serialize;
 
 use super::kind::{Asked, Kind, LockArgs, Request};
 use super::person::{Person, ask, since};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, spell};
 use crate::output::{age, owner_tag};
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, LockError>> + Send>>;
@@ -155,6 +155,12 @@ pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Fail
         if let Some(holder) = shown.holders.first() {
             message.push_str(&format!(": held by {}", holder.named()));
             message.push_str(&format!(", lease {}", holder.remaining));
+        } else if let SafetyMode::Quarantine { max_lease } = locks.backend().safety {
+            let longest = spell(max_lease);
+            message.push_str(&format!(
+                ": nobody holds it, and its server may be in quarantine (safety=quarantine): it grants nothing for \
+                 {longest} after its first use, a restart or a failover; --wait waits for the end"
+            ));
         }
         if !shown.waiters.is_empty() {
             message.push_str(&format!(", {} waiting", shown.waiters.len()));

@@ -99,7 +99,10 @@ async fn the_reason_of_a_break_reaches_everybody() {
     let mut unlock = place.command(&["-q", "unlock", "t"]);
     unlock.env("LOCKTOPUS_TICKET", ticket.trim());
     let late = ended(unlock).await;
-    assert!(late.err.contains("does not know it any more"), "{late:?}");
+    assert!(
+        late.err.contains("not know it any more (its lease ended"),
+        "{late:?}"
+    );
 }
 
 #[tokio::test]
@@ -117,13 +120,16 @@ async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
             let expected = format!("{kind} \"{kind}\" is held");
             assert!(said.starts_with(&expected), "{status:?}: {said}");
         }
+        // Either half ends both, and only a writer has a token.
         let broken = place
-            .ran(&["-q", "break", kind, "--reason", "x"])
+            .does(&format!("-q break {kind} --kind read --reason x"))
             .await
-            .ok()
             .out;
-        assert!(
-            broken.starts_with(&format!("{kind} \"{kind}\" was taken")),
+        let begin = format!("{kind} \"{kind}\" was taken");
+        assert!(broken.starts_with(&begin), "{broken}");
+        assert_eq!(
+            broken.contains("with fencing tokens up to"),
+            kind == "write",
             "{broken}"
         );
     }
@@ -144,6 +150,12 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
     let long_leases = format!("--url {}&renewed_lease=40d status a", place.url());
     let quarantine = "safety=quarantine&quarantine_max_lease=1m lock a --lease 5m";
     let quarantined = format!("--url {}&{quarantine}", place.url());
+    let held_back = quarantined.replace("lock a --lease 5m", "run q --wait 0s -- true");
+    let nameless = place.ran(&["run", "a", "--", ""]).await;
+    assert!(
+        nameless.err.contains("a program without a name"),
+        "{nameless:?}"
+    );
     for (line, said) in [
         ("run fair -- true", "use --kind fair"),
         ("run mutex -- true", "use --kind mutex"),
@@ -182,7 +194,9 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
         ),
         ("run a --at-least 5m --kind read -- true", "--at-least 5m: "),
         (&quarantined, "--lease 5m: a lease must be at most 1m"),
-        ("lock a --lease 1us", "--lease "),
+        ("lock a --lease 1us", "--lease 1us: "),
+        ("run a --max-hold 1ns -- true", "--max-hold 1ns "),
+        (&held_back, "may be in quarantine"),
         (
             "lock a --lease 9s --kind semaphore --permits 0",
             "--permits 0: ",

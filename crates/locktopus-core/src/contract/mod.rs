@@ -42,6 +42,7 @@ pub(crate) mod runtime;
 pub(crate) mod safety_mode;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulation;
+pub(crate) mod spelled;
 pub(crate) mod sync;
 pub(crate) mod token;
 pub(crate) mod token_retention;

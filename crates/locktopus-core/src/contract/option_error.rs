@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::spelled::respelled;
+
 /// An option with an impossible value.
 ///
 /// ```
@@ -22,13 +24,14 @@ pub struct OptionError {
 }
 
 impl OptionError {
-    /// An error for `option`, given as `value`, that must follow `rule`.
+    /// An error for `option`, given as `value`, that must follow `rule`. Times in both become `40d`
+    /// where `Debug` has `3456000s`.
     #[must_use]
     pub fn new(option: &'static str, value: impl fmt::Debug, rule: impl Into<String>) -> Self {
         Self {
             option,
-            value: format!("{value:?}"),
-            rule: rule.into(),
+            value: respelled(&format!("{value:?}")),
+            rule: respelled(&rule.into()),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::spelled::spelled;
+
 /// What a backend does so that a failover gives no lock to two holders.
 ///
 /// Chosen when connecting, by URL options: `safety`, `replicas`, `replication_timeout`, `quarantine_max_lease`. All who
@@ -123,10 +125,10 @@ impl fmt::Display for SafetyMode {
         match self {
             Self::Plain | Self::Quorum => f.write_str(self.as_str()),
             Self::Replicated { need, timeout } => {
-                write!(f, "replicated to {need} within {timeout:?}")
+                write!(f, "replicated to {need} within {}", spelled(*timeout))
             }
             Self::Quarantine { max_lease } => {
-                write!(f, "quarantine of {max_lease:?}")
+                write!(f, "quarantine of {}", spelled(*max_lease))
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::name::NameError;
 use crate::contract::option_error::OptionError;
 use crate::contract::safety_mode::NotReplicated;
+use crate::contract::spelled::spelled;
 
 /// Why an operation on a lock did not do what it was asked to.
 ///
@@ -125,7 +126,7 @@ fn not_in_time(target: &LockTarget, waited: Duration, failed: bool) -> String {
         (_, true) => "could not be taken",
     };
     let waited = Duration::from_millis(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX));
-    format!("{what} within {waited:?}{}", not_held(target))
+    format!("{what} within {}{}", spelled(waited), not_held(target))
 }
 
 /// The consequence for the caller. Latches have no holders.
@@ -335,7 +336,8 @@ pub enum LostCause {
         /// What the last renewal failed with.
         detail: String,
     },
-    /// The backend does not know the lock any more: deleted, evicted, or lost with a server.
+    /// The backend does not know the lock any more: its lease ended, or it was deleted, evicted, or
+    /// lost with a server.
     Missing,
     /// Somebody else holds the lock.
     TakenOver,
@@ -370,7 +372,7 @@ impl fmt::Display for LostCause {
                 "its lease ran out because it could not be renewed ({detail})"
             ),
             Self::Missing => f.write_str(
-                "the backend does not know it any more (deleted, evicted, or lost with a server)",
+                "the backend does not know it any more (its lease ended, or it was deleted, evicted or lost with a server)",
             ),
             Self::TakenOver => f.write_str("somebody else holds it"),
             Self::MaxHold => f.write_str("its maximum hold time is over"),

@@ -244,7 +244,7 @@ async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
             "a `mutex`",
         ),
         (fixed, "fixed lease"),
-        (too_long, "86400s"),
+        (too_long, "at most 1d"),
         (held_at_least(&locks).lease_cache(SECOND), "lease_cache"),
     ];
     for (request, part) in requests {

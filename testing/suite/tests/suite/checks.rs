@@ -218,8 +218,8 @@ async fn every_single_refusal() {
     let place = Arc::new(servers(TopologyKind::Standalone).await);
     let mut cases = Cases::at_once(8);
     for client in CLIENTS {
-        let usual = refused::COMMANDS.map(|command| (command, ""));
-        for (command, options) in usual.into_iter().chain(refused::OF_MODES) {
+        let usual = refused::COMMANDS.split(' ').map(|command| (command, ""));
+        for (command, options) in usual.chain(refused::OF_MODES) {
             let name = |how: &str| format!("{client} {command} {how} {options}");
             let absent = refused::absent(command, client, options);
             cases.add(name("absent"), absent);

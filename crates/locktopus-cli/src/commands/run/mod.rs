@@ -258,7 +258,9 @@ fn start(args: &RunArgs, guard: &LockGuard) -> Result<Program, Failure> {
             _ => Exit::CannotStart,
         };
         let name = args.command.first().map(|name| name.display().to_string());
-        let problem = format!("cannot start {}: {error}", name.unwrap_or_default());
+        let name = name.filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| "a program without a name".to_owned());
+        let problem = format!("cannot start {name}: {error}");
         Failure::new(exit, problem)
     })
 }

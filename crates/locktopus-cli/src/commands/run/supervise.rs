@@ -104,10 +104,15 @@ fn running_out(guard: &LockGuard, grace: Grace, max_hold: Option<Duration>) -> S
             let hold = spell(hold);
             format!("the lock has been held for almost {hold}, which is all it may")
         }
-        _ => format!(
-            "the lock is lost in {:.1?}: it could not be renewed in time",
-            guard.remaining()
-        ),
+        _ => not_renewed(guard.remaining()),
+    }
+}
+
+/// `left` is zero if this process was suspended, for example.
+fn not_renewed(left: Duration) -> String {
+    match left {
+        Duration::ZERO => "the lock is lost: its lease ended before it was renewed".to_owned(),
+        _ => format!("the lock is lost in {left:.1?}: it could not be renewed in time"),
     }
 }
 
@@ -226,4 +231,15 @@ fn code_of(status: ExitStatus) -> u8 {
         (None, None) => 1,
     };
     u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_ended_is_not_about_to_end() {
+        assert!(!not_renewed(Duration::ZERO).contains("0.0"));
+        assert!(not_renewed(Duration::from_millis(1_500)).contains("lost in 1.5s"));
+    }
 }

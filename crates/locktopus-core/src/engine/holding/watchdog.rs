@@ -222,7 +222,7 @@ impl Watchdog {
         for over in due.over {
             over.announce();
             let lease = over.lease;
-            tracing::warn!(lock = %lease.target, cause = ?lease.lost(), "lock lost");
+            tracing::warn!(lock = %lease.target, cause = lease.lost().map(tracing::field::display), "lock lost");
             ended.push(lease);
         }
         let Some(services) = services.upgrade() else {

@@ -3,7 +3,7 @@
 use super::LockRequest;
 use crate::contract::backend_error::Executed;
 use crate::contract::clock::timer_in;
-use crate::contract::kind::LockTarget;
+use crate::contract::kind::{LockKind, LockTarget};
 use crate::contract::lock_state::{Eviction, LockState};
 use crate::contract::owner::OwnerId;
 use crate::engine::error::{LockError, LostCause, Phase};
@@ -114,7 +114,11 @@ impl<G: AnyGuard> LockRequest<G> {
     /// told before their next renewal, and the reason may not be kept.
     pub async fn force_release(self, reason: impl Into<String>) -> Result<Eviction, LockError> {
         let reason = reason.into();
-        let target = self.target()?;
+        let mut target = self.target()?;
+        if target.kind() == &LockKind::Read {
+            // Either half ends the holds of both, and a writer's token must be fenced.
+            target = LockTarget::new(target.name().clone(), LockKind::Write);
+        }
         if self.engine.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }

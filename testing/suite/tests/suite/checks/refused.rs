@@ -13,32 +13,8 @@ use tokio::process::{Child, Command};
 use crate::common::{LONG, chain, eventually, plain_url_for, unique, url};
 
 /// Each is refused in turn, whether locks need it or not.
-pub(crate) const COMMANDS: [&str; 24] = [
-    "info",
-    "time",
-    "scan",
-    "exists",
-    "hexists",
-    "ping",
-    "config",
-    "client",
-    "pubsub",
-    "acl",
-    "wait",
-    "role",
-    "evalsha",
-    "eval",
-    "subscribe",
-    "unsubscribe",
-    "publish",
-    "command",
-    "script",
-    "hset",
-    "hget",
-    "zadd",
-    "del",
-    "set",
-];
+pub(crate) const COMMANDS: &str = "info time scan exists hexists ping config client pubsub \
+    acl wait role evalsha eval subscribe unsubscribe publish command script hset hget zadd del set";
 
 /// A server that does not have a command.
 pub(crate) struct Without {
