@@ -13,7 +13,7 @@ const UPTIME: &str = "a restarted node votes again after the longest lease, by i
                       were first told of it; if all nodes lose their data while their clocks are wrong, nobody can tell: \
                       set the clocks (NTP) before the servers start";
 
-/// The check that fails for a node that does not answer.
+/// The check that finds silent nodes.
 const REACHABLE: &str = "reachable";
 
 /// The findings of all nodes, and those about them together.

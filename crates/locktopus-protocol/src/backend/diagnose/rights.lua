@@ -7,8 +7,8 @@
 --       commands locks need; for each command, the needed ones first, the number of its words, then
 --       its words: `K` stands for a key, `C` for a channel
 -- Reply a word for each command: `may`; `absent`, the server does not have it; `command`, it is not
---       permitted; `place`, it is permitted, but not for this key or channel. Then, for each key and
---       each channel, `may`, or `place` if no command is permitted there
+--       permitted; `place`, it is permitted, but not for this key or channel. Then, for each key
+--       and each channel, `may`, or `place` if no command is permitted there
 local at = 1
 local take = function()
   local count = tonumber(ARGV[at])
