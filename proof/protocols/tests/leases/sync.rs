@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use loom::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use loom::sync::{Mutex, MutexGuard};
-pub(crate) use std::sync::{Arc, Weak};
+pub(crate) use std::sync::{Arc, Weak, mpsc};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()

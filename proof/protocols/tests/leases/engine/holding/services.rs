@@ -136,8 +136,11 @@ impl Home {
         self
     }
 
-    pub(crate) async fn spawn<T>(&self, task: impl Future<Output = T>) -> Result<T, ()> {
-        Ok(task.await)
+    pub(crate) fn spawn<T>(
+        &self,
+        task: impl Future<Output = T>,
+    ) -> Pin<Box<impl Future<Output = Result<T, ()>>>> {
+        Box::pin(async { Ok(task.await) })
     }
 }
 
