@@ -26,8 +26,8 @@ Usage: proof/run LEVEL [OPTION...]
   reverts       every mend of gate/reverts.toml taken back, which its test must notice";
 
 /// Tests that run scripts in their own process, the cheapest first.
-const OF_SCRIPTS: [&str; 7] =
-    ["direct", "edges", "precise", "multitude", "queue_life", "neighbours", "executed"];
+const OF_SCRIPTS: [&str; 8] =
+    ["direct", "edges", "precise", "multitude", "queue_life", "neighbours", "executed", "deaf"];
 
 pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     let Some((level, options)) = arguments.split_first() else {

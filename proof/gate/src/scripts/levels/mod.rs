@@ -135,7 +135,7 @@ fn others(
             };
             named("conformance, quarantine", outcome)
         }),
-        Box::new(|| run(&["executed"])),
+        Box::new(|| run(&["executed", "deaf"])),
     ])
 }
 

@@ -31,6 +31,7 @@ pub(super) fn run(
 ) -> Result<Noticed, String> {
     let level = match name(program).as_str() {
         "executed" => "executed",
+        "deaf" => "deaf",
         "direct" => "direct",
         "edges" => "edges",
         "precise" => "precise",
