@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::common::{CLIENTS, LONG, close, connect, servers, unique, url_for};
 use locktopus_servers::topology::TopologyKind;
 
-const LASTS: Duration = Duration::from_secs(3);
+const LASTS: Duration = Duration::from_secs(1);
 /// Less than a lease, at whose end everything is free.
 const IN_TIME: Duration = Duration::from_secs(20);
 
@@ -62,14 +62,14 @@ fn runtimes_that_end_under_work_end_and_leave_nothing() {
         let locks = runtime().block_on(connect(&url));
         let names = ["lock", "fair", "write"].map(unique);
         let (ends, ended) = mpsc::channel();
-        for _ in 0..4 {
+        for _ in 0..2 {
             let (locks, names, ends) = (locks.clone(), names.clone(), ends.clone());
             thread::spawn(move || {
                 churn(&locks, &names);
                 ends.send(()).unwrap();
             });
         }
-        for _ in 0..4 {
+        for _ in 0..2 {
             let ended = ended.recv_timeout(LONG);
             ended.unwrap_or_else(|_| panic!("{client}: a runtime does not end"));
         }
