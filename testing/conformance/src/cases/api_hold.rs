@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{LockError, LostCause};
+use locktopus_core::{LockError, Locktopus, LostCause, SafetyMode};
 use tokio::time::{Instant, timeout};
 
 use crate::ctx::Ctx;
@@ -17,17 +17,22 @@ const RENEWED: Duration = Duration::from_millis(2_400);
 /// It is longer by so many exchanges: a renewal has a third of the lease for its answer, and needs up to two.
 const EXCHANGES: u32 = 8;
 
-/// The lease of a lock that is renewed.
-fn renewed_lease(ctx: &Ctx) -> Duration {
-    // The nodes of a quorum have a tenth of the lease for their answers.
-    let nearby = RENEWED * if ctx.is_quorum() { 3 } else { 1 };
+/// The lease of a lock that is renewed by `locks`.
+fn renewed_lease(ctx: &Ctx, locks: &Locktopus) -> Duration {
+    let nearby = match locks.backend().safety {
+        // The nodes of a quorum have a tenth of the lease for their answers.
+        _ if ctx.is_quorum() => RENEWED * 3,
+        // Answers wait for a replica, one behind the other.
+        SafetyMode::Replicated { .. } => RENEWED * 2,
+        _ => RENEWED,
+    };
     nearby + ctx.far() * EXCHANGES
 }
 
 /// The watchdog keeps a lock past several leases, and stops with the release.
 pub async fn the_watchdog_renews(ctx: Ctx) {
-    let renewed = renewed_lease(&ctx);
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
+    let renewed = renewed_lease(&ctx, &a);
     let guard = ctx.request(&a).renewed_lease(renewed).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     let end = Instant::now() + renewed * 2;
@@ -106,8 +111,8 @@ pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
 
 /// The holder of a deleted lock is told at the next renewal.
 pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
-    let (slack, renewed) = (ctx.slack(), renewed_lease(&ctx));
     let a = ctx.locks(0).await;
+    let (slack, renewed) = (ctx.slack(), renewed_lease(&ctx, &a));
     let guard = ctx.request(&a).renewed_lease(renewed).acquire().await;
     let guard = Rule::Api.ok(guard, "acquiring");
     if !ctx.wipe().await {
