@@ -50,24 +50,12 @@ fn chain(error: &dyn Error) -> String {
 /// Formats a time as users write it, such as `5m` or `400d`, rounded up to a millisecond if it is
 /// longer than one.
 pub(crate) fn spell(time: Duration) -> String {
-    const DAY: u64 = 24 * 60 * 60;
-    let millis = match time.as_nanos() {
+    locktopus::spelled(match time.as_nanos() {
         1..1_000_000 => time,
         nanos => {
             Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
         }
-    };
-    // humantime's months and years are not whole days.
-    let days = millis.as_secs() / DAY;
-    let rest = millis - Duration::from_secs(days * DAY);
-    let rest_text = humantime::format_duration(rest)
-        .to_string()
-        .replace(' ', "");
-    match days {
-        0 => rest_text,
-        _ if rest.is_zero() => format!("{days}d"),
-        _ => format!("{days}d{rest_text}"),
-    }
+    })
 }
 
 /// Describes a wrong option by the name of its flag.

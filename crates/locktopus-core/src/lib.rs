@@ -57,6 +57,8 @@ pub use contract::safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMod
 #[doc(hidden)]
 pub use contract::simulation::Simulated;
 #[doc(hidden)]
+pub use contract::spelled::spelled;
+#[doc(hidden)]
 pub use contract::sync::lock;
 pub use contract::token::{FencingToken, TOKEN_LIMIT};
 pub use contract::token_retention::TokenRetention;

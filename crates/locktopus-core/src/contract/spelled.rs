@@ -15,7 +15,8 @@ const UNITS: [(&str, u128); 7] = [
 ];
 
 /// Formats a time as options take it, such as `5m` or `1d12h`.
-pub(crate) fn spelled(time: Duration) -> String {
+#[must_use]
+pub fn spelled(time: Duration) -> String {
     let mut left = time.as_nanos();
     let mut text = String::new();
     for (unit, nanos) in UNITS {

@@ -96,7 +96,7 @@ impl Keys {
             names.push(side("locktopus_waiters"));
         }
         names.extend(further(row, &main));
-        names.extend(apart(row, &main));
+        names.extend(apart(kind, &main));
         let slot = key_slot(main.as_bytes());
         names.insert(0, main);
         Self {
@@ -247,17 +247,14 @@ fn further(row: Option<&RedisKind>, main: &str) -> Option<String> {
 
 /// The keys by which a script keeps apart the kinds that are one number: the key that says which, and where other kinds keep
 /// those who hold permits.
-fn apart(row: Option<&RedisKind>, main: &str) -> Vec<String> {
-    let is_number = |row: &&RedisKind| row.counter.is_some();
-    let Some(ours) = row.filter(is_number) else {
+fn apart(kind: &LockKind, main: &str) -> Vec<String> {
+    let number = |kind: &LockKind| of(kind).filter(|row| row.counter.is_some());
+    if number(kind).is_none() {
         return Vec::new();
-    };
-    let numbers = LockKind::all()
-        .into_iter()
-        .filter_map(|kind| of(&kind))
-        .filter(is_number);
-    let others = numbers.filter(|other| !std::ptr::eq(*other, ours));
-    let holders = others.filter_map(|other| further(Some(other), main));
+    }
+    let kinds = LockKind::all().into_iter();
+    let others = kinds.filter(|other| other != kind);
+    let holders = others.filter_map(|other| further(number(&other), main));
     std::iter::once(prefix_name("locktopus_kind", main))
         .chain(holders)
         .collect()

@@ -285,3 +285,41 @@ impl Drop for Running {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::Locktopus;
+    use crate::test_backend::TestBackend;
+
+    #[tokio::test]
+    async fn what_an_ending_runtime_drops_is_begun_elsewhere_at_once() {
+        let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
+        let services = locks.engine();
+        services.here().unwrap();
+        let single = || tokio::runtime::Builder::new_current_thread().build();
+        let ended = std::thread::spawn(move || single().unwrap().handle().clone());
+        let dead = Arc::new(Home {
+            runtime: ended.join().unwrap(),
+            drives_itself: false,
+        });
+        let begun = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&begun);
+        let job = Arc::new(Job {
+            key: 0,
+            begin: Box::new(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async {})
+            }),
+            course: Mutex::default(),
+        });
+        services.begin(&job, &dead);
+        assert_eq!(begun.load(Ordering::Relaxed), 2, "there, and then here");
+        while !lock(&job.course).done {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(begun.load(Ordering::Relaxed), 2);
+    }
+}
