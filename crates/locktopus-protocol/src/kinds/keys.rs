@@ -311,6 +311,20 @@ mod tests {
     }
 
     #[test]
+    fn kinds_with_a_number_know_where_the_others_keep_their_holders() {
+        let (holders, expiries) = ("locktopus_holders:{order}", "{order}:timeout");
+        let kind_key = "locktopus_kind:{order}";
+        for (kind, last) in [
+            (LockKind::Semaphore, [holders, kind_key, expiries]),
+            (LockKind::Permits, [expiries, kind_key, holders]),
+            (LockKind::Latch, [kind_key, holders, expiries]),
+        ] {
+            let names = keys("order", kind).names;
+            assert!(names.ends_with(&last.map(str::to_owned)), "{names:?}");
+        }
+    }
+
+    #[test]
     fn extensions_name_the_same_keys() {
         let owner = OwnerId::from_bytes(b"me".as_slice());
         let extended = |kind| {
