@@ -9,13 +9,13 @@
 //! | `counter` | the number in a semaphore or a latch |
 //! | `admin`, `scan` | inspection and eviction; lists of locks |
 //! | `instances` | what instances say about themselves |
-//! | `safety`, `confirm` | what the safety mode allows, and when the effect of a script counts |
+//! | `safety`, `run` | what the safety mode allows, and how it runs a script |
 //! | `diagnose` | checks at connect |
 //! | `identity` | which server this is and since when, for quorums |
 
 mod acquire;
 mod admin;
-mod confirm;
+
 mod context;
 mod counter;
 mod diagnose;
@@ -26,6 +26,7 @@ mod instances;
 mod options;
 mod release;
 mod repeat;
+mod run;
 mod safety;
 mod scan;
 

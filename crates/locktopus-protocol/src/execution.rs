@@ -1,6 +1,6 @@
 //! How a script is run: the executor and its rules for repeating, `WAIT` for replicas, the quarantine after a failover.
 
-pub(crate) mod course;
+pub(crate) mod call;
 pub(crate) mod executor;
 pub(crate) mod quarantine;
 pub(crate) mod refusals;

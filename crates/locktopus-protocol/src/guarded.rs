@@ -10,6 +10,7 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed, Fence, FencingTok
 use tokio::time::Instant;
 
 use crate::client::{Deployment, RedisClient, Reply};
+use crate::execution::call::{Call, OnSplit};
 use crate::execution::executor::Executor;
 use crate::layout::slot::key_slot;
 use crate::scripts;
@@ -220,12 +221,15 @@ impl GuardedWriter {
         let ttl = millis(ttl);
         let [lock, token, holder, keep] = args.each_ref().map(String::as_bytes);
         let args = [lock, token, holder, keep, command, value, ttl.as_bytes()];
-        let script = &scripts::GUARDED_WRITE;
-        let keys = [key, &fence_key];
-        let reply = self
-            .executor
-            .run(script, slot, &keys, &args, deadline)
-            .await?;
+        let call = Call {
+            script: &scripts::GUARDED_WRITE,
+            keys: &[key, &fence_key],
+            args: &args,
+            slot,
+            deadline,
+            on_split: OnSplit::Wait,
+        };
+        let reply = self.executor.run(&call).await?;
         decode(&reply).ok_or_else(|| {
             let message = "the answer of guarded_write.lua is malformed";
             self.executor

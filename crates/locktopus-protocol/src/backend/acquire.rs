@@ -6,6 +6,7 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use super::context::{Context, whole_millis};
+use crate::execution::call::{Call, Effect, OnSplit};
 use crate::execution::replication::Confirmed;
 use crate::kinds;
 use crate::kinds::keys::Keys;
@@ -123,8 +124,16 @@ impl Context {
             args.resize(14, b"");
             args.push(former.as_bytes());
         }
+        let call = Call {
+            script,
+            keys: &keys.scripts(),
+            args: &args,
+            slot,
+            deadline: attempt.deadline,
+            on_split: OnSplit::Wait,
+        };
         let Confirmed { reply, unconfirmed } = self
-            .run_confirmed(script, slot, &keys.scripts(), &args, attempt.deadline)
+            .run(Effect::Grant, call)
             .await
             .map_err(|error| other_kind::tell(error, |_| &attempt.target))
             .map_err(|error| too_few::tell(error, attempt))?;

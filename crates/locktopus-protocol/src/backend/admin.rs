@@ -6,6 +6,7 @@ use locktopus_core::{BackendError, Eviction, LockState, LockTarget};
 use tokio::time::Instant;
 
 use super::context::Context;
+use crate::execution::call::{Call, Effect, OnSplit};
 use crate::wire::other_kind;
 
 impl Context {
@@ -16,12 +17,17 @@ impl Context {
     ) -> Result<LockState, BackendError> {
         let keys = self.keys(target);
         let script = &self.scripts(target.kind())?.inspect;
-        let reply = self
-            .executor
-            .run(script, keys.slot(), &keys.scripts(), &[], deadline)
-            .await
-            .map_err(|error| other_kind::tell(error, |_| target))?;
-        self.decoder(script).state(&reply)
+        let call = Call {
+            script,
+            keys: &keys.scripts(),
+            args: &[],
+            slot: keys.slot(),
+            deadline,
+            on_split: OnSplit::Wait,
+        };
+        let told = self.run(Effect::Look, call).await;
+        let told = told.map_err(|error| other_kind::tell(error, |_| target))?;
+        self.decoder(script).state(&told.reply)
     }
 
     pub(super) async fn evict(
@@ -47,10 +53,16 @@ impl Context {
             args.resize(7, b"");
             args.extend(notify);
         }
-        let reply = self
-            .run_release(script, keys.slot(), &keys.scripts(), &args, deadline)
-            .await
-            .map_err(|error| other_kind::tell(error, |_| target))?;
-        self.decoder(script).evicted(&reply)
+        let call = Call {
+            script,
+            keys: &keys.scripts(),
+            args: &args,
+            slot: keys.slot(),
+            deadline,
+            on_split: OnSplit::Wait,
+        };
+        let told = self.run(Effect::Release, call).await;
+        let told = told.map_err(|error| other_kind::tell(error, |_| target))?;
+        self.decoder(script).evicted(&told.reply)
     }
 }

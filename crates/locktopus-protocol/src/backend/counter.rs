@@ -6,6 +6,7 @@ use locktopus_core::{
 };
 
 use super::context::Context;
+use crate::execution::call::{Call, Effect, OnSplit};
 use crate::execution::replication::Confirmed;
 use crate::kinds::Counter;
 
@@ -52,17 +53,17 @@ pub(crate) async fn run(
         REMEMBERED.as_bytes(),
         retention.as_bytes(),
     ];
-    let (slot, deadline) = (keys.slot(), request.deadline);
-    // A latch grants nothing, so quarantine does not apply to it.
-    let Confirmed { reply, unconfirmed } = if latch {
-        context
-            .run_extension(script, slot, &names, &args, deadline)
-            .await?
-    } else {
-        context
-            .run_confirmed(script, slot, &names, &args, deadline)
-            .await?
+    let call = Call {
+        script,
+        keys: &names,
+        args: &args,
+        slot: keys.slot(),
+        deadline: request.deadline,
+        on_split: OnSplit::Wait,
     };
+    // A latch grants nothing, so quarantine does not apply to it.
+    let effect = if latch { Effect::Extend } else { Effect::Grant };
+    let Confirmed { reply, unconfirmed } = context.run(effect, call).await?;
     let outcome = context.decoder(script).counted(&reply)?;
     match unconfirmed {
         Some(unconfirmed) if outcome.changed => {
@@ -79,9 +80,16 @@ pub(crate) async fn run(
 async fn read(context: &Context, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
     let script = number_of(context, request.target.kind())?.read;
     let keys = context.keys(&request.target);
-    let (slot, names, deadline) = (keys.slot(), keys.scripts(), request.deadline);
-    let reply = context.executor.run(script, slot, &names, &[], deadline);
-    context.decoder(script).counted(&reply.await?)
+    let call = Call {
+        script,
+        keys: &keys.scripts(),
+        args: &[],
+        slot: keys.slot(),
+        deadline: request.deadline,
+        on_split: OnSplit::Wait,
+    };
+    let read = context.run(Effect::Look, call).await?;
+    context.decoder(script).counted(&read.reply)
 }
 
 fn number_of(context: &Context, kind: &LockKind) -> Result<&'static Counter, BackendError> {

@@ -7,13 +7,12 @@ use locktopus_core::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockT
 use tokio::time::Instant;
 
 use super::context::{Context, millis};
-use super::safety::Safety;
-use crate::execution::course::HalfMoved;
+use crate::execution::call::{Call, Effect, HalfMoved, OnSplit};
 use crate::execution::replication::{Confirmed, Unconfirmed};
 use crate::kinds;
 use crate::kinds::keys::{self, Keys};
 use crate::layout::slot::key_slot;
-use crate::scripts::{KEEP_TOKENS, Script};
+use crate::scripts::KEEP_TOKENS;
 
 /// What one script for several locks came to.
 enum Together {
@@ -126,11 +125,19 @@ impl Context {
             args.push(request.owner.expose());
             args.extend(permits.get(index).map(String::as_bytes));
         }
-        let slot = key_slot(first.target.key().as_bytes());
-        let several = batch.len() > 1 && self.is_cluster();
-        let extended = self.run_for_batch(script, (slot, several), &keys, &args, deadline);
-        let kept = self.keep_tokens(batch, (slot, several), deadline);
-        let (answer, kept) = tokio::join!(extended, kept);
+        let call = Call {
+            script,
+            keys: &keys,
+            args: &args,
+            slot: key_slot(first.target.key().as_bytes()),
+            deadline,
+            on_split: match batch.len() > 1 && self.is_cluster() {
+                true => OnSplit::Tell,
+                false => OnSplit::Wait,
+            },
+        };
+        let extended = self.run(Effect::Extend, call);
+        let (answer, kept) = tokio::join!(extended, self.keep_tokens(batch, &call));
         if answer.as_ref().is_err_and(is_half_moved) || kept.as_ref().is_err_and(is_half_moved) {
             return Together::Apart;
         }
@@ -149,35 +156,12 @@ impl Context {
         })
     }
 
-    /// Runs a script for the locks of one shard. If they are `several` and their slot migrates, the
-    /// error is [`HalfMoved`].
-    async fn run_for_batch(
-        &self,
-        script: &Script,
-        (slot, several): (u16, bool),
-        keys: &[&[u8]],
-        args: &[&[u8]],
-        deadline: Instant,
-    ) -> Result<Confirmed, BackendError> {
-        match &self.safety {
-            // A pipeline, as the replicated mode sends, is not sent on to the node that has the key.
-            Safety::Plain | Safety::Quarantine(_) if several => {
-                let run = self
-                    .executor
-                    .run_together(script, slot, keys, args, deadline);
-                run.await.map(Confirmed::from)
-            }
-            _ => self.run_extension(script, slot, keys, args, deadline).await,
-        }
-    }
-
-    /// Keeps tokens for longer, of the locks whose extension asks for it. Does not check the holders:
-    /// keeping a stranger's token does no harm.
+    /// Keeps tokens for longer, of the locks whose extension asks for it. `extension` is the call
+    /// that extends them. Does not check the holders: keeping a stranger's token does no harm.
     async fn keep_tokens(
         &self,
         batch: &[ExtendRequest],
-        place: (u16, bool),
-        deadline: Instant,
+        extension: &Call<'_>,
     ) -> Result<(), BackendError> {
         let kept = batch.iter().filter_map(|request| {
             let time = millis(request.keep_token?);
@@ -189,9 +173,14 @@ impl Context {
         }
         let keys: Vec<&[u8]> = tokens.iter().map(String::as_bytes).collect();
         let args: Vec<&[u8]> = times.iter().map(String::as_bytes).collect();
-        let kept = self.run_for_batch(&KEEP_TOKENS, place, &keys, &args, deadline);
+        let call = Call {
+            script: &KEEP_TOKENS,
+            keys: &keys,
+            args: &args,
+            ..*extension
+        };
         // The next extension that asks for it makes up for what no replica confirmed.
-        kept.await.map(drop)
+        self.run(Effect::Extend, call).await.map(drop)
     }
 
     /// Turns extensions that too few replicas confirmed into errors. A hold that was found lost stays lost.

@@ -6,6 +6,7 @@ use locktopus_core::{
 use tokio::time::Instant;
 
 use super::context::{Context, millis};
+use crate::execution::call::{Call, Effect, OnSplit};
 use crate::execution::replication::Confirmed;
 use crate::wire::other_kind;
 
@@ -86,10 +87,16 @@ async fn try_once(
         .flat_map(|keys| keys.scripts().to_vec())
         .collect();
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    let Confirmed { reply, unconfirmed } = context
-        .run_confirmed(script, slot, &keys, &args, deadline)
-        .await
-        .map_err(|error| {
+    let call = Call {
+        script,
+        keys: &keys,
+        args: &args,
+        slot,
+        deadline,
+        on_split: OnSplit::Wait,
+    };
+    let Confirmed { reply, unconfirmed } =
+        context.run(Effect::Grant, call).await.map_err(|error| {
             let member = |index| attempts.get(index).unwrap_or(&attempts[0]);
             other_kind::tell(error, |index| &member(index).target)
         })?;

@@ -8,7 +8,7 @@ use locktopus_core::{
 };
 
 use super::context::{Context, millis, whole_millis};
-use super::safety::Safety;
+use crate::execution::call::{Call, Effect, OnSplit};
 use crate::execution::replication::{Confirmed, Unconfirmed};
 use crate::kinds::keys::Keys;
 use crate::scripts::KEEP_TOKENS;
@@ -59,19 +59,20 @@ impl Context {
             args.extend(sought.each());
             args.push(inbox.as_bytes());
         }
-        let (slot, named, deadline) = (keys.slot(), keys.scripts(), request.deadline);
-        let reply = match (self.row(kind)?.is_one_key, &self.safety) {
-            // Waiters in the queue notice a lock of a migrating slot with their next heartbeat.
-            (true, Safety::Plain) => {
-                let run = &self.executor;
-                run.run_reduced(script, slot, &named, &args, deadline).await
-            }
-            _ => {
-                let run = self.run_release(script, slot, &named, &args, deadline);
-                Box::pin(run).await
-            }
+        let call = Call {
+            script,
+            keys: &keys.scripts(),
+            args: &args,
+            slot: keys.slot(),
+            deadline: request.deadline,
+            on_split: match self.row(kind)?.is_one_key {
+                // Waiters in the queue notice a lock of a moving slot with their next heartbeat.
+                true => OnSplit::FirstKey,
+                false => OnSplit::Wait,
+            },
         };
-        self.decoder(script).released(&reply?)
+        let told = self.run(Effect::Release, call).await?;
+        self.decoder(script).released(&told.reply)
     }
 
     /// Leaves the lock held by nobody; false if this owner does not hold it.
@@ -94,9 +95,15 @@ impl Context {
             time.as_bytes(),
         ];
         // As an extension: it counts once the safety mode is satisfied, and grants nothing.
-        let (slot, lock) = (keys.slot(), [keys.main().as_bytes()]);
-        let run = self.run_extension(script, slot, &lock, &args, request.deadline);
-        let Confirmed { reply, unconfirmed } = Box::pin(run).await?;
+        let call = Call {
+            script,
+            keys: &[keys.main().as_bytes()],
+            args: &args,
+            slot: keys.slot(),
+            deadline: request.deadline,
+            on_split: OnSplit::Wait,
+        };
+        let Confirmed { reply, unconfirmed } = Box::pin(self.run(Effect::Extend, call)).await?;
         if let Some(unconfirmed) = unconfirmed {
             let message = "left held by nobody, but not confirmed by enough replicas";
             let executed = Executed::Maybe;
@@ -118,10 +125,16 @@ impl Context {
         let Some(token) = keys.token().filter(|_| too_short) else {
             return Ok(());
         };
-        let (token, needed) = ([token.as_bytes()], needed.to_string());
-        let (slot, args) = (keys.slot(), [needed.as_bytes()]);
-        let run = self.run_extension(&KEEP_TOKENS, slot, &token, &args, request.deadline);
-        Box::pin(run).await.map(drop)
+        let needed = needed.to_string();
+        let call = Call {
+            script: &KEEP_TOKENS,
+            keys: &[token.as_bytes()],
+            args: &[needed.as_bytes()],
+            slot: keys.slot(),
+            deadline: request.deadline,
+            on_split: OnSplit::Wait,
+        };
+        Box::pin(self.run(Effect::Extend, call)).await.map(drop)
     }
 
     /// Releases grants that too few replicas confirmed, and returns the error for the caller.

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::context::Context;
 use crate::client::slot_map::first_slots;
 use crate::client::{Reply, Route};
+use crate::execution::call::{Call, Effect, OnSplit};
 use crate::kinds;
 use crate::kinds::keys::Keys;
 use crate::layout::slot::{SLOTS, key_slot};
@@ -179,11 +180,17 @@ async fn classify_slot(
         return Ok(Vec::new());
     }
     let keys: Vec<&[u8]> = sides.iter().map(String::as_bytes).collect();
-    let reply = context
-        .executor
-        .run(&CLASSIFY, slot, &keys, &[], deadline)
-        .await?;
-    let letters = context.decoder(&CLASSIFY).letters(&reply, names.len())?;
+    let call = Call {
+        script: &CLASSIFY,
+        keys: &keys,
+        args: &[],
+        slot,
+        deadline,
+        on_split: OnSplit::Wait,
+    };
+    let told = context.run(Effect::Look, call).await?;
+    let decoder = context.decoder(&CLASSIFY);
+    let letters = decoder.letters(&told.reply, names.len())?;
     let found = names.into_iter().zip(letters);
     let found =
         found.filter_map(|(name, letter)| Some(FoundLock::new(name, kinds::found_as(letter)?)));

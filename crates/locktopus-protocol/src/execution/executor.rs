@@ -14,11 +14,10 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
-use crate::execution::course::{
-    Apart, HalfMoved, IN_LINE, ONE_NODE, TOGETHER, USUAL, Way, is_half_moved, names_a_node,
+use crate::execution::call::{
+    Call, HalfMoved, ONE_NODE, OnSplit, Way, is_half_moved, names_a_node,
 };
 use crate::execution::refusals::{is_passing, refuses_scripts, was_refused};
-use crate::scripts::Script;
 use crate::wire::{other_kind, too_few};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -70,72 +69,25 @@ impl Executor {
         Ok(())
     }
 
-    /// Runs a script. `keys` must all be in `slot`.
-    pub(crate) fn run(
-        &self,
-        script: &Script,
-        slot: u16,
-        keys: &[&[u8]],
-        args: &[&[u8]],
-        deadline: Instant,
-    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        self.run_by(USUAL, script, slot, (keys, args), deadline)
+    /// Runs a script.
+    pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, BackendError> {
+        self.run_by(Way::Usual, call).await
     }
 
-    /// As [`run`](Self::run), on the connection for blocking commands, behind everything that was sent there before.
-    pub(crate) fn run_in_line(
-        &self,
-        script: &Script,
-        slot: u16,
-        keys: &[&[u8]],
-        args: &[&[u8]],
-        deadline: Instant,
-    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        self.run_by(IN_LINE, script, slot, (keys, args), deadline)
+    /// Runs a script on the connection for blocking commands, after everything that was sent there
+    /// before.
+    pub(crate) async fn run_in_line(&self, call: &Call<'_>) -> Result<Reply, BackendError> {
+        let call = Call {
+            on_split: OnSplit::Wait,
+            ..*call
+        };
+        self.run_by(Way::Blocking, &call).await
     }
 
-    /// As [`run`](Self::run), but while the slot migrates it is run with the first key alone.
-    ///
-    /// Neither node knows then whether a key that it does not have is on the other one, and refuses scripts that name
-    /// one. The first key exists, so one of the nodes runs the script.
-    pub(crate) fn run_reduced(
-        &self,
-        script: &Script,
-        slot: u16,
-        keys: &[&[u8]],
-        args: &[&[u8]],
-        deadline: Instant,
-    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        let way = (Way::Usual, Apart::FirstKey(keys.len()));
-        self.run_by(way, script, slot, (keys, args), deadline)
-    }
-
-    /// As [`run`](Self::run), for several things that have one key each: while the slot migrates and some of them are on either node,
-    /// the error's source is [`HalfMoved`], and each of them alone can be asked for.
-    pub(crate) fn run_together(
-        &self,
-        script: &Script,
-        slot: u16,
-        keys: &[&[u8]],
-        args: &[&[u8]],
-        deadline: Instant,
-    ) -> impl Future<Output = Result<Reply, BackendError>> + Send {
-        self.run_by(TOGETHER, script, slot, (keys, args), deadline)
-    }
-
-    async fn run_by(
-        &self,
-        (way, apart): (Way, Apart),
-        script: &Script,
-        slot: u16,
-        (keys, args): (&[&[u8]], &[&[u8]]),
-        deadline: Instant,
-    ) -> Result<Reply, BackendError> {
-        let count = count_of(keys);
-        let command = script_command(script, &count, keys, args);
-        let route = (Route::Slot(slot), way);
-        self.send(route, command, apart, script.source, deadline)
-            .await
+    async fn run_by(&self, way: Way, call: &Call<'_>) -> Result<Reply, BackendError> {
+        let (count, route) = (count_of(call.keys), (Route::Slot(call.slot), way));
+        let command = call.command(&count);
+        self.send(route, command, Some(call), call.deadline).await
     }
 
     /// Sends a command that changes nothing, or has the effect of once however often it runs.
@@ -145,18 +97,18 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        let (way, words) = ((route, Way::Usual), args.to_vec());
-        self.send(way, words, Apart::Waits, "", deadline).await
+        let (route, words) = ((route, Way::Usual), args.to_vec());
+        self.send(route, words, None, deadline).await
     }
 
     async fn send(
         &self,
         (route, way): (Route, Way),
         mut command: Vec<&[u8]>,
-        mut apart: Apart,
-        source: &str,
+        call: Option<&Call<'_>>,
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
+        let mut on_split = call.map_or(OnSplit::Wait, |call| call.on_split);
         let mut patience = Patience::until(deadline);
         loop {
             self.check_open()?;
@@ -164,16 +116,16 @@ impl Executor {
             match answer {
                 Err(_) => return Err(self.timed_out(route, patience)),
                 Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(error)) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
-                    (command[0], command[1]) = (b"EVAL", source.as_bytes());
-                }
-                Ok(Err(error)) => match apart {
-                    Apart::FirstKey(keys) if is_half_moved(&error) => {
-                        command[2] = b"1";
-                        command.drain(4..3 + keys);
-                        apart = Apart::Waits;
+                Ok(Err(error)) => match (call, on_split) {
+                    (Some(call), _) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
+                        (command[0], command[1]) = (b"EVAL", call.script.source.as_bytes());
                     }
-                    Apart::Tells if is_half_moved(&error) => {
+                    (Some(call), OnSplit::FirstKey) if is_half_moved(&error) => {
+                        command[2] = b"1";
+                        command.drain(4..3 + call.keys.len());
+                        on_split = OnSplit::Wait;
+                    }
+                    (_, OnSplit::Tell) if is_half_moved(&error) => {
                         let kind = BackendErrorKind::Unavailable;
                         let message = explained(&error);
                         return Err(self
@@ -267,19 +219,6 @@ impl Executor {
             ),
         }
     }
-}
-
-/// `EVALSHA` with a script's digest, keys and arguments. `count` is the number of keys.
-pub(crate) fn script_command<'a>(
-    script: &'a Script,
-    count: &'a str,
-    keys: &[&'a [u8]],
-    args: &[&'a [u8]],
-) -> Vec<&'a [u8]> {
-    let mut command: Vec<&[u8]> = Vec::with_capacity(3 + keys.len() + args.len());
-    command.extend([b"EVALSHA", script.digest().as_bytes(), count.as_bytes()]);
-    command.extend(keys.iter().chain(args));
-    command
 }
 
 /// The number of keys, as a command takes it. Without an allocation where it has one digit.

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::client::{ClientError, NodeReply, Reply};
+use crate::execution::call::{Call, OnSplit};
 use crate::execution::executor::Executor;
 use crate::layout::slot;
 
@@ -31,10 +32,10 @@ pub(crate) struct Quarantine {
 
 /// What quarantine adds to the keys and arguments of a script that grants.
 #[derive(Debug)]
-pub(crate) struct Terms<'a> {
-    pub(crate) record: String,
-    pub(crate) longest: &'a str,
-    pub(crate) seen: String,
+struct Terms<'a> {
+    record: String,
+    longest: &'a str,
+    seen: String,
 }
 
 impl Quarantine {
@@ -88,12 +89,7 @@ impl Quarantine {
         }
     }
 
-    pub(crate) async fn terms(
-        &self,
-        executor: &Executor,
-        slot: u16,
-        deadline: Instant,
-    ) -> Terms<'_> {
+    async fn terms(&self, executor: &Executor, slot: u16, deadline: Instant) -> Terms<'_> {
         let slot = self.cluster.then_some(slot);
         // Whatever takes too long fails the command as well.
         let epoch = executor.client().configuration_epoch();
@@ -117,6 +113,25 @@ impl Quarantine {
             self.max_lease
         );
         Err(executor.error(BackendErrorKind::Refused, Executed::No, message))
+    }
+}
+
+impl Executor {
+    /// Runs a script that finds out whether its slot is quarantined before it grants anything.
+    pub(crate) async fn run_quarantined(
+        &self,
+        quarantine: &Quarantine,
+        call: &Call<'_>,
+    ) -> Result<Reply, BackendError> {
+        let terms = quarantine.terms(self, call.slot, call.deadline).await;
+        let more: [&[u8]; 2] = [terms.longest.as_bytes(), terms.seen.as_bytes()];
+        let call = Call {
+            keys: &[call.keys, &[terms.record.as_bytes()]].concat(),
+            args: &[call.args, &more].concat(),
+            on_split: OnSplit::Wait,
+            ..*call
+        };
+        self.run(&call).await
     }
 }
 

@@ -12,10 +12,11 @@ use locktopus_core::{BackendError, BackendErrorKind, Executed, NotReplicated, Re
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{ClientError, Pipelined, Reply, Route};
-use crate::execution::executor::{Executor, Patience, is_unknown_script, missing, script_command};
+use crate::execution::call::Call;
+use crate::execution::executor::{Executor, Patience, is_unknown_script, missing};
 use crate::execution::refusals::is_passing;
 use crate::layout::slot;
-use crate::scripts::{Script, WAIT_OFFSET};
+use crate::scripts::WAIT_OFFSET;
 
 /// How long the key stays that `wait_offset.lua` writes, in ms.
 const OFFSET_KEY_TTL: &[u8] = b"60000";
@@ -99,41 +100,27 @@ impl Replication {
 }
 
 impl Executor {
-    /// Runs a script and waits for the replicas. `keys` must all be in `slot`. The script may run twice: whatever goes
-    /// wrong after the first time, it has run.
+    /// Runs a script and waits for the replicas. The script may run twice: whatever goes wrong after
+    /// the first time, it has run.
     pub(crate) async fn run_replicated(
         &self,
         replication: &Replication,
-        script: &Script,
-        slot: u16,
-        keys: &[&[u8]],
-        args: &[&[u8]],
-        deadline: Instant,
+        call: &Call<'_>,
     ) -> Result<Confirmed, BackendError> {
         let mut has_run = false;
-        let passes = self.run_passes(
-            replication,
-            script,
-            slot,
-            (keys, args),
-            deadline,
-            &mut has_run,
-        );
-        let confirmed = passes.await;
+        let confirmed = self.run_passes(replication, call, &mut has_run).await;
         confirmed.map_err(|error| if has_run { error.after_a_part() } else { error })
     }
 
     async fn run_passes(
         &self,
         replication: &Replication,
-        script: &Script,
-        slot: u16,
-        (keys, args): (&[&[u8]], &[&[u8]]),
-        deadline: Instant,
+        call: &Call<'_>,
         has_run: &mut bool,
     ) -> Result<Confirmed, BackendError> {
-        let (count, offset_key) = (keys.len().to_string(), replication.offset_key(slot));
-        let mut command = script_command(script, &count, keys, args);
+        let (slot, deadline) = (call.slot, call.deadline);
+        let (count, offset_key) = (call.keys.len().to_string(), replication.offset_key(slot));
+        let mut command = call.command(&count);
         let mut patience = Patience::until(deadline);
         loop {
             self.check_open()?;
@@ -157,7 +144,7 @@ impl Executor {
             let (node, reply, rest) = match answered {
                 Ok(answered) => answered,
                 Err(error) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
-                    (command[0], command[1]) = (b"EVAL", script.source.as_bytes());
+                    (command[0], command[1]) = (b"EVAL", call.script.source.as_bytes());
                     continue;
                 }
                 Err(error) => {

@@ -97,13 +97,15 @@ async fn run_on(
         ..Scripted::default()
     });
     let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
-    let deadline = Instant::now() + Duration::from_secs(1);
-    (
-        executor
-            .run(&LOCK.acquire, 0, &[b"k"], &[b"a"], deadline)
-            .await,
-        client,
-    )
+    let call = Call {
+        script: &LOCK.acquire,
+        keys: &[b"k"],
+        args: &[b"a"],
+        slot: 0,
+        deadline: Instant::now() + Duration::from_secs(1),
+        on_split: OnSplit::Wait,
+    };
+    (executor.run(&call).await, client)
 }
 
 fn commands(client: &Scripted) -> Vec<String> {
@@ -173,10 +175,15 @@ async fn a_slot_on_its_way_gets_the_first_key_alone() {
     let answers = [Err(ClientError::rejected("TRYAGAIN x")), Ok(Reply::Int(1))];
     client.answers.lock().unwrap().extend(answers);
     let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
-    let (keys, args): ([&[u8]; 3], [&[u8]; 2]) = ([b"a", b"b", b"c"], [b"x", b"y"]);
-    let deadline = Instant::now() + Duration::from_secs(1);
-    let answer = executor.run_reduced(&LOCK.release, 0, &keys, &args, deadline);
-    assert_eq!(answer.await.unwrap(), Reply::Int(1));
+    let call = Call {
+        script: &LOCK.release,
+        keys: &[b"a", b"b", b"c"],
+        args: &[b"x", b"y"],
+        slot: 0,
+        deadline: Instant::now() + Duration::from_secs(1),
+        on_split: OnSplit::FirstKey,
+    };
+    assert_eq!(executor.run(&call).await.unwrap(), Reply::Int(1));
     let sent = client.last.lock().unwrap();
     assert_eq!(sent[2..], [&b"1"[..], b"a", b"x", b"y"]);
 }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
 use crate::client::{Channel, Deployment, NodeReply, PushEvent, RedisClient};
+use crate::execution::call::OnSplit;
 use crate::scripts::LOCK;
 
 type Answer = Result<Reply, ClientError>;
@@ -114,11 +115,15 @@ impl Bench {
     ) -> Result<Confirmed, BackendError> {
         lock(&self.client.answers).extend(answers);
         lock(&self.client.sent).clear();
-        let deadline = Instant::now() + Duration::from_secs(1);
-        let script = &LOCK.acquire;
-        self.executor
-            .run_replicated(&self.replication, script, 0, &[b"k"], &[b"a"], deadline)
-            .await
+        let call = Call {
+            script: &LOCK.acquire,
+            keys: &[b"k"],
+            args: &[b"a"],
+            slot: 0,
+            deadline: Instant::now() + Duration::from_secs(1),
+            on_split: OnSplit::Wait,
+        };
+        self.executor.run_replicated(&self.replication, &call).await
     }
 
     fn sent(&self) -> Vec<Vec<String>> {

@@ -1,0 +1,85 @@
+//! One call of a script, and what becomes of it while its slot is being moved to another node.
+
+use tokio::time::Instant;
+
+use crate::client::{ClientError, Deployment};
+use crate::scripts::Script;
+
+/// A script with its keys and arguments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) script: &'a Script,
+    /// All of them are in `slot`.
+    pub(crate) keys: &'a [&'a [u8]],
+    pub(crate) args: &'a [&'a [u8]],
+    pub(crate) slot: u16,
+    pub(crate) deadline: Instant,
+    pub(crate) on_split: OnSplit,
+}
+
+/// What a script does to locks. How the safety mode runs it depends on this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It changes nothing.
+    Look,
+    /// It may grant a lock. The grant counts once the safety mode is satisfied.
+    Grant,
+    /// It extends a lease. This counts as a grant does, but nothing is granted.
+    Extend,
+    /// It ends a hold and may hand the lock on. It must not overtake an attempt of the same owner.
+    Release,
+}
+
+/// What happens to a call while its slot is being moved, and some of its keys are on each node.
+///
+/// A safety mode that sends more than the call itself makes it wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnSplit {
+    /// It is sent again until the keys are on one node.
+    Wait,
+    /// It is sent with the first key alone. That key exists, so one of the nodes runs the script.
+    FirstKey,
+    /// It fails at once, with [`HalfMoved`] as the source of the error: each of its keys can be
+    /// asked for alone.
+    Tell,
+}
+
+/// Which of a client's connections to a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    Usual,
+    Blocking,
+}
+
+impl<'a> Call<'a> {
+    /// `EVALSHA` with the script's digest. `count` is the number of keys.
+    pub(super) fn command(&self, count: &'a str) -> Vec<&'a [u8]> {
+        let mut command: Vec<&[u8]> = Vec::with_capacity(3 + self.keys.len() + self.args.len());
+        command.extend([
+            b"EVALSHA",
+            self.script.digest().as_bytes(),
+            count.as_bytes(),
+        ]);
+        command.extend(self.keys.iter().chain(self.args));
+        command
+    }
+}
+
+/// The source of an error: a script was not run because its keys are on two nodes, while their slot migrates.
+#[derive(Debug, thiserror::Error)]
+#[error("its keys are on two nodes, as their slot is being moved")]
+pub(crate) struct HalfMoved;
+
+/// What to do about a server that names another one, if no cluster was asked for.
+pub(super) const ONE_NODE: &str =
+    "; this server is a node of a cluster, which redis:// does not follow: write redis-cluster://";
+
+/// Whether a refusal names another node to a client that knows only one server. It will not pass.
+pub(super) fn names_a_node(code: &str, deployment: Deployment) -> bool {
+    matches!(code, "MOVED" | "ASK") && deployment == Deployment::Standalone
+}
+
+/// Whether a slot migrates, and some of the keys of a script with it.
+pub(super) fn is_half_moved(error: &ClientError) -> bool {
+    matches!(error, ClientError::Rejected { code, .. } if code == "TRYAGAIN")
+}
