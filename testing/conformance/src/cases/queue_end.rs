@@ -14,7 +14,7 @@ use crate::waiter::Waiter;
 
 /// A crowd that would take far longer than a case if its members were waited for one by one.
 const CROWD: usize = 100;
-/// A lease that others have time to queue behind.
+/// A lease behind which others have the time to queue, where requests are answered at once.
 const ENOUGH: Duration = Duration::from_secs(3);
 
 /// A place that is not repeated is kept as long as was asked for, and no longer.
@@ -114,10 +114,10 @@ async fn passed(ctx: &Ctx, count: usize) {
 /// after a release, and does not have to find out by itself.
 pub async fn a_head_that_leaves_a_free_lock_lets_the_next_in(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
-    a.take(&ctx.owner(), ENOUGH).await;
+    let lease = held_for_a_while(&ctx, &a).await;
     let first = Waiter::join(&a, &ctx.owner()).await;
     let mut second = Waiter::join(&b, &ctx.owner()).await;
-    ended(&a).await;
+    ended(&a, lease).await;
     let _ = first.leaves().await;
     second.handed().await;
     second.gives_back().await;
@@ -126,9 +126,9 @@ pub async fn a_head_that_leaves_a_free_lock_lets_the_next_in(ctx: Ctx) {
 /// The only waiter of the queue gives up in the same way: those who wait without a place are told.
 pub async fn the_last_that_leaves_a_free_lock_tells_the_others(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
-    a.take(&ctx.owner(), ENOUGH).await;
+    let lease = held_for_a_while(&ctx, &a).await;
     let last = Waiter::join(&a, &ctx.owner()).await;
-    ended(&a).await;
+    ended(&a, lease).await;
     let mut other = b.subscribe().await;
     let _ = last.leaves().await;
     Rule::Wakes.check(
@@ -140,9 +140,19 @@ pub async fn the_last_that_leaves_a_free_lock_tells_the_others(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
+/// Takes the lock, by a lease that is long enough for others to queue on a busy machine too.
+async fn held_for_a_while(ctx: &Ctx, client: &Client) -> Duration {
+    let (owner, begun) = (ctx.owner(), Instant::now());
+    client.take(&owner, LONG).await;
+    client.give_back(&owner).await;
+    let lease = ENOUGH.max(begun.elapsed() * 10);
+    client.take(&ctx.owner(), lease).await;
+    lease
+}
+
 /// Waits until nobody holds the lock any more, by looking.
-async fn ended(client: &Client) {
-    until(Rule::Lease, ENOUGH, "a lease does not end", || async {
+async fn ended(client: &Client, lease: Duration) {
+    until(Rule::Lease, lease, "a lease does not end", || async {
         client.state().await.holders.is_empty()
     })
     .await;
