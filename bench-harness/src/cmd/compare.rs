@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::{CommandError, TextArgs};
 use crate::cmd::exit::Exit;
 use crate::measure::model;
 use crate::measure::report::compare::compare;
-use crate::measure::report::{compare_csv, compare_terminal};
+use crate::measure::report::compare_terminal;
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -24,19 +24,8 @@ pub struct CompareArgs {
     /// Show figures within noise, too.
     #[arg(long)]
     all: bool,
-    /// What to make of it.
-    #[arg(long, short, value_enum, default_value = "table")]
-    format: Format,
     #[command(flatten)]
     text: TextArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Aligned tables.
-    Table,
-    /// One row per cell and figure.
-    Csv,
 }
 
 /// Runs the subcommand.
@@ -55,11 +44,8 @@ pub fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
     }
     let (before, after) = (model::read(&args.before)?, model::read(&args.after)?);
     let comparison = compare(&before, &after);
-    let text = match args.format {
-        Format::Table => compare_terminal::render(&comparison, args.all, args.text.style()),
-        Format::Csv => compare_csv::render(&comparison)?,
-    };
-    super::print(&text)?;
+    let style = args.text.style();
+    super::print(&compare_terminal::render(&comparison, args.all, style))?;
     let Some(percent) = args.fail_above else {
         return Ok(Exit::Ok);
     };

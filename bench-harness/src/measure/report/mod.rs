@@ -1,7 +1,6 @@
 //! Renderers of a stored [`crate::measure::model::Report`].
 
 pub mod compare;
-pub mod compare_csv;
 pub mod compare_terminal;
 pub mod csv;
 mod differences;
