@@ -14,7 +14,7 @@ use crate::common::{LONG, close, eventually, unique, unique_of, url_for};
 
 /// Options for the conformance suite.
 pub(crate) const EASY: &str =
-    "safety=replicated&replicas=all&replication_timeout=4s&timeout=5s&connect_timeout=5s";
+    "safety=replicated&replicas=all&replication_timeout=15s&timeout=20s&connect_timeout=5s";
 
 /// How long replicas have that are not there.
 const SHORT: Duration = Duration::from_millis(300);

@@ -90,7 +90,7 @@ pub(crate) fn url_of(place: &Deployment, client: &str, user: &str) -> String {
 
 /// Every operation that there is, with the least rights.
 pub(crate) async fn recipe_suffices((place, client): At) -> String {
-    let url = url_of(&place, client, "app");
+    let url = url_of(&place, client, "app") + "&timeout=10s";
     let locks = connect_apart(&format!("{url}&checks=refuse"))
         .await
         .unwrap();
