@@ -5,7 +5,6 @@ mod node;
 mod placements;
 mod refresh;
 mod shared;
-mod slots;
 mod subscriptions;
 
 use std::fmt;
@@ -37,7 +36,7 @@ impl Cluster {
         events: UnboundedSender<PushEvent>,
     ) -> (Self, Option<String>) {
         let shared = Arc::new(Shared::new(dialer, seeds, events));
-        let failure = refresh::once(&shared, 0).await.err();
+        let failure = refresh::once(&shared).await.err();
         tokio::spawn(refresh::run(Arc::clone(&shared)));
         (Self { shared }, failure)
     }
@@ -74,7 +73,7 @@ impl Cluster {
             let refusal = match conn.send(Request::new(words)?).await {
                 Err(ClientError::Rejected { code, message }) => (code, message),
                 Err(failure) => {
-                    self.shared.stale.notify_one();
+                    self.shared.doubt(&node);
                     return Err(failure);
                 }
                 Ok(reply) => return Ok(reply),
@@ -92,7 +91,7 @@ impl Cluster {
                 ("ASK", Some(to)) => return self.shared.node(&to.node).ask(words).await,
                 (code, _) => {
                     if matches!(code, "MOVED" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN") {
-                        self.shared.stale.notify_one();
+                        self.shared.doubt(&node);
                     }
                     return Err(ClientError::Rejected {
                         code: refusal.0,
@@ -137,7 +136,7 @@ impl Cluster {
                 _ => None,
             }),
             Err(_) => {
-                self.shared.stale.notify_one();
+                self.shared.doubt(&node);
                 None
             }
         };
@@ -147,7 +146,7 @@ impl Cluster {
                     self.shared.moved(&to);
                 }
             }
-            Some(("CLUSTERDOWN" | "READONLY" | "MASTERDOWN", _)) => self.shared.stale.notify_one(),
+            Some(("CLUSTERDOWN" | "READONLY" | "MASTERDOWN", _)) => self.shared.doubt(&node),
             Some(_) | None => {}
         }
         answers
@@ -211,6 +210,7 @@ impl Cluster {
             Route::Slot(slot) => {
                 if let Some(node) = map.owner(slot) {
                     node.suspect();
+                    self.shared.doubt(node);
                 }
             }
             Route::Any => map.nodes().iter().for_each(|node| node.suspect()),

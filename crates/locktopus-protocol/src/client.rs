@@ -14,6 +14,7 @@ pub(crate) mod role;
 pub(crate) mod secret_filter;
 pub mod sentinels;
 pub mod slot_map;
+mod slot_table;
 #[cfg(feature = "tls")]
 pub mod tls;
 

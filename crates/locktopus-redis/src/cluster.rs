@@ -7,15 +7,14 @@
 
 mod refresh;
 mod router;
-mod slots;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use locktopus_protocol::slot_map::Redirect;
+use locktopus_protocol::slot_map::{Informants, Redirect, SlotRange, SlotTable};
 use locktopus_protocol::{ClientError, HostPort, NodeReply, Pipelined, Reply, Route};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -25,7 +24,6 @@ use crate::connection::link::{Link, Target};
 use crate::connection::sync::lock;
 use router::Doubt;
 pub(crate) use router::Router;
-use slots::SlotMap;
 
 /// How long the connection to a node without slots is kept after the last redirect to it.
 const EXTRA_NODES_KEPT: Duration = Duration::from_secs(60);
@@ -39,13 +37,14 @@ pub(crate) struct Cluster {
     router: Option<Router>,
     /// What it must not be asked for.
     doubts: Mutex<Vec<Doubt>>,
+    /// The map with the links it leads to, replaced as a whole.
     table: Mutex<Arc<Table>>,
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
     /// Connections for commands that may block, made for the primaries that were asked for one.
     blocking_links: Mutex<HashMap<HostPort, Arc<Link>>>,
     /// Nodes without slots that commands were redirected to while slots migrate to them, with the time of the last redirect.
     extra_nodes: Mutex<HashMap<HostPort, Instant>>,
-    refresh_hints: Mutex<RefreshHints>,
+    informants: Informants,
     stale: AtomicBool,
     refreshing: tokio::sync::Mutex<()>,
     closed: AtomicBool,
@@ -56,21 +55,7 @@ pub(crate) struct Cluster {
     disturbances: watch::Sender<u64>,
 }
 
-/// The map with the links it leads to, replaced as a whole.
-#[derive(Debug)]
-struct Table {
-    map: SlotMap,
-    links: Vec<Arc<Link>>,
-}
-
-/// What failures have shown about the nodes since the last refresh.
-#[derive(Debug, Default)]
-struct RefreshHints {
-    /// The node that the last redirect pointed to.
-    better: Option<HostPort>,
-    /// Nodes that failed, whose view of the cluster may be old.
-    doubtful: HashSet<HostPort>,
-}
+type Table = SlotTable<Arc<Link>>;
 
 impl Cluster {
     pub(crate) fn new(seeds: Vec<HostPort>, dialer: Arc<Dialer>, router: Option<Router>) -> Self {
@@ -79,14 +64,11 @@ impl Cluster {
             dialer,
             router,
             doubts: Mutex::default(),
-            table: Mutex::new(Arc::new(Table {
-                map: SlotMap::empty(),
-                links: Vec::new(),
-            })),
+            table: Mutex::new(Arc::new(Table::empty())),
             links: Mutex::default(),
             blocking_links: Mutex::default(),
             extra_nodes: Mutex::default(),
-            refresh_hints: Mutex::default(),
+            informants: Informants::default(),
             stale: AtomicBool::new(false),
             refreshing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),
@@ -184,14 +166,13 @@ impl Cluster {
         args: &[&[u8]],
     ) -> Result<Vec<NodeReply>, ClientError> {
         let table = self.table();
-        if table.links.is_empty() {
+        if table.nodes().is_empty() {
             return Err(self.nobody("any slot"));
         }
         let answers = table
-            .map
-            .primaries()
+            .servers()
             .iter()
-            .zip(&table.links)
+            .zip(table.nodes())
             .map(|(server, link)| async {
                 let reply = self.in_time(link, args).await;
                 if let Err(error) = &reply {
@@ -228,17 +209,13 @@ impl Cluster {
                     self.doubt(slot);
                 }
             }
-            Route::Any => self.table().links.iter().for_each(|link| link.suspect()),
+            Route::Any => self.table().nodes().iter().for_each(|link| link.suspect()),
         }
     }
 
     /// The primary that serves a slot, if known.
     pub(crate) fn owner(&self, slot: u16) -> Option<HostPort> {
-        let table = self.table();
-        table
-            .map
-            .owner(slot)
-            .map(|at| table.map.primaries()[at].clone())
+        self.table().server(slot).cloned()
     }
 
     pub(crate) fn close(&self) {
@@ -258,25 +235,27 @@ impl Cluster {
         self.wanted.notify_one();
     }
 
-    fn adopt(&self, map: SlotMap) {
-        let links: Vec<_> = map
-            .primaries()
-            .iter()
-            .map(|server| self.link_to(server))
-            .collect();
+    /// Uses the table that these ranges describe; whether it is another one.
+    fn adopt(&self, ranges: &[SlotRange]) -> bool {
+        let table = self
+            .table()
+            .replaced_by(ranges, |server| self.link_to(server));
         let mut extra_nodes = lock(&self.extra_nodes);
         extra_nodes.retain(|_, last| last.elapsed() < EXTRA_NODES_KEPT);
         lock(&self.links).retain(|server, _| {
-            map.primaries().contains(server)
+            table.servers().contains(server)
                 || self.seeds.contains(server)
                 || extra_nodes.contains_key(server)
         });
-        lock(&self.blocking_links).retain(|server, _| map.primaries().contains(server));
-        let before = std::mem::replace(&mut *lock(&self.table), Arc::new(Table { map, links }));
-        if before.map != self.table().map {
+        lock(&self.blocking_links).retain(|server, _| table.servers().contains(server));
+        let table = Arc::new(table);
+        let before = std::mem::replace(&mut *lock(&self.table), Arc::clone(&table));
+        let news = !table.agrees_with(&before);
+        if news {
             self.dialer.note_change();
         }
         self.disturbances.send_modify(|count| *count += 1);
+        news
     }
 
     fn table(&self) -> Arc<Table> {
@@ -302,7 +281,7 @@ impl Cluster {
     /// All primaries, beginning at another one each time, those with a connection first: one that is away must not
     /// fail what any other one could do.
     fn links_for_any(&self) -> impl Iterator<Item = Arc<Link>> + use<> {
-        let mut links = self.table().links.clone();
+        let mut links = self.table().nodes().to_vec();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % links.len().max(1);
         links.rotate_left(turn);
         links.sort_by_key(|link| link.peek().is_none());
@@ -311,8 +290,7 @@ impl Cluster {
 
     fn link_for(&self, slot: u16) -> Result<Arc<Link>, ClientError> {
         let table = self.table();
-        let owner = table.map.owner(slot);
-        let link = owner.and_then(|at| table.links.get(at)).cloned();
+        let link = table.owner(slot).cloned();
         link.ok_or_else(|| self.nobody(&format!("slot {slot}")))
     }
 
@@ -381,7 +359,7 @@ impl Cluster {
 
     fn suspect(&self, link: &Link) {
         if let Some(server) = link.server() {
-            lock(&self.refresh_hints).doubtful.insert(server.clone());
+            self.informants.doubt(server.clone());
         }
         self.mark_stale();
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{Channel, ChannelFlavour, HostPort};
 
-use super::slots::SlotMap;
+use super::shared::Table;
 
 /// Where the confirmed subscriptions are.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Placements {
     }
 
     /// Whether a shard channel is on a node that no longer serves its slot. Says so once per move.
-    pub(super) fn any_moved(&self, map: &SlotMap) -> bool {
+    pub(super) fn any_moved(&self, map: &Table) -> bool {
         let mut placed = self.lock();
         let before = placed.len();
         placed.retain(|channel, place| {

@@ -8,22 +8,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::select_ok;
 use locktopus_protocol::backoff::{Backoff, SETTLED};
 use locktopus_protocol::slot_map::{SlotRange, slot_ranges};
-use locktopus_protocol::{HostPort, PushEvent, Reply};
+use locktopus_protocol::{HostPort, PushEvent};
 use tokio::time::Instant;
 
 use super::shared::Shared;
-use crate::connection::conn::Conn;
 use crate::connection::dial::{Purpose, Target};
 use crate::connection::request::Request;
 
 /// While shard channels are subscribed, or a node is down.
 const OFTEN: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(15);
-/// Seeds asked at the same time: a frozen one then costs no time.
-const ASKED_AT_ONCE: usize = 3;
 
 /// Refreshes until the client is closed.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -36,7 +32,6 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 async fn refresh_until_cancelled(shared: &Shared) {
-    let mut turn = 1;
     let mut backoff = Backoff::new();
     loop {
         let quiet = Instant::now();
@@ -44,7 +39,7 @@ async fn refresh_until_cancelled(shared: &Shared) {
             () = shared.stale.notified() => {}
             () = tokio::time::sleep(period(shared)) => {}
         }
-        match once(shared, turn).await {
+        match once(shared).await {
             Ok(news) if news || quiet.elapsed() >= SETTLED => backoff.reset(),
             // The pause grows while refreshes bring nothing new, however many are asked for.
             Ok(_) => {}
@@ -53,7 +48,6 @@ async fn refresh_until_cancelled(shared: &Shared) {
         // Set before those who wait for this refresh can ask for another one.
         shared.resting.store(true, Ordering::Release);
         shared.refreshes.send_modify(|count| *count += 1);
-        turn += 1;
         tokio::time::sleep(backoff.pause()).await;
         shared.resting.store(false, Ordering::Release);
     }
@@ -71,48 +65,44 @@ fn period(shared: &Shared) -> Duration {
     }
 }
 
-/// Asks one node after the other, beginning at another one each `turn`, until one knows the slots. Says whether
-/// that told anything new.
-pub(crate) async fn once(shared: &Shared, turn: usize) -> Result<bool, String> {
-    let nodes = shared.map().nodes().to_vec();
-    let count = nodes.len();
-    for node in nodes.iter().cycle().skip(turn % count.max(1)).take(count) {
-        let Some(conn) = node.commands().current() else {
-            continue;
-        };
-        match ask(shared, &conn, node.address()).await {
-            Ok(ranges) => return Ok(adopt(shared, &ranges)),
-            Err(_silent) => node.commands().suspect(),
-        }
-    }
-    let mut why = "no seed address was given".to_owned();
-    for some in shared.seeds.chunks(ASKED_AT_ONCE) {
-        let asked = some.iter().map(|seed| Box::pin(ask_seed(shared, seed)));
-        match select_ok(asked).await {
-            Ok((ranges, _slower)) => return Ok(adopt(shared, &ranges)),
-            Err(failure) => why = failure,
-        }
-    }
-    Err(why)
+/// Asks the nodes until one knows the slots. Says whether that told anything new.
+pub(crate) async fn once(shared: &Shared) -> Result<bool, String> {
+    let known = shared.map();
+    let nobody = "no seed address was given".to_owned();
+    let ask = |address| ask(shared, address);
+    let asked = shared
+        .informants
+        .ask(known.servers(), &shared.seeds, nobody, ask);
+    Ok(adopt(shared, &asked.await?))
 }
 
-async fn ask_seed(shared: &Shared, seed: &HostPort) -> Result<Vec<SlotRange>, String> {
-    let target = Target::Node(seed.clone());
-    let answer = match shared.dialer.dial(&target, Purpose::Commands).await {
-        Ok(conn) => ask(shared, &conn, seed).await,
-        Err(failure) => Err(failure),
-    };
-    answer.map_err(|failure| format!("{seed}: {failure}"))
+async fn ask(shared: &Shared, address: HostPort) -> Result<Vec<SlotRange>, String> {
+    let budget = shared.dialer.budget();
+    let answer = tokio::time::timeout(budget.answer_of_anybody(), ranges(shared, &address));
+    let silent = || Err("no answer to CLUSTER SLOTS in time".to_owned());
+    let answer = answer.await.unwrap_or_else(|_elapsed| {
+        shared.suspect(&address);
+        silent()
+    });
+    answer.map_err(|failure| format!("{address}: {failure}"))
 }
 
-async fn ask(shared: &Shared, conn: &Conn, address: &HostPort) -> Result<Vec<SlotRange>, String> {
+async fn ranges(shared: &Shared, address: &HostPort) -> Result<Vec<SlotRange>, String> {
     let question = Request::of("CLUSTER", vec![Bytes::from_static(b"SLOTS")]);
-    let answer = tokio::time::timeout(shared.dialer.budget().answer(), conn.send(question));
-    let reply: Reply = match answer.await {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(failure)) => return Err(failure.to_string()),
-        Err(_elapsed) => return Err("no answer to CLUSTER SLOTS in time".to_owned()),
+    let map = shared.map();
+    let known = map.nodes().iter().find(|node| node.address() == address);
+    let reply = match known {
+        Some(node) => match node.commands().conn().await {
+            Ok(conn) => conn.send(question).await,
+            Err(unreachable) => Err(unreachable),
+        },
+        None => {
+            let target = Target::Node(address.clone());
+            let conn = shared.dialer.dial(&target, Purpose::Commands).await?;
+            conn.send(question).await
+        }
     };
+    let reply = reply.map_err(|failure| failure.to_string())?;
     slot_ranges(&reply, address).ok_or_else(|| "it knows of no slots".to_owned())
 }
 

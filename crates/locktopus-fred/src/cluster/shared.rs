@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use locktopus_protocol::slot_map::Redirect;
+use locktopus_protocol::slot_map::{Informants, Redirect, SlotTable};
 use locktopus_protocol::{ClientError, HostPort, PushEvent, Route};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
@@ -12,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::extra_nodes::ExtraNodes;
 use super::node::Node;
 use super::placements::Placements;
-use super::slots::SlotMap;
 use crate::connection::dial::Dialer;
 use crate::connection::error;
+
+/// The slot table, with the nodes that it names.
+pub(super) type Table = SlotTable<Arc<Node>>;
 
 /// What the client and its refresh task share.
 pub(super) struct Shared {
@@ -29,7 +31,8 @@ pub(super) struct Shared {
     /// Whether the next refresh has to wait for the end of a pause.
     pub(super) resting: AtomicBool,
     pub(super) closed: CancellationToken,
-    map: RwLock<Arc<SlotMap>>,
+    pub(super) informants: Informants,
+    map: RwLock<Arc<Table>>,
 }
 
 impl Shared {
@@ -48,17 +51,18 @@ impl Shared {
             refreshes: watch::Sender::new(0),
             resting: AtomicBool::new(false),
             closed: CancellationToken::new(),
-            map: RwLock::new(Arc::new(SlotMap::empty())),
+            informants: Informants::default(),
+            map: RwLock::new(Arc::new(Table::empty())),
         }
     }
 
     /// The slot table of this moment.
-    pub(super) fn map(&self) -> Arc<SlotMap> {
+    pub(super) fn map(&self) -> Arc<Table> {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes `change` to the slot table.
-    pub(super) fn update(&self, change: impl FnOnce(&SlotMap) -> SlotMap) {
+    pub(super) fn update(&self, change: impl FnOnce(&Table) -> Table) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         *map = Arc::new(change(&map));
     }
@@ -77,9 +81,24 @@ impl Shared {
         ))
     }
 
+    /// A node failed: its view of the cluster may be old, and another one's is needed.
+    pub(super) fn doubt(&self, node: &Node) {
+        self.informants.doubt(node.address().clone());
+        self.stale.notify_one();
+    }
+
+    /// Has the connections to the primary at `address` checked, if there is one.
+    pub(super) fn suspect(&self, address: &HostPort) {
+        let map = self.map();
+        if let Some(node) = map.nodes().iter().find(|node| node.address() == address) {
+            node.suspect();
+        }
+    }
+
     /// Applies a MOVED answer at once and has the rest of the table refreshed.
     pub(super) fn moved(&self, to: &Redirect) -> Arc<Node> {
         self.update(|map| map.with_moved(to, |address| self.make(address)));
+        self.informants.prefer(to.node.clone());
         self.dialer.note_change();
         self.stale.notify_one();
         self.node(&to.node)

@@ -14,8 +14,7 @@ use locktopus_protocol::{Channel, ChannelFlavour, ClientError, HostPort, Route};
 
 use super::Cluster;
 use super::node::Node;
-use super::shared::Shared;
-use super::slots::SlotMap;
+use super::shared::{Shared, Table};
 use crate::connection::messages;
 
 /// How many times channels are sent on to another node before the failure is reported.
@@ -108,7 +107,7 @@ fn group(shared: &Shared, channels: Vec<Channel>) -> Result<Vec<Group>, ClientEr
     Ok(groups)
 }
 
-fn place(shared: &Shared, map: &SlotMap, channel: &Channel) -> Option<Arc<Node>> {
+fn place(shared: &Shared, map: &Table, channel: &Channel) -> Option<Arc<Node>> {
     let owner = map.owner(key_slot(&channel.name));
     if channel.flavour == ChannelFlavour::Sharded {
         return owner.map(Arc::clone);

@@ -10,6 +10,8 @@ use crate::client::Reply;
 use crate::client::options::HostPort;
 use crate::layout::slot::SLOTS;
 
+pub use crate::client::slot_table::{Informants, SlotTable};
+
 /// Consecutive hash slots and the primary that serves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(

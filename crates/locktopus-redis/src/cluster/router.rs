@@ -21,7 +21,7 @@ const DOUBTED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Doubt {
     table: Arc<Table>,
-    owner: usize,
+    owner: HostPort,
     until: Instant,
 }
 
@@ -43,9 +43,10 @@ impl Cluster {
     /// A request got no answer.
     pub(super) fn doubt(&self, slot: u16) {
         let table = self.table();
-        let Some(owner) = table.map.owner(slot).filter(|_| self.router.is_some()) else {
+        let Some(owner) = table.server(slot).filter(|_| self.router.is_some()) else {
             return;
         };
+        let owner = owner.clone();
         let now = Instant::now();
         let mut doubts = lock(&self.doubts);
         // Requests that go unanswered together are one doubt.
@@ -62,7 +63,7 @@ impl Cluster {
     fn is_doubted(&self, slot: u16) -> bool {
         let now = Instant::now();
         let concerns =
-            |doubt: &Doubt| doubt.until > now && doubt.table.map.owner(slot) == Some(doubt.owner);
+            |doubt: &Doubt| doubt.until > now && doubt.table.server(slot) == Some(&doubt.owner);
         lock(&self.doubts).iter().any(concerns)
     }
 

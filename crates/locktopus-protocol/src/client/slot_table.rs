@@ -1,0 +1,297 @@
+//! The slot table of a cluster, and which nodes are asked for a new one.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::select_ok;
+
+use crate::client::options::HostPort;
+use crate::client::slot_map::{Redirect, SlotRange};
+use crate::layout::slot::SLOTS;
+
+/// No node is known for the slot.
+const NOBODY: u16 = u16::MAX;
+/// How many nodes are asked at the same time. A frozen one then costs no time.
+const ASKED_AT_ONCE: usize = 3;
+
+/// Which primary serves which hash slot. `N` is what an adapter keeps for each primary.
+///
+/// A table is not changed: a change makes a new one, so readers never wait.
+///
+/// ```
+/// use locktopus_protocol::{HostPort, slot_map::{SlotRange, SlotTable}};
+///
+/// let primary = HostPort { host: "10.0.0.1".to_owned(), port: 7000 };
+/// let ranges = [SlotRange { first: 0, last: 100, primary: primary.clone() }];
+/// let table = SlotTable::empty().replaced_by(&ranges, |address| address.port);
+/// assert_eq!((table.owner(100), table.owner(101)), (Some(&7000), None));
+/// assert_eq!(table.servers(), [primary]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct SlotTable<N> {
+    owners: Box<[u16]>,
+    servers: Vec<HostPort>,
+    nodes: Vec<N>,
+}
+
+impl<N: Clone> SlotTable<N> {
+    /// A table in which nobody serves anything.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            owners: vec![NOBODY; usize::from(SLOTS)].into(),
+            servers: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// The table that these ranges describe. What this table keeps for a primary stays; `make` is
+    /// called for the others.
+    #[must_use]
+    pub fn replaced_by(&self, ranges: &[SlotRange], mut make: impl FnMut(&HostPort) -> N) -> Self {
+        let mut next = Self::empty();
+        for range in ranges {
+            let number = next.number(&range.primary, |address| {
+                let known = self.servers.iter().position(|server| server == address);
+                known.map_or_else(|| make(address), |at| self.nodes[at].clone())
+            });
+            next.owners[usize::from(range.first)..=usize::from(range.last)].fill(number);
+        }
+        next
+    }
+
+    /// This table with one slot moved.
+    #[must_use]
+    pub fn with_moved(&self, to: &Redirect, make: impl FnOnce(&HostPort) -> N) -> Self {
+        let mut next = self.clone();
+        let number = next.number(&to.node, make);
+        next.owners[usize::from(to.slot)] = number;
+        next
+    }
+
+    fn number(&mut self, primary: &HostPort, make: impl FnOnce(&HostPort) -> N) -> u16 {
+        let known = self.servers.iter().position(|server| server == primary);
+        let number = known.unwrap_or_else(|| {
+            self.nodes.push(make(primary));
+            self.servers.push(primary.clone());
+            self.servers.len() - 1
+        });
+        u16::try_from(number).unwrap_or(NOBODY)
+    }
+
+    /// Whether both say the same of every slot.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        self.owners == other.owners && self.servers == other.servers
+    }
+
+    /// What is kept for the primary that serves `slot`, if it is known.
+    #[must_use]
+    pub fn owner(&self, slot: u16) -> Option<&N> {
+        self.nodes.get(self.position(slot)?)
+    }
+
+    /// The address of the primary that serves `slot`, if it is known.
+    #[must_use]
+    pub fn server(&self, slot: u16) -> Option<&HostPort> {
+        self.servers.get(self.position(slot)?)
+    }
+
+    fn position(&self, slot: u16) -> Option<usize> {
+        self.owners.get(usize::from(slot)).copied().map(usize::from)
+    }
+
+    /// The addresses of the primaries, each once.
+    #[must_use]
+    pub fn servers(&self) -> &[HostPort] {
+        &self.servers
+    }
+
+    /// What is kept for each primary, in the order of [`servers`](Self::servers).
+    #[must_use]
+    pub fn nodes(&self) -> &[N] {
+        &self.nodes
+    }
+}
+
+/// Chooses the nodes that are asked for the slot table.
+///
+/// A node that a refusal named is asked first. Nodes that failed are asked last, because their view
+/// of the cluster may be old. The others take turns: a node that is cut off answers fast, and wrongly.
+#[derive(Debug, Default)]
+pub struct Informants {
+    hints: Mutex<Hints>,
+    turn: AtomicUsize,
+}
+
+/// What refusals and failures have shown since the table was last asked for.
+#[derive(Debug, Default)]
+struct Hints {
+    better: Option<HostPort>,
+    doubtful: HashSet<HostPort>,
+}
+
+impl Informants {
+    /// A refusal named this node.
+    pub fn prefer(&self, node: HostPort) {
+        self.hints().better = Some(node);
+    }
+
+    /// This node failed.
+    pub fn doubt(&self, node: HostPort) {
+        self.hints().doubtful.insert(node);
+    }
+
+    /// Calls `ask` for the primaries of a table and for `seeds`, three at a time, until a call
+    /// succeeds.
+    ///
+    /// # Errors
+    ///
+    /// The last failure if all fail; `nobody` if there is no node to ask.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, but hints that were given before are lost.
+    pub async fn ask<T, E, A>(
+        &self,
+        primaries: &[HostPort],
+        seeds: &[HostPort],
+        nobody: E,
+        ask: impl Fn(HostPort) -> A,
+    ) -> Result<T, E>
+    where
+        A: Future<Output = Result<T, E>>,
+    {
+        let Hints { better, doubtful } = std::mem::take(&mut *self.hints());
+        let mut failure = nobody;
+        if let Some(better) = better {
+            match ask(better).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => failure = error,
+            }
+        }
+        for some in self
+            .in_turn(primaries, seeds, &doubtful)
+            .chunks(ASKED_AT_ONCE)
+        {
+            let asked = some.iter().map(|server| Box::pin(ask(server.clone())));
+            match select_ok(asked).await {
+                Ok((answer, _slower)) => return Ok(answer),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    fn in_turn(
+        &self,
+        primaries: &[HostPort],
+        seeds: &[HostPort],
+        doubtful: &HashSet<HostPort>,
+    ) -> Vec<HostPort> {
+        let mut nodes = primaries.to_vec();
+        nodes.extend(
+            seeds
+                .iter()
+                .filter(|seed| !primaries.contains(seed))
+                .cloned(),
+        );
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let count = nodes.len().max(1);
+        nodes.rotate_left(turn % count);
+        nodes.sort_by_key(|node| doubtful.contains(node));
+        nodes
+    }
+
+    /// A panic cannot leave the hints half written, so poison is ignored.
+    fn hints(&self) -> MutexGuard<'_, Hints> {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(port: u16) -> HostPort {
+        let host = "a".to_owned();
+        HostPort { host, port }
+    }
+
+    fn range(first: u16, last: u16, port: u16) -> SlotRange {
+        SlotRange {
+            first,
+            last,
+            primary: at(port),
+        }
+    }
+
+    #[test]
+    fn slots_find_their_primary() {
+        let ranges = [range(0, 100, 1), range(200, 16_383, 2), range(150, 160, 1)];
+        let table = SlotTable::empty().replaced_by(&ranges, |address| address.port);
+        assert_eq!(
+            (table.servers(), table.nodes()),
+            (&[at(1), at(2)][..], &[1, 2][..])
+        );
+        let owners = [100, 155, 101, 16_383].map(|slot| table.owner(slot).copied());
+        assert_eq!(owners, [Some(1), Some(1), None, Some(2)]);
+        let to = Redirect {
+            slot: 101,
+            node: at(3),
+        };
+        let moved = table.with_moved(&to, |address| address.port);
+        assert_eq!(
+            (moved.owner(101), moved.server(100)),
+            (Some(&3), Some(&at(1)))
+        );
+        assert!(table.agrees_with(&table.clone()) && !table.agrees_with(&moved));
+        // What is known stays, and is not made anew.
+        let again = moved.replaced_by(&[range(0, 5, 3), range(6, 9, 4)], |_| 40);
+        assert_eq!(again.nodes(), [3, 40]);
+    }
+
+    /// Which nodes are asked, in their order, if none answers.
+    async fn asked(informants: &Informants, primaries: &[HostPort]) -> Vec<u16> {
+        let asked = Mutex::new(Vec::new());
+        let fails = |node: HostPort| {
+            asked.lock().unwrap().push(node.port);
+            async { Err::<(), _>("no answer") }
+        };
+        let failure = informants
+            .ask(primaries, &[at(1), at(9)], "nobody", fails)
+            .await;
+        assert_eq!(failure, Err("no answer"));
+        asked.into_inner().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_named_node_is_asked_first_and_a_failed_one_last() {
+        let informants = Informants::default();
+        let primaries = [at(1), at(2), at(3)];
+        assert_eq!(asked(&informants, &primaries).await, [1, 2, 3, 9]);
+        assert_eq!(asked(&informants, &primaries).await, [2, 3, 9, 1]);
+        informants.prefer(at(7));
+        informants.doubt(at(3));
+        assert_eq!(asked(&informants, &primaries).await, [7, 9, 1, 2, 3]);
+        // Hints count once.
+        assert_eq!(asked(&informants, &primaries).await, [9, 1, 2, 3]);
+        let ask = |_| async { Ok::<(), _>(()) };
+        assert_eq!(informants.ask(&[], &[], "nobody", ask).await, Err("nobody"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frozen_nodes_cost_no_time() {
+        let ask = |node: HostPort| async move {
+            if node.port < 3 {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, &str>(node.port)
+        };
+        let primaries = [at(1), at(2), at(3)];
+        let informants = Informants::default();
+        let answer = informants.ask(&primaries, &[], "nobody", ask);
+        assert_eq!(answer.await, Ok(3));
+    }
+}
