@@ -1,4 +1,4 @@
-//! The slot table of a cluster, and which nodes are asked for a new one.
+//! The slot table of a cluster, and the order in which a client asks nodes for a new one.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::layout::slot::SLOTS;
 
 /// No node is known for the slot.
 const NOBODY: u16 = u16::MAX;
-/// How many nodes are asked at the same time. A frozen one then costs no time.
+/// A client asks this many nodes at the same time. A frozen one then costs no time.
 const ASKED_AT_ONCE: usize = 3;
 
 /// Which primary serves which hash slot. `N` is what an adapter keeps for each primary.
@@ -36,7 +36,7 @@ pub struct SlotTable<N> {
 }
 
 impl<N: Clone> SlotTable<N> {
-    /// A table in which nobody serves anything.
+    /// A table without primaries.
     #[must_use]
     pub fn empty() -> Self {
         Self {
@@ -115,17 +115,18 @@ impl<N: Clone> SlotTable<N> {
     }
 }
 
-/// Chooses the nodes that are asked for the slot table.
+/// Chooses which node tells the slot table.
 ///
-/// A node that a refusal named is asked first. Nodes that failed are asked last, because their view
-/// of the cluster may be old. The others take turns: a node that is cut off answers fast, and wrongly.
+/// First comes the node that a `MOVED` named. Nodes that failed come last, because their view of the
+/// cluster may be old. The others take turns, because a node without a connection to the rest
+/// answers fast, and wrongly.
 #[derive(Debug, Default)]
 pub struct Informants {
     hints: Mutex<Hints>,
     turn: AtomicUsize,
 }
 
-/// What refusals and failures have shown since the table was last asked for.
+/// Hints since a client last asked for the table.
 #[derive(Debug, Default)]
 struct Hints {
     better: Option<HostPort>,
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(again.nodes(), [3, 40]);
     }
 
-    /// Which nodes are asked, in their order, if none answers.
+    /// The nodes in the order in which they get the question, if none answers it.
     async fn asked(informants: &Informants, primaries: &[HostPort]) -> Vec<u16> {
         let asked = Mutex::new(Vec::new());
         let fails = |node: HostPort| {

@@ -17,7 +17,7 @@ pub(crate) struct Call<'a> {
     pub(crate) on_split: OnSplit,
 }
 
-/// What a script does to locks. How the safety mode runs it depends on this.
+/// The effect of a script on locks. The safety mode decides by this how it runs the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// It changes nothing.
@@ -30,7 +30,7 @@ pub(crate) enum Effect {
     Release,
 }
 
-/// What happens to a call while its slot is being moved, and some of its keys are on each node.
+/// The way out when the slot of a call is being moved and some of its keys are on each node.
 ///
 /// A safety mode that sends more than the call itself makes it wait.
 #[derive(Debug, Clone, Copy)]
@@ -65,12 +65,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The source of an error: a script was not run because its keys are on two nodes, while their slot migrates.
+/// The source of an error: the script did not run. Its slot is being moved, and its keys are on two
+/// nodes.
 #[derive(Debug, thiserror::Error)]
 #[error("its keys are on two nodes, as their slot is being moved")]
 pub(crate) struct HalfMoved;
 
-/// What to do about a server that names another one, if no cluster was asked for.
+/// Advice if a server names another node, and the user did not ask for a cluster.
 pub(super) const ONE_NODE: &str =
     "; this server is a node of a cluster, which redis:// does not follow: write redis-cluster://";
 

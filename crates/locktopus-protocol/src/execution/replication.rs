@@ -100,8 +100,8 @@ impl Replication {
 }
 
 impl Executor {
-    /// Runs a script and waits for the replicas. The script may run twice: whatever goes wrong after
-    /// the first time, it has run.
+    /// Runs a script and waits for the replicas. The script may run twice. An error after the first
+    /// time says that it has run.
     pub(crate) async fn run_replicated(
         &self,
         replication: &Replication,
