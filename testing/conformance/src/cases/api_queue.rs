@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::client::Client;
 use crate::ctx::Ctx;
 use crate::rule::Rule;
-use crate::timing::{HEARTBEAT, LONG, until};
+use crate::timing::{HEARTBEAT, LONG, SLACK, until};
 
 /// Waiters get the lock in the order in which they came.
 pub async fn waiters_are_served_in_order(ctx: Ctx) {
@@ -22,8 +22,8 @@ pub async fn waiters_are_served_in_order(ctx: Ctx) {
     observer.take(&holder, LONG).await;
     let served = Mutex::new(Vec::new());
     let waits = async {
-        join_all((0..6_usize).map(|i| {
-            let (request, served, observer) = (ctx.request(&locks[i]), &served, &observer);
+        join_all((0..6).zip(&locks).map(|(i, locks)| {
+            let (request, served, observer) = (ctx.request(locks), &served, &observer);
             async move {
                 queued(observer, i).await;
                 let guard = Rule::Api.ok(request.acquire().await, "waiting for a turn");
@@ -38,7 +38,7 @@ pub async fn waiters_are_served_in_order(ctx: Ctx) {
         all_listen(&ctx, 6).await;
         observer.give_back(&holder).await;
     };
-    let done = timeout(slack * 3, async { tokio::join!(waits, releases) }).await;
+    let done = timeout(slack * 9, async { tokio::join!(waits, releases) }).await;
     Rule::HandOff.check(done.is_ok(), "waiters in a queue do not get their turns");
     let served = served.into_inner().expect("no task panics here");
     Rule::Queue.check(
@@ -47,13 +47,13 @@ pub async fn waiters_are_served_in_order(ctx: Ctx) {
     );
 }
 
-/// Waits until so many stand in the queue.
-pub(super) async fn queued(lock: &Client, count: usize) {
+/// Waits until so many stand in the queue. They may come one after the other.
+pub(super) async fn queued(lock: &Client, count: u32) {
     until(
         Rule::Queue,
-        Duration::ZERO,
+        SLACK * count,
         "a waiter does not get into the queue",
-        || async { lock.state().await.waiters.len() >= count },
+        || async { lock.state().await.waiters.len() >= count as usize },
     )
     .await;
 }
