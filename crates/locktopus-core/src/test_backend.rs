@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locktopus_contract::Simulated;
 use tokio::time::Instant;
 
 use crate::clock;
@@ -18,6 +19,13 @@ use crate::{
     NameError, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WaiterState,
     WakeStream,
 };
+
+/// The machine was asleep for this long, just now. Only this thread notices.
+pub(crate) fn sleep_machine(time: Duration) {
+    let mut process = Simulated::swap(None).unwrap_or_else(|| Simulated::new(1));
+    process.sleep_machine(time);
+    Simulated::swap(Some(process));
+}
 
 /// What is granted now for so long, and renewed.
 pub(crate) fn grant(lease: Duration) -> Grant {
@@ -154,12 +162,11 @@ impl LockBackend for TestBackend {
         let mut locks = lock(&self.locks);
         let entry = locks.entry(target.clone()).or_default();
         let waiting = entry.waiting.iter().cloned();
-        Ok(LockState {
-            waiters: waiting
-                .map(|owner| WaiterState::new(owner, Mode::Exclusive, 1, None))
-                .collect(),
-            ..LockState::default()
-        })
+        let mut state = LockState::default();
+        state.waiters = waiting
+            .map(|owner| WaiterState::new(owner, Mode::Exclusive, 1, None))
+            .collect();
+        Ok(state)
     }
 
     /// It has no numbers, and says so as one that may have them later.

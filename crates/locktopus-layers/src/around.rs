@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use locktopus_core::{BackendError, ExtendOutcome, ExtendRequest, WakeStream};
+use locktopus_contract::{BackendError, ExtendOutcome, ExtendRequest, WakeStream};
 use tokio::time::Instant;
 
 use crate::call::Call;
@@ -40,9 +40,9 @@ macro_rules! extend_as_one_call {
     () => {
         async fn extend_around(
             &self,
-            batch: &[::locktopus_core::ExtendRequest],
+            batch: &[::locktopus_contract::ExtendRequest],
             deadline: ::tokio::time::Instant,
-        ) -> Vec<Result<::locktopus_core::ExtendOutcome, ::locktopus_core::BackendError>> {
+        ) -> Vec<Result<::locktopus_contract::ExtendOutcome, ::locktopus_contract::BackendError>> {
             let run = |deadline| async move { Ok(self.inner.extend(batch, deadline).await) };
             let answers = self.around($crate::call::Call::Extend, deadline, run).await;
             answers.unwrap_or_else(|error| $crate::around::for_each_of(batch.len(), error))
@@ -55,15 +55,15 @@ macro_rules! extend_as_one_call {
 macro_rules! around_each_call {
     ($layer:ty, forward: $($method:ident)+, { $($own:tt)* }) => {
         #[::async_trait::async_trait]
-        impl ::locktopus_core::LockBackend for $layer {
-            ::locktopus_core::forward_backend!(inner: $($method)+);
+        impl ::locktopus_contract::LockBackend for $layer {
+            ::locktopus_contract::forward_backend!(inner: $($method)+);
 
             async fn attempt(
                 &self,
-                attempt: &::locktopus_core::AcquireAttempt,
-            ) -> Result<::locktopus_core::AttemptOutcome, ::locktopus_core::BackendError> {
+                attempt: &::locktopus_contract::AcquireAttempt,
+            ) -> Result<::locktopus_contract::AttemptOutcome, ::locktopus_contract::BackendError> {
                 let run = |deadline| async move {
-                    let attempt = ::locktopus_core::AcquireAttempt { deadline, ..attempt.clone() };
+                    let attempt = ::locktopus_contract::AcquireAttempt { deadline, ..attempt.clone() };
                     self.inner.attempt(&attempt).await
                 };
                 self.around($crate::call::Call::Attempt, attempt.deadline, run).await
@@ -71,14 +71,14 @@ macro_rules! around_each_call {
 
             async fn attempt_all(
                 &self,
-                attempts: &[::locktopus_core::AcquireAttempt],
-            ) -> Result<::locktopus_core::GroupOutcome, ::locktopus_core::BackendError> {
+                attempts: &[::locktopus_contract::AcquireAttempt],
+            ) -> Result<::locktopus_contract::GroupOutcome, ::locktopus_contract::BackendError> {
                 let Some(first) = attempts.first() else {
                     return self.inner.attempt_all(attempts).await;
                 };
                 let run = |deadline| async move {
-                    let at = |attempt: &::locktopus_core::AcquireAttempt| {
-                        ::locktopus_core::AcquireAttempt { deadline, ..attempt.clone() }
+                    let at = |attempt: &::locktopus_contract::AcquireAttempt| {
+                        ::locktopus_contract::AcquireAttempt { deadline, ..attempt.clone() }
                     };
                     let attempts: Vec<_> = attempts.iter().map(at).collect();
                     self.inner.attempt_all(&attempts).await
@@ -88,10 +88,10 @@ macro_rules! around_each_call {
 
             async fn release(
                 &self,
-                request: &::locktopus_core::ReleaseRequest,
-            ) -> Result<::locktopus_core::ReleaseOutcome, ::locktopus_core::BackendError> {
+                request: &::locktopus_contract::ReleaseRequest,
+            ) -> Result<::locktopus_contract::ReleaseOutcome, ::locktopus_contract::BackendError> {
                 let run = |deadline| async move {
-                    let request = ::locktopus_core::ReleaseRequest { deadline, ..request.clone() };
+                    let request = ::locktopus_contract::ReleaseRequest { deadline, ..request.clone() };
                     self.inner.release(&request).await
                 };
                 self.around($crate::call::Call::Release, request.deadline, run).await
@@ -99,19 +99,19 @@ macro_rules! around_each_call {
 
             async fn inspect(
                 &self,
-                target: &::locktopus_core::LockTarget,
+                target: &::locktopus_contract::LockTarget,
                 deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_core::LockState, ::locktopus_core::BackendError> {
+            ) -> Result<::locktopus_contract::LockState, ::locktopus_contract::BackendError> {
                 let run = |deadline| self.inner.inspect(target, deadline);
                 self.around($crate::call::Call::Inspect, deadline, run).await
             }
 
             async fn counter(
                 &self,
-                request: &::locktopus_core::CounterRequest,
-            ) -> Result<::locktopus_core::CounterOutcome, ::locktopus_core::BackendError> {
+                request: &::locktopus_contract::CounterRequest,
+            ) -> Result<::locktopus_contract::CounterOutcome, ::locktopus_contract::BackendError> {
                 let run = |deadline| async move {
-                    let request = ::locktopus_core::CounterRequest { deadline, ..request.clone() };
+                    let request = ::locktopus_contract::CounterRequest { deadline, ..request.clone() };
                     self.inner.counter(&request).await
                 };
                 self.around($crate::call::Call::Count, request.deadline, run).await
@@ -119,9 +119,9 @@ macro_rules! around_each_call {
 
             async fn evict(
                 &self,
-                target: &::locktopus_core::LockTarget,
+                target: &::locktopus_contract::LockTarget,
                 deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_core::Eviction, ::locktopus_core::BackendError> {
+            ) -> Result<::locktopus_contract::Eviction, ::locktopus_contract::BackendError> {
                 let run = |deadline| self.inner.evict(target, deadline);
                 self.around($crate::call::Call::Evict, deadline, run).await
             }
@@ -129,20 +129,20 @@ macro_rules! around_each_call {
             async fn scan(
                 &self,
                 prefix: &str,
-                cursor: Option<::locktopus_core::ScanCursor>,
+                cursor: Option<::locktopus_contract::ScanCursor>,
                 deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_core::LockPage, ::locktopus_core::BackendError> {
+            ) -> Result<::locktopus_contract::LockPage, ::locktopus_contract::BackendError> {
                 let run = |deadline| self.inner.scan(prefix, cursor.clone(), deadline);
                 self.around($crate::call::Call::Scan, deadline, run).await
             }
 
             async fn announce(
                 &self,
-                announcement: &::locktopus_core::Announcement,
-            ) -> Result<(), ::locktopus_core::BackendError> {
+                announcement: &::locktopus_contract::Announcement,
+            ) -> Result<(), ::locktopus_contract::BackendError> {
                 let run = |deadline| async move {
                     let announcement =
-                        ::locktopus_core::Announcement { deadline, ..announcement.clone() };
+                        ::locktopus_contract::Announcement { deadline, ..announcement.clone() };
                     self.inner.announce(&announcement).await
                 };
                 self.around($crate::call::Call::Announce, announcement.deadline, run).await
@@ -150,11 +150,11 @@ macro_rules! around_each_call {
 
             async fn instances(
                 &self,
-                query: &::locktopus_core::InstanceQuery,
-            ) -> Result<Vec<Option<::locktopus_core::InstanceRecord>>, ::locktopus_core::BackendError>
+                query: &::locktopus_contract::InstanceQuery,
+            ) -> Result<Vec<Option<::locktopus_contract::InstanceRecord>>, ::locktopus_contract::BackendError>
             {
                 let run = |deadline| async move {
-                    let query = ::locktopus_core::InstanceQuery { deadline, ..query.clone() };
+                    let query = ::locktopus_contract::InstanceQuery { deadline, ..query.clone() };
                     self.inner.instances(&query).await
                 };
                 self.around($crate::call::Call::Instances, query.deadline, run).await
@@ -163,32 +163,32 @@ macro_rules! around_each_call {
             async fn diagnose(
                 &self,
                 deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_core::Diagnosis, ::locktopus_core::BackendError> {
+            ) -> Result<::locktopus_contract::Diagnosis, ::locktopus_contract::BackendError> {
                 let run = |deadline| self.inner.diagnose(deadline);
                 self.around($crate::call::Call::Diagnose, deadline, run).await
             }
 
             async fn extend(
                 &self,
-                batch: &[::locktopus_core::ExtendRequest],
+                batch: &[::locktopus_contract::ExtendRequest],
                 deadline: ::tokio::time::Instant,
-            ) -> Vec<Result<::locktopus_core::ExtendOutcome, ::locktopus_core::BackendError>> {
+            ) -> Vec<Result<::locktopus_contract::ExtendOutcome, ::locktopus_contract::BackendError>> {
                 self.extend_around(batch, deadline).await
             }
 
             fn listen(
                 &self,
-                target: &::locktopus_core::LockTarget,
-            ) -> Option<::locktopus_core::WakeStream> {
+                target: &::locktopus_contract::LockTarget,
+            ) -> Option<::locktopus_contract::WakeStream> {
                 let stream = self.inner.listen(target)?;
                 Some(self.heard(stream))
             }
 
             async fn subscribe(
                 &self,
-                target: &::locktopus_core::LockTarget,
+                target: &::locktopus_contract::LockTarget,
                 deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_core::WakeStream, ::locktopus_core::BackendError> {
+            ) -> Result<::locktopus_contract::WakeStream, ::locktopus_contract::BackendError> {
                 let run = |deadline| self.inner.subscribe(target, deadline);
                 let stream = self.around($crate::call::Call::Subscribe, deadline, run).await?;
                 Ok(self.heard(stream))

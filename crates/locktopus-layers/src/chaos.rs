@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     BackendError, BackendErrorKind, DynBackend, Executed, LockTarget, NameError, WakeStream, clock,
     lock,
 };
@@ -174,8 +174,7 @@ impl Chaos {
     /// and gives the lock to the next. How many were lost.
     ///
     /// `name` is the name as it is stored, with its namespace. The holders are not told: they hear of it when they next
-    /// speak to the backend, with [`LostCause::Missing`](locktopus_core::LostCause::Missing) or
-    /// [`TakenOver`](locktopus_core::LostCause::TakenOver), which is after a third of the lease if the watchdog renews it.
+    /// speak to the backend, with `LostCause::Missing` or `TakenOver`, which is after a third of the lease if the watchdog renews it.
     /// Until then there are two who believe that they hold the lock, and only fencing tokens tell them apart.
     ///
     /// ```

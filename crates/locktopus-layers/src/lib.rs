@@ -1,5 +1,5 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! Layers on any backend of Locktopus: each wraps a [`LockBackend`](locktopus_core::LockBackend), is one itself, and
+//! Layers on any backend of Locktopus: each wraps a [`LockBackend`](locktopus_contract::LockBackend), is one itself, and
 //! changes one thing.
 //!
 //! | layer | what it changes | for |
@@ -30,7 +30,7 @@
 //! own, and [`Chaos`] inside both, so that a test sees what they make of its faults.
 //!
 //! A layer of your own writes the methods that it changes and names the others in
-//! [`forward_backend!`](locktopus_core::forward_backend).
+//! [`forward_backend!`](locktopus_contract::forward_backend).
 //!
 //! Layers, lowest first: call, around, prefix, timeout, retry, chaos, recorded.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]

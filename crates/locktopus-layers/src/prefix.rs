@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
     CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, FoundLock,
     GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockName, LockPage, LockState,
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// end them with a separator. The names in answers and errors of other kinds are without the prefix; those in
 /// [`NameError`]s are as they would be stored. Other libraries that share a lock use the whole name.
 ///
-/// [`LocktopusBuilder::namespace`](locktopus_core::LocktopusBuilder::namespace) does the same for one `Locktopus`; this is
+/// `LocktopusBuilder::namespace` does the same for one `Locktopus`; this is
 /// for those who hand a backend to code that builds its own, and must not see the locks of others.
 ///
 /// ```
@@ -42,7 +42,7 @@ pub struct Prefix {
 
 impl Prefix {
     /// Puts `prefix` before every name. It counts towards the
-    /// [length of a name](locktopus_core::MAX_NAME_BYTES).
+    /// [length of a name](locktopus_contract::MAX_NAME_BYTES).
     #[must_use]
     pub fn new(inner: DynBackend, prefix: impl Into<String>) -> Self {
         let prefix = prefix.into();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, Eviction, Executed, ExtendOutcome,
     ExtendRequest, FencingToken, GroupOutcome, LockBackend, LockTarget, Mode, OwnerId,
     ReleaseOutcome, ReleaseRequest, Wake, WakeStream, forward_backend, lock,

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use locktopus_core::{BackendError, DynBackend, Executed, ExtendOutcome, ExtendRequest};
+use locktopus_contract::{BackendError, DynBackend, Executed, ExtendOutcome, ExtendRequest};
 use tokio::time::Instant;
 
 use crate::around::{Around, around_each_call};
@@ -16,7 +16,7 @@ use crate::call::Call;
 /// safe, under the same owner, and nobody else knows where it is.
 ///
 /// The core itself repeats the attempts of those who wait, and renewals. This layer adds repetition for what is asked once:
-/// [`try_acquire`](locktopus_core::LockRequest::try_acquire), `inspect`, `force_release`, numbers of semaphores.
+/// `try_acquire`, `inspect`, `force_release`, numbers of semaphores.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

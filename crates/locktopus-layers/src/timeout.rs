@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, BackendInfo, DynBackend, Executed};
+use locktopus_contract::{BackendError, BackendErrorKind, BackendInfo, DynBackend, Executed};
 use tokio::time::{Instant, timeout_at};
 
 use crate::around::{Around, around_each_call, extend_as_one_call};
@@ -16,12 +16,12 @@ const GRACE: Duration = Duration::from_millis(20);
 ///
 /// The backend is given the earlier deadline, and 20 ms more to answer with an error of its own. A call that is cut off then
 /// fails with [`BackendErrorKind::Timeout`] and [`Executed::Maybe`]: it may have run, and the core asks again under the
-/// same owner, or gives back. [`close`](locktopus_core::LockBackend::close) is not bounded here; the core does that.
+/// same owner, or gives back. [`close`](locktopus_contract::LockBackend::close) is not bounded here; the core does that.
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use std::time::Duration;
-/// # use locktopus_core::LockBackend;
+/// # use locktopus_contract::LockBackend;
 /// # use locktopus_layers::Timeout;
 /// # use locktopus_memory::MemoryBackend;
 /// let quick = Timeout::new(Arc::new(MemoryBackend::new()), Duration::from_millis(50));

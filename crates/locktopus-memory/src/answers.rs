@@ -1,6 +1,8 @@
 //! What an owner is answered about a hold that it got, or that is not there, and what others are shown of it.
 
-use locktopus_core::{AttemptOutcome, ExtendOutcome, FencingToken, HolderState, LockTarget, Mode};
+use locktopus_contract::{
+    AttemptOutcome, ExtendOutcome, FencingToken, HolderState, LockTarget, Mode,
+};
 use tokio::time::Instant;
 
 use super::table::Holder;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, BackendInfo, LockTarget, lock};
+use locktopus_contract::{BackendError, BackendErrorKind, BackendInfo, LockTarget, lock};
 use tokio::time::Instant;
 
 use crate::instances::Instances;
@@ -109,7 +109,8 @@ impl MemoryBackend {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use locktopus_core::{Locktopus, LockKind, LockName, LockTarget};
+    /// use locktopus_contract::{LockKind, LockName, LockTarget};
+    /// use locktopus_core::Locktopus;
     /// use locktopus_memory::MemoryBackend;
     ///
     /// let backend = MemoryBackend::new();

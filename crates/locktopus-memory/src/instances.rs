@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use locktopus_core::clock::timer_in;
-use locktopus_core::{Announcement, InstanceId, InstanceQuery, InstanceRecord};
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{Announcement, InstanceId, InstanceQuery, InstanceRecord};
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Which kinds of locks this backend has.
 
-use locktopus_core::{BackendError, BackendErrorKind, LockKind, LockTarget, NameError};
+use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockTarget, NameError};
 
 use super::{NAME, error};
 

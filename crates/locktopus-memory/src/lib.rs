@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use self::answers::{gone, granted, holder_state};
 use self::table::key;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
     CounterAction, CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome,
     ExtendRequest, FencingToken, GroupOutcome, InstanceQuery, InstanceRecord, LockBackend,
@@ -81,7 +81,7 @@ impl LockBackend for MemoryBackend {
                 holder.recall = attempt.recall && target.kind().can_be_kept();
             }
             // Those behind this one may go too.
-            if target.kind().mode() != locktopus_core::Mode::Exclusive {
+            if target.kind().mode() != locktopus_contract::Mode::Exclusive {
                 table.hand_on(target, None)?;
             }
             table.tell(target)?;

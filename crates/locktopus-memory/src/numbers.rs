@@ -1,6 +1,8 @@
 //! The number inside a semaphore or a latch.
 
-use locktopus_core::{AcquireAttempt, BackendError, CounterAction, CounterOutcome, Mode, OwnerId};
+use locktopus_contract::{
+    AcquireAttempt, BackendError, CounterAction, CounterOutcome, Mode, OwnerId,
+};
 
 use crate::NAME;
 use crate::table::Entry;

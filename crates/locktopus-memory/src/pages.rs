@@ -1,6 +1,6 @@
 //! Which locks are held, a page at a time.
 
-use locktopus_core::{FoundLock, LockKind, LockPage, ScanCursor};
+use locktopus_contract::{FoundLock, LockKind, LockPage, ScanCursor};
 use tokio::time::Instant;
 
 use super::table::Table;

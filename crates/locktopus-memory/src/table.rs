@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 use super::NAME;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, BackendError, CounterOutcome, FencingToken, LockTarget, Mode, OwnerId,
     ReleaseRequest, WakeGroup,
 };

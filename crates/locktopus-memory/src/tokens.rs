@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use locktopus_core::TokenRetention;
-use locktopus_core::clock::timer_in;
+use locktopus_contract::TokenRetention;
+use locktopus_contract::clock::timer_in;
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]

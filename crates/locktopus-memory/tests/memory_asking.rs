@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterOutcome, CounterRequest,
     LockBackend as _, LockKind, LockName, LockTarget, OwnerId, clock,
 };

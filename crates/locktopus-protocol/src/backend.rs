@@ -33,7 +33,7 @@ mod scan;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendInfo, CounterOutcome,
     CounterRequest, Diagnosis, Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery,
     InstanceRecord, LockBackend, LockPage, LockState, LockTarget, NameError, NodeProbe,

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, Executed, Fence, FencingToken, StaleCause};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, FencingToken};
+use locktopus_core::{Fence, StaleCause};
 use tokio::time::Instant;
 
 use crate::client::{Deployment, RedisClient, Reply};
@@ -30,7 +31,7 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// # use std::sync::Arc;
 /// # use locktopus_core::Fence;
 /// use locktopus_protocol::{GuardedOutcome, GuardedWriter, RedisClient};
-/// # async fn example(client: Arc<dyn RedisClient>, fence: Fence) -> Result<(), locktopus_core::BackendError> {
+/// # async fn example(client: Arc<dyn RedisClient>, fence: Fence) -> Result<(), locktopus_contract::BackendError> {
 /// let writer = GuardedWriter::new(client);
 /// match writer.set(&fence, b"invoice:42:total", b"99").await? {
 ///     GuardedOutcome::Written => {}

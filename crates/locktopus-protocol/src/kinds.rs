@@ -2,7 +2,7 @@
 
 pub(crate) mod keys;
 
-use locktopus_core::LockKind;
+use locktopus_contract::LockKind;
 
 use crate::layout::tag::{prefix_name, tag};
 use crate::scripts::{
@@ -219,7 +219,7 @@ pub(crate) fn batch(kind: &LockKind) -> u32 {
 mod tests {
     use std::sync::Arc;
 
-    use locktopus_core::MutexProfile;
+    use locktopus_contract::MutexProfile;
 
     use super::*;
     use crate::scripts::KINDS;

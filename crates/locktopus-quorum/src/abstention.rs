@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, Executed, LockTarget, OtherKind};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, LockTarget, OtherKind};
 
 /// The name of quorums in errors and reports.
 pub(super) const NAME: &str = "quorum";

@@ -11,7 +11,7 @@ use super::fan_out::FanOut;
 use super::members::{Members, SPARE};
 use super::proposals::Proposal;
 use super::votes::{Answer, Tally, Verdict, Vote};
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, clock,
 };
 

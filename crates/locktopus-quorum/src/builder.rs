@@ -16,8 +16,8 @@ use super::members::{Members, SPARE};
 use super::node::{Node, Servers};
 use super::proposals::Proposals;
 use super::witnesses::Witnesses;
-use locktopus_core::NodeProbe;
-use locktopus_core::{
+use locktopus_contract::NodeProbe;
+use locktopus_contract::{
     BackendInfo, DynBackend, OptionError, PerRuntime, SafetyMode, TokenRetention, ValidityMargin,
 };
 
@@ -92,7 +92,7 @@ impl QuorumBuilder {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use locktopus_core::{BackendError, NodeIdentity, NodeProbe};
+    /// use locktopus_contract::{BackendError, NodeIdentity, NodeProbe};
     /// use locktopus_memory::MemoryBackend;
     /// use locktopus_quorum::QuorumBackend;
     /// use tokio::time::Instant;
@@ -173,11 +173,11 @@ impl QuorumBuilder {
     }
 
     /// How much sooner than the nodes a grant is considered spent. Default as for
-    /// [`LocktopusBuilder::validity_margin`](locktopus_core::LocktopusBuilder::validity_margin), which should be the same.
+    /// `LocktopusBuilder::validity_margin`, which should be the same.
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let margin = locktopus_core::ValidityMargin { clock_step: Duration::from_millis(20), ..Default::default() };
+    /// let margin = locktopus_contract::ValidityMargin { clock_step: Duration::from_millis(20), ..Default::default() };
     /// let builder = locktopus_quorum::QuorumBackend::builder().validity_margin(margin);
     /// # drop(builder);
     /// ```

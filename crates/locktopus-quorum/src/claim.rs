@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::abstention::Abstention;
 use super::mark::{Begun, Mark};
-use locktopus_core::clock::{self, BootInstant};
-use locktopus_core::{
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{
     AttemptOutcome, FencingToken, Linger, LockTarget, OwnerId, ReleaseOutcome, TokenRetention, lock,
 };
 
@@ -346,7 +346,7 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locktopus_core::{LockKind, LockName, MutexProfile};
+    use locktopus_contract::{LockKind, LockName, MutexProfile};
 
     const TIME: Duration = Duration::from_secs(1);
     const RELEASED: ReleaseOutcome = ReleaseOutcome::Released;

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::members::Members;
 use super::node::Node;
-use locktopus_core::{BackendError, Diagnosis, Finding, Primary, Severity};
+use locktopus_contract::{BackendError, Diagnosis, Finding, Primary, Severity};
 
 /// The limit of what the nodes know about each other.
 const UPTIME: &str = "a restarted node votes again after the longest lease, by its own clock and by when the other nodes \

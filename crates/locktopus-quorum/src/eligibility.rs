@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::NodeIdentity;
-use locktopus_core::clock::BootInstant;
+use locktopus_contract::NodeIdentity;
+use locktopus_contract::clock::BootInstant;
 
 use super::witnesses::Age;
 
@@ -154,7 +154,7 @@ impl Eligibility {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locktopus_core::clock;
+    use locktopus_contract::clock;
 
     const MAX_LEASE: Duration = Duration::from_secs(60);
     const HOUR: Duration = Duration::from_secs(3600);

@@ -11,7 +11,7 @@ use super::attempt;
 use super::claim::Claim;
 use super::fan_out::FanOut;
 use super::members::Members;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, Executed, ExtendOutcome, ExtendRequest,
 };
 
@@ -288,7 +288,7 @@ impl Ballot {
 mod tests {
     use super::super::claim::Ledger;
     use super::*;
-    use locktopus_core::{LockKind, LockName, LockTarget, MutexProfile, OwnerId};
+    use locktopus_contract::{LockKind, LockName, LockTarget, MutexProfile, OwnerId};
     use std::time::Duration;
 
     /// A ballot about which five nodes said: extended, missing, taken over, that they abstain, or nothing yet.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use locktopus_core::{
+use locktopus_contract::{
     Announcement, BackendError, BackendErrorKind, Executed, InstanceQuery, InstanceRecord,
 };
 use tokio::time::{Instant, timeout_at};

@@ -44,7 +44,7 @@ pub use builder::QuorumBuilder;
 use members::Members;
 pub use views::NodeView;
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
     CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
     GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockKind, LockPage, LockState,
@@ -55,7 +55,7 @@ use locktopus_core::{
 ///
 /// A mutex is held when more than half of the nodes granted it and enough of its validity is left, counted from
 /// before the first of them was asked. Up to half of the nodes may be down. The nodes may use different
-/// clients. Laid out as a [single key](locktopus_core::MutexProfile::single_key), its locks exclude those of other
+/// clients. Laid out as a [single key](locktopus_contract::MutexProfile::single_key), its locks exclude those of other
 /// implementations of Redlock on the same nodes, if both take the same care of restarts.
 ///
 /// ```
@@ -83,7 +83,7 @@ use locktopus_core::{
 /// Mutual exclusion, as long as the clocks of clients and nodes run at the same speed within the margin, nodes do
 /// not forget locks before their time, and do not depend on each other: no replicas of one another, no shards
 /// of one cluster, no automatic failover. A node that may forget by being restarted must be added with a
-/// [probe](locktopus_core::NodeProbe); it then votes only once its server has been up for the
+/// [probe](locktopus_contract::NodeProbe); it then votes only once its server has been up for the
 /// [longest lease](QuorumBuilder::max_lease).
 ///
 /// All clients must be configured with the same nodes, which nothing checks: two clients with different lists may
@@ -135,7 +135,7 @@ impl QuorumBackend {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// use std::sync::Arc;
-    /// use locktopus_core::{LockKind, LockName, LockTarget};
+    /// use locktopus_contract::{LockKind, LockName, LockTarget};
     /// use locktopus_memory::MemoryBackend;
     /// use locktopus_quorum::{NodeView, QuorumBackend};
     ///

@@ -5,7 +5,7 @@
 
 use tokio::time::Instant;
 
-use locktopus_core::{AttemptOutcome, ReleaseOutcome};
+use locktopus_contract::{AttemptOutcome, ReleaseOutcome};
 
 use super::abstention::Abstention;
 

@@ -13,8 +13,8 @@ use super::abstention::NAME;
 use super::claim::{Claim, Ledger};
 use super::node::Node;
 use super::proposals::Proposals;
-use locktopus_core::clock::{self, timer_in};
-use locktopus_core::{
+use locktopus_contract::clock::{self, timer_in};
+use locktopus_contract::{
     BackendError, BackendErrorKind, Executed, PerRuntime, ReleaseRequest, ValidityMargin, lock,
 };
 

@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout_at};
 use super::abstention::Abstention;
 use super::eligibility::{Eligibility, Judgement};
 use super::witnesses::{self, Age, Witnesses};
-use locktopus_core::clock::{self, BootInstant};
-use locktopus_core::{BackendError, DynBackend, NodeIdentity, NodeProbe, lock};
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{BackendError, DynBackend, NodeIdentity, NodeProbe, lock};
 
 /// How long after its deadline a node's call is given up. The backend owes an answer by the deadline and usually
 /// has the better error.

@@ -6,8 +6,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use locktopus_core::clock::{self, BootInstant};
-use locktopus_core::{FencingToken, lock};
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{FencingToken, lock};
 
 /// The slack to begin with, and the least there is.
 const LEAST: Micros = 1_000;

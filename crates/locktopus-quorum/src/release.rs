@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::abstention::{Abstention, no_quorum};
 use super::fan_out::FanOut;
 use super::members::Members;
-use locktopus_core::{BackendError, Executed, ReleaseOutcome, ReleaseRequest};
+use locktopus_contract::{BackendError, Executed, ReleaseOutcome, ReleaseRequest};
 
 /// Releases on all nodes; those that do not answer are asked again in the background until the lease has ended.
 pub(super) async fn release(

@@ -12,7 +12,7 @@ use super::abstention::{Abstention, no_quorum, other_kind};
 use super::fan_out::FanOut;
 use super::members::Members;
 use super::node::Node;
-use locktopus_core::{
+use locktopus_contract::{
     BackendError, Eviction, Executed, FencingToken, HolderState, LockPage, LockState, LockTarget,
     OwnerId, ScanCursor,
 };
@@ -208,7 +208,7 @@ pub(super) async fn scan(
     let at = match &cursor {
         None => vec![Progress::Start; members.nodes.len()],
         Some(cursor) => Progress::parse(&cursor.0, members.nodes.len()).ok_or_else(|| {
-            let kind = locktopus_core::BackendErrorKind::Refused;
+            let kind = locktopus_contract::BackendErrorKind::Refused;
             let message = "this cursor was not made by this quorum";
             BackendError::new(super::abstention::NAME, kind, Executed::No, message)
         })?,

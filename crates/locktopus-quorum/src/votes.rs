@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use locktopus_core::{AttemptOutcome, FencingToken};
+use locktopus_contract::{AttemptOutcome, FencingToken};
 
 use super::abstention::Abstention;
 

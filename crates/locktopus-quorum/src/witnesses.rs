@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use locktopus_core::{BackendError, NodeIdentity, NodeProbe, Sighting};
+use locktopus_contract::{BackendError, NodeIdentity, NodeProbe, Sighting};
 use tokio::time::{Instant, timeout_at};
 
 /// The probes of all nodes that have one, by the nodes' indices.

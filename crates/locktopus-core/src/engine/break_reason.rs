@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use locktopus_contract::clock::{self, timer_in};
+use locktopus_contract::{
+    Announcement, BackendError, InstanceQuery, InstanceRecord, MOST_INSTANCES, OwnerId,
+};
 use tokio::time::timeout_at;
 
-use crate::contract::backend_error::BackendError;
-use crate::contract::clock::{self, timer_in};
-use crate::contract::instance::{Announcement, InstanceQuery, InstanceRecord, MOST_INSTANCES};
-use crate::contract::owner::OwnerId;
 use crate::engine::error::LostCause;
 use crate::engine::holding::calls;
 use crate::engine::holding::lease::LeaseState;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::contract::option_error::OptionError;
+use locktopus_contract::OptionError;
 
 /// Bound for `turns`: what one grant may reserve of the tokens.
 const MOST_TURNS: u32 = 10_000;

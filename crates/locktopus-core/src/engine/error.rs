@@ -3,12 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
-use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::name::NameError;
-use crate::contract::option_error::OptionError;
-use crate::contract::safety_mode::NotReplicated;
-use crate::contract::spelled::spelled;
+use locktopus_contract::{
+    BackendError, BackendErrorKind, Executed, LockKind, LockTarget, NameError, NotReplicated,
+    OptionError, OtherKind, spelled,
+};
 
 /// Why an operation on a lock did not do what it was asked to.
 ///

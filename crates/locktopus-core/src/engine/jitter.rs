@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::contract::owner::random;
+use locktopus_contract::internal::random;
 
 /// A random duration between the two.
 pub(crate) fn jitter(low: Duration, high: Duration) -> Duration {

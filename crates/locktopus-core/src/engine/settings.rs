@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use crate::contract::label::Label;
-use crate::contract::name::NameEncoding;
-use crate::contract::option_error::OptionError;
-use crate::contract::token_retention::TokenRetention;
-use crate::contract::validity::ValidityMargin;
-use crate::engine::cohort_settings::CohortSettings;
+use locktopus_contract::{
+    Label, MIN_LEASE, NameEncoding, OptionError, TokenRetention, ValidityMargin,
+};
 
-/// Shortest lease that can be asked for: 20 ms. A shorter one is used up by the way to the server.
-pub const MIN_LEASE: Duration = Duration::from_millis(20);
+use crate::engine::cohort_settings::CohortSettings;
 
 /// Bound for `max_lease`: ten years.
 pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);

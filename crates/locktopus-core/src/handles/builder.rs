@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use crate::contract::backend::DynBackend;
-use crate::contract::label::Label;
-use crate::contract::name::NameEncoding;
-use crate::contract::option_error::OptionError;
-use crate::contract::runtime;
-use crate::contract::token_retention::TokenRetention;
-use crate::contract::validity::ValidityMargin;
+use locktopus_contract::{
+    DynBackend, Label, NameEncoding, OptionError, TokenRetention, ValidityMargin, internal,
+};
+
 use crate::engine::acquisition::Engine;
 use crate::engine::cohort_settings::CohortSettings;
 use crate::engine::error::LockError;
@@ -285,7 +282,7 @@ impl LocktopusBuilder {
             let rule = "must be below 1,000,000 parts per million";
             return Err(OptionError::new("drift_ppm", settings.margin.drift_ppm, rule).into());
         }
-        if let Err(error) = runtime::current() {
+        if let Err(error) = internal::current() {
             return Err(OptionError::new("runtime", "none", error.to_string()).into());
         }
         Ok(Locktopus::on(Engine::start(backend, settings)))

@@ -4,16 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, timer_in};
+use locktopus_contract::{ExtendOutcome, FencingToken, LockName, LockTarget, OwnerId, SafetyMode};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::clock::{self, timer_in};
-use crate::contract::kind::LockTarget;
-use crate::contract::name::LockName;
-use crate::contract::owner::OwnerId;
-use crate::contract::request::ExtendOutcome;
-use crate::contract::safety_mode::SafetyMode;
-use crate::contract::token::FencingToken;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::LeaseState;

@@ -4,11 +4,9 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::{FencingToken, LockTarget, SafetyMode};
 use tokio::time::Instant;
 
-use crate::contract::kind::LockTarget;
-use crate::contract::safety_mode::SafetyMode;
-use crate::contract::token::FencingToken;
 use crate::engine::holding::services::Services;
 use crate::handles::lease::Lease;
 

@@ -5,12 +5,9 @@ mod wait;
 use std::fmt;
 use std::sync::Arc;
 
+use locktopus_contract::{CounterAction, CounterOutcome, LockKind, OptionError, TOKEN_LIMIT};
 pub use wait::LatchWait;
 
-use crate::contract::counter::{CounterAction, CounterOutcome};
-use crate::contract::kind::LockKind;
-use crate::contract::option_error::OptionError;
-use crate::contract::token::TOKEN_LIMIT;
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::Named;

@@ -4,14 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use locktopus_contract::{FencingToken, LockName, OwnerId, SafetyMode, clock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::clock;
-use crate::contract::name::LockName;
-use crate::contract::owner::OwnerId;
-use crate::contract::safety_mode::SafetyMode;
-use crate::contract::token::FencingToken;
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;

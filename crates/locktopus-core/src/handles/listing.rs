@@ -3,11 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::contract::backend_error::BackendError;
-use crate::contract::clock::timer_in;
-use crate::contract::kind::LockKind;
-use crate::contract::lock_state::ScanCursor;
-use crate::contract::name::{LockName, RawName};
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{BackendError, LockKind, LockName, RawName, ScanCursor};
+
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::{LockRequest, Named};

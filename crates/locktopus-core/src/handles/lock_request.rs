@@ -10,6 +10,7 @@ mod options;
 mod run;
 
 pub(crate) use adopt::hold;
+use locktopus_contract::{LockKind, TokenRetention};
 pub(crate) use named::Named;
 
 use std::fmt;
@@ -22,8 +23,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::kind::LockKind;
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::acquisition::{Engine, Wait};
 use crate::engine::error::LockError;
 use crate::engine::settings::WaitStrategy;

@@ -2,19 +2,16 @@
 
 mod shutdown;
 
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{
+    BackendError, BackendInfo, Diagnosis, DynBackend, LockBackend, LockKind, MutexProfile, RawName,
+};
 pub use shutdown::ShutdownReport;
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::backend::{BackendInfo, DynBackend, LockBackend};
-use crate::contract::backend_error::BackendError;
-use crate::contract::clock::timer_in;
-use crate::contract::diagnosis::Diagnosis;
-use crate::contract::kind::LockKind;
-use crate::contract::mutex_profile::MutexProfile;
-use crate::contract::name::RawName;
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::builder::LocktopusBuilder;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::sync::lock;
+use locktopus_contract::{LockKind, LockTarget, lock};
+
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;

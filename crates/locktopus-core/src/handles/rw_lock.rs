@@ -8,11 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use downgrade::DowngradeError;
+use locktopus_contract::{Eviction, LockKind, LockState};
 pub(crate) use read_as_writer::read_as_writer;
 pub use write_guard::WriteGuard;
 
-use crate::contract::kind::LockKind;
-use crate::contract::lock_state::{Eviction, LockState};
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::{LockRequest, Named};

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::contract::backend_error::TooFewPermits;
-use crate::contract::counter::{CounterAction, CounterOutcome};
-use crate::contract::kind::LockKind;
-use crate::contract::lock_state::LockState;
-use crate::contract::option_error::OptionError;
+use locktopus_contract::{
+    CounterAction, CounterOutcome, LockKind, LockState, OptionError, TooFewPermits,
+};
+
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::{LockRequest, Named};

@@ -5,11 +5,8 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use locktopus_contract::{FencingToken, LockTarget, MAX_PERMITS, OwnerId};
 
-use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
-use crate::contract::request::MAX_PERMITS;
-use crate::contract::token::FencingToken;
 use crate::engine::error::LockError;
 use crate::engine::holding::lease::LeaseState;
 

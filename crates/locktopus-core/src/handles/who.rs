@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::contract::backend_error::BackendError;
-use crate::contract::clock::timer_in;
-use crate::contract::instance::{InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES};
-use crate::contract::owner::OwnerId;
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{
+    BackendError, InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES, OwnerId,
+};
+
 use crate::handles::locktopus::Locktopus;
 
 /// What holders and waiters say about themselves. Made by [`Locktopus::who`].

@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
+use locktopus_contract::BackendErrorKind;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::backend_error::BackendErrorKind;
 use crate::engine::error::LockError;
 use crate::engine::jitter::jitter;
 
@@ -66,10 +66,9 @@ pub(crate) async fn unless_cancelled<F: Future>(
 
 #[cfg(test)]
 mod tests {
+    use locktopus_contract::{BackendError, Executed, LockKind, LockName, LockTarget};
+
     use super::*;
-    use crate::contract::backend_error::{BackendError, Executed};
-    use crate::contract::kind::{LockKind, LockTarget};
-    use crate::contract::name::LockName;
     use crate::engine::error::Phase;
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_conformance::Suite;
-use locktopus_core::{DynBackend, LockName, LockTarget};
+use locktopus_contract::{DynBackend, LockName, LockTarget};
 use locktopus_layers::{Chaos, Prefix, Retry, Timeout};
 use locktopus_memory::MemoryBackend;
 

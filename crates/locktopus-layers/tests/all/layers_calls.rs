@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, ExtendOutcome,
-    ExtendRequest, LockBackend, LockKind, LockName, LockState, LockTarget, Locktopus, OwnerId,
-    ReleaseRequest, forward_backend,
+    ExtendRequest, LockBackend, LockKind, LockName, LockState, LockTarget, OwnerId, ReleaseRequest,
+    forward_backend,
 };
+use locktopus_core::Locktopus;
 use locktopus_layers::{Call, Chaos, Fault, Prefix, Retry, Timeout};
 use locktopus_memory::MemoryBackend;
 use tokio::time::Instant;

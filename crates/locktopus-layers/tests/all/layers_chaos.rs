@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{BackendErrorKind, Executed, LockError, Locktopus, LostCause, WaitStrategy};
+use locktopus_contract::{BackendErrorKind, Executed};
+use locktopus_core::{LockError, Locktopus, LostCause, WaitStrategy};
 use locktopus_layers::{Call, Chaos, Fault};
 use locktopus_memory::MemoryBackend;
 use tokio::time::Instant;

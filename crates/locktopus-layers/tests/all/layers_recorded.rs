@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{DynBackend, LockKind, LockName, LockTarget, Locktopus};
+use locktopus_contract::{DynBackend, LockKind, LockName, LockTarget};
+use locktopus_core::Locktopus;
 use locktopus_history::{Checker, Property, Recorder, Rules, Verdict};
 use locktopus_layers::Recorded;
 use locktopus_memory::MemoryBackend;

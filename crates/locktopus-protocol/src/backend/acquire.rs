@@ -1,6 +1,6 @@
 //! One attempt to take a lock, or a place in its queue.
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, Mode,
 };
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{BackendError, Eviction, LockState, LockTarget};
+use locktopus_contract::{BackendError, Eviction, LockState, LockTarget};
 use tokio::time::Instant;
 
 use super::context::Context;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     BackendError, BackendErrorKind, BackendInfo, Executed, LockKind, LockTarget, OwnerId,
     PerRuntime, TokenRetention, WakeStream,
 };

@@ -1,6 +1,6 @@
 //! The number inside a semaphore or a latch.
 
-use locktopus_core::{
+use locktopus_contract::{
     BackendError, BackendErrorKind, CounterAction, CounterOutcome, CounterRequest, Executed,
     LockKind,
 };

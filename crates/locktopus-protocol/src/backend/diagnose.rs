@@ -13,7 +13,7 @@ mod version;
 use std::time::SystemTime;
 
 use futures_util::future::OptionFuture;
-use locktopus_core::{BackendError, Diagnosis};
+use locktopus_contract::{BackendError, Diagnosis};
 use tokio::time::Instant;
 
 use super::context::Context;

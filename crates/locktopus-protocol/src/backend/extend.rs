@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use futures_util::future::join_all;
-use locktopus_core::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockTarget, Mode};
+use locktopus_contract::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockTarget, Mode};
 use tokio::time::Instant;
 
 use super::context::{Context, millis};

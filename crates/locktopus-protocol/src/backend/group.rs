@@ -1,6 +1,6 @@
 //! Several locks of one slot by one script, all or nothing.
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, BackendError, BackendErrorKind, Executed, FencingToken, GroupOutcome,
 };
 use tokio::time::Instant;

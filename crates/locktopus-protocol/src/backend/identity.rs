@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use locktopus_core::{BackendError, BackendErrorKind, Executed, NodeIdentity, NodeProbe, Sighting};
+use locktopus_contract::{
+    BackendError, BackendErrorKind, Executed, NodeIdentity, NodeProbe, Sighting,
+};
 use tokio::time::Instant;
 
 use super::context::Contexts;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use locktopus_core::{Announcement, BackendError, InstanceQuery, InstanceRecord};
+use locktopus_contract::{Announcement, BackendError, InstanceQuery, InstanceRecord};
 
 use super::context::{Context, millis};
 use crate::client::{Reply, Route};

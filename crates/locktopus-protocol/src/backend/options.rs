@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{SafetyMode, TokenRetention};
+use locktopus_contract::{SafetyMode, TokenRetention};
 
 /// What can be chosen about a [`RedisBackend`](crate::RedisBackend).
 #[derive(Debug, Clone, PartialEq, Eq)]

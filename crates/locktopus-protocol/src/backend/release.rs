@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, BackendError, BackendErrorKind, Executed, Linger, ReleaseOutcome,
     ReleaseRequest,
 };

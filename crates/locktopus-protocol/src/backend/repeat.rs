@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use locktopus_core::{Linger, LockTarget, OwnerId, ReleaseRequest};
+use locktopus_contract::{Linger, LockTarget, OwnerId, ReleaseRequest};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};

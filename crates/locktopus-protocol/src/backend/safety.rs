@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, Executed, LockKind, MIN_LEASE, SafetyMode};
+use locktopus_contract::{
+    BackendError, BackendErrorKind, Executed, LockKind, MIN_LEASE, SafetyMode,
+};
 
 use crate::client::Deployment;
 use crate::execution::executor::Executor;

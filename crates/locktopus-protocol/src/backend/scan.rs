@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use locktopus_core::{
+use locktopus_contract::{
     BackendError, BackendErrorKind, Executed, FoundLock, LockKind, LockName, LockPage, LockTarget,
     ScanCursor,
 };

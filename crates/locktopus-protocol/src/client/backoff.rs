@@ -143,7 +143,7 @@ impl Redial {
 
 fn random_bits() -> u64 {
     #[cfg(feature = "simulation")]
-    if let Some(bits) = locktopus_core::Simulated::random_bits() {
+    if let Some(bits) = locktopus_contract::Simulated::random_bits() {
         return bits;
     }
     RandomState::new().hash_one(())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, Executed};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, Executed};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 

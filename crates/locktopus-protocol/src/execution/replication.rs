@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use locktopus_core::{BackendError, BackendErrorKind, Executed, NotReplicated, ReplicaNeed};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, NotReplicated, ReplicaNeed};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{ClientError, Pipelined, Reply, Route};

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use locktopus_core::{FencingToken, WakeGroup};
+use locktopus_contract::{FencingToken, WakeGroup};
 use tokio::time::Instant;
 
 use super::joining::Joiners;

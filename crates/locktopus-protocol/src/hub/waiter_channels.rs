@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use locktopus_core::{OwnerId, WakeGroup};
+use locktopus_contract::{OwnerId, WakeGroup};
 
 #[derive(Debug, Default)]
 pub(crate) struct WaiterChannels {
@@ -91,7 +91,7 @@ impl WaiterChannels {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
-    use locktopus_core::Wake;
+    use locktopus_contract::Wake;
 
     use super::*;
 

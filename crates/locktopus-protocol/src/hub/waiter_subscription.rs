@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use locktopus_core::OwnerId;
+use locktopus_contract::OwnerId;
 use tokio::time::timeout;
 
 use super::{Hub, LockChannels, lock};

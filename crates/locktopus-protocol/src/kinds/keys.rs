@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use locktopus_core::{InstanceId, LockKind, LockTarget, NameError, Notification, OwnerId};
+use locktopus_contract::{InstanceId, LockKind, LockTarget, NameError, Notification, OwnerId};
 
 use super::{Names, RedisKind, of};
 use crate::layout::slot::key_slot;
@@ -289,7 +289,7 @@ impl KeyCache {
 mod tests {
     use std::sync::Arc;
 
-    use locktopus_core::{LockName, MutexProfile};
+    use locktopus_contract::{LockName, MutexProfile};
 
     use super::*;
 

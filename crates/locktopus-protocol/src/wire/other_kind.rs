@@ -1,6 +1,6 @@
 //! The error of scripts that find a name in use as another kind: `WRONGKIND <which of a group, from 0> <what is there>`.
 
-use locktopus_core::{BackendError, BackendErrorKind, LockTarget};
+use locktopus_contract::{BackendError, BackendErrorKind, LockTarget};
 
 /// The word that such an error begins with. Nothing was done.
 pub(crate) const CODE: &str = "WRONGKIND";
@@ -21,7 +21,7 @@ pub(crate) fn tell<'a>(
 
 #[cfg(test)]
 mod tests {
-    use locktopus_core::{Executed, LockKind, LockName};
+    use locktopus_contract::{Executed, LockKind, LockName};
 
     use super::*;
 

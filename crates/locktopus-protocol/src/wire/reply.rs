@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome, Eviction, Executed,
     ExtendOutcome, FencingToken, GroupOutcome, HolderState, LockState, Mode, OwnerId,
     ReleaseOutcome, WaiterState,

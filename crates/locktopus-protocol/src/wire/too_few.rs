@@ -1,6 +1,6 @@
 //! The error of scripts that find fewer permits than were asked for: `TOOFEW <how many there are, -1 if nobody has said>`.
 
-use locktopus_core::{AcquireAttempt, BackendError, BackendErrorKind};
+use locktopus_contract::{AcquireAttempt, BackendError, BackendErrorKind};
 
 /// The word that such an error begins with. No permit was taken.
 pub(crate) const CODE: &str = "TOOFEW";
@@ -19,7 +19,9 @@ pub(crate) fn tell(error: BackendError, attempt: &AcquireAttempt) -> BackendErro
 mod tests {
     use std::time::Duration;
 
-    use locktopus_core::{Executed, LockKind, LockName, LockTarget, OwnerId, TooFewPermits, clock};
+    use locktopus_contract::{
+        Executed, LockKind, LockName, LockTarget, OwnerId, TooFewPermits, clock,
+    };
 
     use super::*;
 

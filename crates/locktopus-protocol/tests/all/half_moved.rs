@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     ExtendOutcome, ExtendRequest, LockBackend as _, LockKind, LockName, LockTarget, OwnerId,
 };
 use locktopus_protocol::{

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use locktopus_core::{LockKind, LockName, LockTarget, MutexProfile, NameError, Notification};
+use locktopus_contract::{LockKind, LockName, LockTarget, MutexProfile, NameError, Notification};
 use locktopus_protocol::Keys;
 use locktopus_protocol::slot::key_slot;
 

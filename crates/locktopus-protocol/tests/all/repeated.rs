@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     Linger, LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest,
 };
 use locktopus_protocol::{

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, BackendErrorKind, Executed, LockBackend as _, LockKind, LockName, LockTarget,
     OwnerId, ReplicaNeed, SafetyMode,
 };

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
-    BackendError, BackendErrorKind, CancellationToken, DynBackend, Executed, ExtendOutcome,
-    ExtendRequest, LockBackend, LockError, LockTarget, Locktopus, LostCause, MultiGuard, MultiLock,
-    forward_backend,
+use locktopus_contract::{
+    BackendError, BackendErrorKind, DynBackend, Executed, ExtendOutcome, ExtendRequest,
+    LockBackend, LockTarget, forward_backend,
 };
+use locktopus_core::{CancellationToken, LockError, Locktopus, LostCause, MultiGuard, MultiLock};
 use locktopus_memory::MemoryBackend;
 use quorum_common::{Peer, cut, locks as quorum_locks, next, peer, peers, trusted, until};
 use tokio::time::{Instant, sleep, timeout};

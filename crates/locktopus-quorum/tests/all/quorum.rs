@@ -5,11 +5,12 @@ use crate::quorum_common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendErrorKind, DynBackend, Executed, ExtendOutcome,
-    ExtendRequest, LockBackend, LockError, LockKind, LockName, LockTarget, Locktopus, LostCause,
-    MutexProfile, NameError, OwnerId, ReleaseOutcome, ReleaseRequest, Severity, ValueEncoding,
+    ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MutexProfile, NameError, OwnerId,
+    ReleaseOutcome, ReleaseRequest, Severity, ValueEncoding,
 };
+use locktopus_core::{LockError, Locktopus, LostCause};
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
 use quorum_common::{Peer, cut, holders, locks, mutex, peers, probed, trusted, until};
@@ -184,12 +185,12 @@ impl LockBackend for Reconnecting {
     async fn attempt(
         &self,
         attempt: &AcquireAttempt,
-    ) -> Result<AttemptOutcome, locktopus_core::BackendError> {
+    ) -> Result<AttemptOutcome, locktopus_contract::BackendError> {
         self.peer.revive();
         self.peer.attempt(attempt).await
     }
 
-    locktopus_core::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
+    locktopus_contract::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
         evict scan announce instances listen subscribe diagnose close);
 }
 

@@ -4,10 +4,10 @@ use crate::quorum_common;
 
 use std::time::Duration;
 
-use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockBackend as _, Locktopus,
-    OwnerId,
+use locktopus_contract::{
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, LockBackend as _, OwnerId,
 };
+use locktopus_core::Locktopus;
 use quorum_common::{locks, mutex, peers, probed, trusted};
 use tokio::time::Instant;
 

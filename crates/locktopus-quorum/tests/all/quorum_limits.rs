@@ -5,7 +5,7 @@ use crate::quorum_common;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, ExtendOutcome,
     ExtendRequest, FencingToken, Finding, InstanceId, InstanceQuery, InstanceRecord, Linger,
     LockBackend, LockKind, LockName, LockTarget, MutexProfile, NodeIdentity, NodeProbe, OwnerId,
@@ -349,7 +349,7 @@ impl LockBackend for FailsToExtend {
         answers
     }
 
-    locktopus_core::forward_backend!(peer: info check shard group attempt attempt_all release inspect counter
+    locktopus_contract::forward_backend!(peer: info check shard group attempt attempt_all release inspect counter
         evict scan announce instances listen subscribe diagnose close);
 }
 
@@ -371,7 +371,7 @@ impl LockBackend for Notes {
         self.peer.attempt(attempt).await
     }
 
-    locktopus_core::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
+    locktopus_contract::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
         evict scan announce instances listen subscribe diagnose close);
 }
 
@@ -748,7 +748,7 @@ impl LockBackend for Timed {
         self.peer.instances(query).await
     }
 
-    locktopus_core::forward_backend!(peer: info check shard group attempt attempt_all extend inspect counter
+    locktopus_contract::forward_backend!(peer: info check shard group attempt attempt_all extend inspect counter
         evict scan listen subscribe diagnose close);
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Executed,
     LockBackend, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, forward_backend,
 };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendInfo, FencingToken, LockBackend, LockKind,
     LockTarget, MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest, forward_backend,
 };

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{BackendError, Locktopus, NodeIdentity, NodeProbe, Sighting};
+use locktopus_contract::{BackendError, NodeIdentity, NodeProbe, Sighting};
+use locktopus_core::Locktopus;
 use locktopus_quorum::QuorumBackend;
 use quorum_common::{Peer, peers};
 use tokio::time::{Instant, sleep};

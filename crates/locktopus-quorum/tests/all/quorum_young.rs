@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{BackendError, Locktopus, NodeIdentity, NodeProbe};
+use locktopus_contract::{BackendError, NodeIdentity, NodeProbe};
+use locktopus_core::Locktopus;
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 use quorum_common::{Peer, locks, peers};
 use tokio::time::{Instant, sleep};

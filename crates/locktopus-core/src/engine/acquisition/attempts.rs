@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant, timer_after};
+use locktopus_contract::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed,
+};
 use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::lead::{Lead, Stop};
 use super::plan::{Plan, Wait};
 use super::state::{AcquisitionState, Place, Terms};
-use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
-use crate::contract::clock::{self, BootInstant, timer_after};
-use crate::contract::request::{AcquireAttempt, AttemptOutcome};
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::held::Held;
 use crate::engine::observe;

@@ -46,6 +46,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{LockTarget, lock};
 use tokio::time::Instant;
 
 use super::hand_off::{Leavings, Next};
@@ -53,9 +55,6 @@ use super::local_progress::Told;
 use super::local_queue::{Arrival, Glance, LocalQueue};
 use super::plan::{Plan, least_validity};
 use super::shared_lease::SharedLease;
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::kind::LockTarget;
-use crate::contract::sync::lock;
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::lease_in_turns::LeaseInTurns as _;
 use crate::engine::holding::reaper::PendingRelease;
@@ -292,18 +291,18 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt as _;
+    use locktopus_contract::lock;
     use tokio::time::{Instant, sleep};
 
     use super::Cohort;
-    use crate::contract::sync::lock;
     use crate::engine::acquisition::from_backend;
     use crate::engine::acquisition::plan::Wait;
     use crate::engine::acquisition::shared_lease::SharedLease;
     use crate::engine::acquisition::slot::Slot;
     use crate::engine::holding::lease::LeaseState;
     use crate::engine::observe::Hold;
-    use crate::test_backend::TestBackend;
-    use crate::{Locktopus, clock};
+    use crate::test_backend::{TestBackend, sleep_machine};
+    use crate::Locktopus;
 
     #[tokio::test(start_paused = true)]
     async fn a_waiter_needs_less_than_a_kibibyte() {
@@ -378,7 +377,7 @@ mod tests {
             .map(|asked| tokio::spawn(async { asked.await.unwrap().release().await.unwrap() }))
             .collect();
         sleep(Duration::from_secs(2)).await;
-        clock::sleep_machine(hour);
+        sleep_machine(hour);
         let mut owners = HashSet::new();
         for _ in 0..500 {
             let state = remote.lock("a").inspect().await.unwrap();

@@ -3,8 +3,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use locktopus_contract::DynBackend;
+
 use super::cohort::Cohorts;
-use crate::contract::backend::DynBackend;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 

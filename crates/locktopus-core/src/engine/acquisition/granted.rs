@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use locktopus_contract::FencingToken;
+use locktopus_contract::clock::{self, BootInstant};
+
 use super::attempts::Acquisition;
 use super::kept_lease::RecallSubscription;
 use super::lead::Stop;
 use super::plan::least_validity;
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::token::FencingToken;
 use crate::engine::error::LockError;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;

@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use crate::contract::clock::BootInstant;
-use crate::contract::sync::lock;
-use crate::contract::wake::WakeStream;
 use futures_util::FutureExt as _;
+use locktopus_contract::clock::BootInstant;
+use locktopus_contract::{WakeStream, lock};
 use tokio_util::sync::CancellationToken;
 
 /// What it takes to keep a lease after its release.

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, OwnerId, lock};
+
 use super::cohort::Cohort;
 use super::engine::Engine;
 use super::kept_lease::RecallSubscription;
@@ -10,10 +13,6 @@ use super::local_progress::Told;
 use super::local_queue::Deposed;
 use super::shared_lease::SharedLease;
 use super::state::AcquisitionState;
-use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::owner::OwnerId;
-use crate::contract::sync::lock;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;

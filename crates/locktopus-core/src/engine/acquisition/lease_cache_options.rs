@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use locktopus_contract::{BackendInfo, OptionError};
+
 use super::cohort;
 use super::plan::Plan;
-use crate::contract::backend::BackendInfo;
-use crate::contract::option_error::OptionError;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::lock;
 use tokio::time::Instant;
 
 use super::cohort::{Asker, Cohort};
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::sync::lock;
 use crate::engine::wait_progress::Reporter;
 
 /// An answer of the backend to the leader.

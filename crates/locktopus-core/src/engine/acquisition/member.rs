@@ -3,6 +3,8 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::lock;
 use tokio::time::Instant;
 
 use super::cohort::{Asker, Cohort};
@@ -14,8 +16,6 @@ use super::shared_lease::SharedLease;
 use super::slot::{Slot, Turned};
 use super::state::AcquisitionState;
 use super::{alone, from_backend};
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::sync::lock;
 use crate::engine::error::LockError;
 use crate::engine::holding::held::Held;
 use crate::engine::observe;

@@ -35,6 +35,8 @@ mod waiting;
 
 use std::sync::Arc;
 
+use locktopus_contract::clock::BootInstant;
+use locktopus_contract::{BackendErrorKind, OwnerId};
 use tokio::time::Instant;
 
 use self::attempts::Acquisition;
@@ -44,9 +46,6 @@ use self::lead::{Lead, Stop};
 pub(crate) use self::plan::{Plan, Wait};
 use self::shared_lease::SharedLease;
 use self::state::AcquisitionState;
-use crate::contract::backend_error::BackendErrorKind;
-use crate::contract::clock::BootInstant;
-use crate::contract::owner::OwnerId;
 use crate::engine::error::LockError;
 use crate::engine::holding::held::Held;
 

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use locktopus_contract::clock::{LONGEST, timer_after};
+use locktopus_contract::{LockTarget, TokenRetention};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::clock::{LONGEST, timer_after};
-use crate::contract::kind::LockTarget;
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::LockError;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::Reporter;

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{FencingToken, lock};
+
 use super::cohort::{Asker, Cohort};
 use super::hand_off::Passed;
 use super::kept_lease::{Keeping, RecallSubscription};
 use super::plan::least_validity;
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::sync::lock;
-use crate::contract::token::FencingToken;
 use crate::engine::error::LostCause;
 use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;

@@ -3,15 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{LockTarget, OwnerId, Sought, TokenRetention, WakeStream};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
-use crate::contract::request::Sought;
-use crate::contract::token_retention::TokenRetention;
-use crate::contract::wake::WakeStream;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 

@@ -3,4 +3,4 @@
 pub(super) use std::sync::atomic::{AtomicU8, Ordering};
 pub(super) use std::sync::{Arc, Mutex};
 
-pub(super) use crate::contract::sync::lock;
+pub(super) use locktopus_contract::lock;

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use locktopus_contract::{FencingToken, Mode, Wake, WakeStream};
 use tokio::time::Instant;
 
 use super::attempts::{Acquisition, Obstacle, SHORTEST_HEARTBEAT};
 use super::lead::Stop;
 use super::plan::Wait;
-use crate::contract::mode::Mode;
-use crate::contract::token::FencingToken;
-use crate::contract::wake::{Wake, WakeStream};
 use crate::engine::jitter::jitter;
 use crate::engine::settings::WaitStrategy;
 

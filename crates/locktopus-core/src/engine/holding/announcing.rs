@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{
+    Announcement, BackendError, BackendErrorKind, DynBackend, InstanceId, InstanceRecord,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::backend::DynBackend;
-use crate::contract::backend_error::{BackendError, BackendErrorKind};
-use crate::contract::clock::timer_in;
-use crate::contract::instance::{Announcement, InstanceId, InstanceRecord};
 use crate::engine::jitter::jitter;
 
 /// For how long a record is kept. Four announcements may be lost before it is gone.

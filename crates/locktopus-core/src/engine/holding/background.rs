@@ -11,17 +11,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::internal::drives_itself;
+use locktopus_contract::{BackendError, LockTarget, NoRuntime, lock};
 use slab::Slab;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::contract::backend_error::BackendError;
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::kind::LockTarget;
-use crate::contract::runtime::{NoRuntime, drives_itself};
-use crate::contract::sync::lock;
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog::ScheduledCheck;

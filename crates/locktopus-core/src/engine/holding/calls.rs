@@ -6,22 +6,16 @@
 
 use std::time::Duration;
 
+use locktopus_contract::{
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
+    CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
+    InstanceQuery, InstanceRecord, LockPage, LockState, LockTarget, ReleaseOutcome, ReleaseRequest,
+    ScanCursor, WakeStream, internal,
+};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Timeout, timeout, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::contract::backend::DynBackend;
-use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
-use crate::contract::counter::{CounterOutcome, CounterRequest};
-use crate::contract::instance::{Announcement, InstanceQuery, InstanceRecord};
-use crate::contract::kind::LockTarget;
-use crate::contract::lock_state::{Eviction, LockPage, LockState, ScanCursor};
-use crate::contract::request::{
-    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, ReleaseOutcome,
-    ReleaseRequest,
-};
-use crate::contract::runtime;
-use crate::contract::wake::WakeStream;
 use crate::engine::holding::limits::Debts;
 use crate::engine::holding::services::Services;
 
@@ -233,7 +227,7 @@ impl Services {
     /// Outside a runtime, timers panic.
     fn has_timers(&self) -> Result<(), BackendError> {
         let no_runtime = |_| BackendError::no_runtime(self.backend.info().name);
-        runtime::current().map(drop).map_err(no_runtime)
+        internal::current().map(drop).map_err(no_runtime)
     }
 
     fn closed(&self) -> BackendError {
@@ -276,15 +270,10 @@ mod tests {
 
     use async_trait::async_trait;
     use futures_util::FutureExt as _;
+    use locktopus_contract::{CounterAction, InstanceId, LockKind, LockName, OwnerId, clock};
     use tokio::time::sleep;
 
     use super::*;
-    use crate::contract::clock;
-    use crate::contract::counter::CounterAction;
-    use crate::contract::instance::InstanceId;
-    use crate::contract::kind::LockKind;
-    use crate::contract::name::LockName;
-    use crate::contract::owner::OwnerId;
     use crate::engine::holding::reaper::PendingRelease;
     use crate::engine::settings::Settings;
     use crate::{BackendInfo, LockBackend};

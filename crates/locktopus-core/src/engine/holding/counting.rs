@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{
+    BackendError, CounterAction, CounterOutcome, CounterRequest, Executed, LockTarget, OwnerId,
+};
 use tokio::time::Instant;
 
-use crate::contract::backend_error::{BackendError, Executed};
-use crate::contract::clock::timer_in;
-use crate::contract::counter::{CounterAction, CounterOutcome, CounterRequest};
-use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::services::Services;
 

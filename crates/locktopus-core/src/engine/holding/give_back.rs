@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{Executed, ReleaseOutcome};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::contract::backend_error::Executed;
-use crate::contract::clock::timer_in;
-use crate::contract::request::ReleaseOutcome;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;

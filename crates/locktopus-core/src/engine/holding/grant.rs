@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use crate::contract::clock::BootInstant;
-use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
-use crate::contract::safety_mode::SafetyMode;
-use crate::contract::token::FencingToken;
-use crate::contract::token_retention::TokenRetention;
+use locktopus_contract::clock::BootInstant;
+use locktopus_contract::{FencingToken, LockTarget, OwnerId, SafetyMode, TokenRetention};
 
 /// What a grant comes with.
 pub(crate) struct Grant {

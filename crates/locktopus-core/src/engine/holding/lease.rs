@@ -6,14 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{ExtendRequest, FencingToken, SafetyMode, TokenRetention, lock};
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::request::ExtendRequest;
-use crate::contract::safety_mode::SafetyMode;
-use crate::contract::sync::lock;
-use crate::contract::token::FencingToken;
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::LostCause;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::lease_in_turns::LeaseInTurns;
@@ -391,10 +387,9 @@ impl<R: Role + ?Sized> fmt::Debug for State<R> {
 
 #[cfg(test)]
 mod tests {
+    use locktopus_contract::{LockKind, LockName, LockTarget, OwnerId};
+
     use super::*;
-    use crate::contract::kind::{LockKind, LockTarget};
-    use crate::contract::name::LockName;
-    use crate::contract::owner::OwnerId;
 
     const SECOND: Duration = Duration::from_secs(1);
 

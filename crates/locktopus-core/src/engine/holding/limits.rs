@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use locktopus_contract::lock;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-
-use crate::contract::sync::lock;
 
 /// Calls under way in one shard, where there are many.
 const PER_SHARD: usize = 64;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::kind::LockKind;
-use crate::contract::owner::OwnerIds;
-use crate::contract::request::Linger;
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::internal::OwnerIds;
+use locktopus_contract::{Linger, LockKind};
+
 use crate::engine::holding::lease::State;
 use crate::engine::holding::role::Role;
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant, timer_in};
+use locktopus_contract::internal::OwnerIds;
+use locktopus_contract::{
+    BackendError, LockKind, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, Sought,
+    TokenRetention,
+};
 use tokio::time::{Instant, timeout_at};
 
-use crate::contract::backend_error::BackendError;
-use crate::contract::clock::{self, BootInstant, timer_in};
-use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::owner::{OwnerId, OwnerIds};
-use crate::contract::request::{ReleaseOutcome, ReleaseRequest, Sought};
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::limits::Debt;
 use crate::engine::holding::linger;

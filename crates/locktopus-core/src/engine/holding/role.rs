@@ -2,10 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
-use crate::contract::safety_mode::SafetyMode;
-use crate::contract::token_retention::TokenRetention;
+use locktopus_contract::{LockTarget, OwnerId, SafetyMode, TokenRetention};
+
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::lease_in_turns::LeaseInTurns;
 use crate::engine::holding::shared_owner::SharedOwner;

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use locktopus_contract::clock::LONGEST;
+use locktopus_contract::internal::OwnerIds;
+use locktopus_contract::{DynBackend, PerRuntime, SafetyMode};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::contract::backend::DynBackend;
-use crate::contract::clock::LONGEST;
-use crate::contract::owner::OwnerIds;
-use crate::contract::runtime::PerRuntime;
-use crate::contract::safety_mode::SafetyMode;
 use crate::engine::holding::announcing::Announcing;
 use crate::engine::holding::background::{Home, Jobs};
 use crate::engine::holding::lease::LeaseState;

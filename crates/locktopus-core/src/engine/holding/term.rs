@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::contract::clock::BootInstant;
-use crate::contract::token_retention::TokenRetention;
+use locktopus_contract::TokenRetention;
+use locktopus_contract::clock::BootInstant;
 
 /// How long a lease lasts.
 #[derive(Clone, Copy)]

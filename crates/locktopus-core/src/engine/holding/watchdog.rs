@@ -23,16 +23,14 @@ mod watched_leases;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::{BackendError, ExtendOutcome, lock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::due::{Due, Next, Watched};
 use self::timing::{renewal, renewal_lease};
 use self::watched_leases::{Failures, Sooner, WatchedLeases};
-use crate::contract::backend_error::BackendError;
-use crate::contract::clock::{self, BootInstant};
-use crate::contract::request::ExtendOutcome;
-use crate::contract::sync::lock;
 use crate::engine::error::LostCause;
 use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::lease::LeaseState;
@@ -371,7 +369,7 @@ mod tests {
 
     use super::*;
     use crate::engine::settings::Settings;
-    use crate::test_backend::{TestBackend, away, grant};
+    use crate::test_backend::{TestBackend, away, grant, sleep_machine};
     use crate::{CohortSettings, LockError, LockGuard, Locktopus};
 
     const LIMIT: Duration = Duration::from_secs(1);
@@ -390,7 +388,7 @@ mod tests {
         let mut next: Acquiring = Box::pin(locks.lock("a").acquire());
         assert!(next.as_mut().now_or_never().is_none());
         // The watchdog does not run meanwhile.
-        clock::sleep_machine(LIMIT * 2);
+        sleep_machine(LIMIT * 2);
         (holder, next)
     }
 
@@ -517,7 +515,7 @@ mod tests {
             assert!(watchdog.watch(lease).is_some());
         }
         // The watchdog does not run meanwhile.
-        clock::sleep_machine(LIMIT);
+        sleep_machine(LIMIT);
         let due = lock(&watchdog.watched).look();
         assert_eq!(due.over.len(), 2);
         assert!(watchdog.attend(due, &Arc::downgrade(&services)));

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, BootInstant};
 use metrics::Unit;
 use tokio::time::Instant;
 
 use super::words::{RELEASED, TRANSFERRED};
-use crate::contract::clock::{self, BootInstant};
 
 const WAIT: &str = "locktopus_wait_seconds";
 const HOLD: &str = "locktopus_hold_seconds";

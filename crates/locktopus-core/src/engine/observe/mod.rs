@@ -27,11 +27,10 @@ mod words;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use locktopus_contract::clock::BootInstant;
+use locktopus_contract::{FencingToken, LockTarget, lock};
+
 pub use self::meters::reconnected;
-use crate::contract::clock::BootInstant;
-use crate::contract::kind::LockTarget;
-use crate::contract::sync::lock;
-use crate::contract::token::FencingToken;
 use crate::engine::error::{LockError, LostCause};
 
 /// Tells of the waits and holds of one `Locktopus`.

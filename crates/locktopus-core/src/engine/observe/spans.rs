@@ -1,11 +1,9 @@
 //! Spans, by `tracing`.
 
+use locktopus_contract::{FencingToken, LockTarget};
 use tracing::field::Empty;
 use tracing::instrument::{Instrument as _, Instrumented};
 use tracing::{Span, info_span};
-
-use crate::contract::kind::LockTarget;
-use crate::contract::token::FencingToken;
 
 /// What both spans say of a lock.
 fn name(target: &LockTarget, names: bool) -> Option<&str> {

@@ -5,10 +5,9 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use locktopus_contract::{FencingToken, LockName};
 
 use super::{Fence, FencedLock, HolderMark};
-use crate::contract::name::LockName;
-use crate::contract::token::FencingToken;
 
 const VERSION: &str = "locktopus-fence1";
 const LONGEST_KIND: usize = 32;

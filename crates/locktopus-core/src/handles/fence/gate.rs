@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use locktopus_contract::{FencingToken, LockTarget};
+
 use super::{Fence, FencedLock, HolderMark};
-use crate::contract::kind::LockTarget;
-use crate::contract::token::FencingToken;
 
 /// Stands before a resource and turns away holders that have been overtaken.
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::contract::owner::OwnerId;
+use locktopus_contract::OwnerId;
 
 /// A hash of an [`OwnerId`]: tells holders apart where the id itself must not be shown, because whoever knows
 /// it can release the lock. Sixteen hex digits as text.

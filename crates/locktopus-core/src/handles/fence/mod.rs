@@ -13,12 +13,8 @@ use std::cmp::Ordering;
 
 pub use encoding::FenceParseError;
 pub use gate::{FenceGate, StaleCause, StaleFence};
+use locktopus_contract::{FencingToken, LockName, LockTarget, OwnerId};
 pub use mark::HolderMark;
-
-use crate::contract::kind::LockTarget;
-use crate::contract::name::LockName;
-use crate::contract::owner::OwnerId;
-use crate::contract::token::FencingToken;
 
 /// A fencing token that says which lock it is of, and of which holder.
 ///

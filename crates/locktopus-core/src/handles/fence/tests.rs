@@ -1,8 +1,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
+use locktopus_contract::LockKind;
+
 use super::*;
-use crate::contract::kind::LockKind;
 
 fn target(name: &str) -> LockTarget {
     LockTarget::new(LockName::new(name).unwrap(), LockKind::Reentrant)

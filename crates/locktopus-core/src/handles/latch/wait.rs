@@ -7,14 +7,12 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
+use locktopus_contract::clock::{timer_after, timer_in};
+use locktopus_contract::{LockKind, LockTarget, OptionError, WakeStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Latch;
-use crate::contract::clock::{timer_after, timer_in};
-use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::option_error::OptionError;
-use crate::contract::wake::WakeStream;
 use crate::engine::error::{LockError, Phase};
 use crate::engine::jitter::jitter;
 use crate::engine::settings::{WaitStrategy, heartbeat_bounds};

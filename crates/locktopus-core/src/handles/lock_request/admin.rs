@@ -1,11 +1,9 @@
 //! What an operator does to a lock without holding it: look, and take it away.
 
+use locktopus_contract::clock::timer_in;
+use locktopus_contract::{Eviction, Executed, LockKind, LockState, LockTarget, OwnerId};
+
 use super::LockRequest;
-use crate::contract::backend_error::Executed;
-use crate::contract::clock::timer_in;
-use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::lock_state::{Eviction, LockState};
-use crate::contract::owner::OwnerId;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::services::Services;
 use crate::handles::any_guard::AnyGuard;

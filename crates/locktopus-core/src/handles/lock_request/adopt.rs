@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
+use locktopus_contract::clock::{self, BootInstant, timer_in};
+use locktopus_contract::{ExtendOutcome, ExtendRequest, FencingToken, LockKind, OwnerId};
+
 use super::LockRequest;
-use crate::contract::clock::{self, BootInstant, timer_in};
-use crate::contract::kind::LockKind;
-use crate::contract::owner::OwnerId;
-use crate::contract::request::{ExtendOutcome, ExtendRequest};
-use crate::contract::token::FencingToken;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::grant::Grant;

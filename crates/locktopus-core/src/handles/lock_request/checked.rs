@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
+use locktopus_contract::{LockTarget, MAX_PERMITS, Mode, OptionError, TokenRetention};
+
 use super::LockRequest;
-use crate::contract::kind::LockTarget;
-use crate::contract::mode::Mode;
-use crate::contract::option_error::OptionError;
-use crate::contract::request::MAX_PERMITS;
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::acquisition::{Plan, Wait, lease_cache_options};
 use crate::engine::error::{LockError, Phase};
 use crate::handles::any_guard::AnyGuard;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use locktopus_contract::{LockKind, Mode};
 use tokio::time::Instant;
 
 use super::LockRequest;
-use crate::contract::kind::LockKind;
-use crate::contract::mode::Mode;
 use crate::engine::acquisition::{self, Plan, Wait};
 use crate::engine::error::LockError;
 use crate::handles::any_guard::{AnyGuard, Taken};

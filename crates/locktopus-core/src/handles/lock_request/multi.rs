@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::OptionError;
+
 use super::LockRequest;
-use crate::contract::option_error::OptionError;
 use crate::engine::acquisition::Engine;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::LockError;

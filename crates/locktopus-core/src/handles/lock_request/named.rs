@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::name::{LockName, RawName};
+use locktopus_contract::{LockKind, LockName, LockTarget, RawName};
+
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use locktopus_contract::TokenRetention;
 use tokio_util::sync::CancellationToken;
 
 use super::LockRequest;
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::{Reporter, WaitProgress};
 use crate::handles::any_guard::AnyGuard;

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
+use locktopus_contract::{BackendError, LockTarget, internal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -12,9 +13,6 @@ use super::guard::first_lost;
 use super::owner_holds::OwnerHolds;
 use super::set::{Member, Unit};
 use super::taken::Taken;
-use crate::contract::backend_error::BackendError;
-use crate::contract::kind::LockTarget;
-use crate::contract::owner;
 use crate::engine::acquisition::{self, Wait};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::handles::guard::LockGuard;
@@ -273,7 +271,7 @@ impl Collector {
 
     /// A short random pause, so that those who failed together do not try again together.
     async fn pause(&self, target: &LockTarget) -> Result<(), LockError> {
-        let millis = 5 + u64::from(owner::random::<1>()[0]) / 8;
+        let millis = 5 + u64::from(internal::random::<1>()[0]) / 8;
         let until = Instant::now() + Duration::from_millis(millis);
         let limit = self.wait.limit(self.started);
         tokio::time::sleep_until(limit.map_or(until, |limit| limit.min(until))).await;

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use locktopus_contract::clock::{self, timer_in};
+use locktopus_contract::{
+    AcquireAttempt, BackendError, BackendErrorKind, Executed, GroupOutcome, LockTarget, OtherKind,
+};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::set::Member;
 use super::taken::Taken;
-use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed, OtherKind};
-use crate::contract::clock::{self, timer_in};
-use crate::contract::kind::LockTarget;
-use crate::contract::request::{AcquireAttempt, GroupOutcome};
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::reaper::PendingRelease;

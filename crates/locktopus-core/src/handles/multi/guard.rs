@@ -6,14 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
+use locktopus_contract::{FencingToken, LockName, LockTarget, lock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::taken::Taken;
-use crate::contract::kind::LockTarget;
-use crate::contract::name::LockName;
-use crate::contract::sync::lock;
-use crate::contract::token::FencingToken;
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::lease::LeaseState;
 use crate::handles::guard::LockGuard;

@@ -6,13 +6,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use locktopus_contract::{LockKind, Mode};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout_at};
 
 use super::set::{Member, Unit};
 use super::taken::Taken;
-use crate::contract::kind::LockKind;
-use crate::contract::mode::Mode;
 use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
 use crate::handles::owner_handle::{HeldByOwner, HeldKey, Owner};

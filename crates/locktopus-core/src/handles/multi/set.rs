@@ -5,10 +5,8 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::kind::{LockKind, LockTarget};
-use crate::contract::mode::Mode;
-use crate::contract::name::LockName;
-use crate::contract::option_error::OptionError;
+use locktopus_contract::{LockKind, LockName, LockTarget, Mode, OptionError};
+
 use crate::engine::acquisition::Engine;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::LockError;

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::clock::{self, timer_in};
+use locktopus_contract::{
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, LockTarget, OwnerId,
+};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::contract::backend_error::{BackendError, BackendErrorKind, Executed};
-use crate::contract::clock::{self, timer_in};
-use crate::contract::kind::LockTarget;
-use crate::contract::owner::OwnerId;
-use crate::contract::request::{AcquireAttempt, AttemptOutcome};
 use crate::engine::acquisition::Plan;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::lease::LeaseState;

@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_contract::{LockKind, clock};
+
 use super::downgrade::DowngradeError;
-use crate::contract::clock;
-use crate::contract::kind::LockKind;
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::any_guard::{AnyGuard, Taken, sealed};

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::contract::lock_state::LockState;
-use crate::contract::token_retention::TokenRetention;
+use locktopus_contract::{LockState, TokenRetention};
+
 use crate::engine::error::LockError;
 use crate::handles::lock_request::LockRequest;
 use crate::handles::locktopus::Locktopus;

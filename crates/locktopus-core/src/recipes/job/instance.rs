@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use locktopus_contract::{OptionError, TokenRetention};
 use tokio_util::sync::CancellationToken;
 
 use super::begun::Begun;
@@ -9,8 +10,6 @@ use super::catch_up::CatchUp;
 use super::round::Runner;
 use super::tick::Tick;
 use super::times::Times;
-use crate::contract::option_error::OptionError;
-use crate::contract::token_retention::TokenRetention;
 use crate::engine::error::{LockError, Phase};
 use crate::handles::lock_request::LockRequest;
 use crate::handles::locktopus::Locktopus;

@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::time::{Duration, SystemTime};
 
+use locktopus_contract::BackendError;
+
 use super::begun::{Begun, was_used};
 use super::catch_up::CatchUp;
 use super::tick::Tick;
 use super::times::{Due, Times};
-use crate::contract::backend_error::BackendError;
 use crate::engine::error::{LockError, Phase};
 use crate::engine::jitter::jitter;
 use crate::handles::guard::LockGuard;

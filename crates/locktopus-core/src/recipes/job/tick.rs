@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use crate::contract::token::FencingToken;
+use locktopus_contract::FencingToken;
+
 use crate::handles::lease::Lease;
 
 /// One run of a job. What [`ScheduledJob::run`](crate::ScheduledJob::run) gives to the work.

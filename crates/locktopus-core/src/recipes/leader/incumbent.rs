@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::contract::lock_state::LockState;
-use crate::contract::token::FencingToken;
+use locktopus_contract::{FencingToken, LockState};
+
 use crate::handles::fence::HolderMark;
 use crate::handles::held_lock::HeldLock;
 

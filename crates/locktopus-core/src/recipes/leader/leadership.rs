@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
+use locktopus_contract::FencingToken;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::token::FencingToken;
 use crate::engine::error::{LockError, LostCause};
 use crate::handles::fence::{Fence, HolderMark};
 use crate::handles::guard::LockGuard;

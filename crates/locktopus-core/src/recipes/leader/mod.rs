@@ -8,13 +8,13 @@ mod leadership;
 
 use std::time::Duration;
 
+use locktopus_contract::RawName;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use incumbent::Incumbent;
 pub use leadership::Leadership;
 
-use crate::contract::name::RawName;
 use crate::engine::error::LockError;
 use crate::handles::lease::Lease;
 use crate::handles::lock_request::LockRequest;

@@ -1,6 +1,6 @@
 //! Questions to every primary, and findings.
 
-use locktopus_core::{BackendError, BackendErrorKind, Executed, Finding, Severity};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, Finding, Severity};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{ClientError, Reply};

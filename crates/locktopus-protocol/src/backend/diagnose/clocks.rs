@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use locktopus_core::{Diagnosis, Severity};
+use locktopus_contract::{Diagnosis, Severity};
 
 use super::ask::{Answers, finding};
 use super::info::UNCHECKED;

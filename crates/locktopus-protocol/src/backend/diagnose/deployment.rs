@@ -1,6 +1,6 @@
 //! Whether the servers are what the URL calls them.
 
-use locktopus_core::{Diagnosis, Severity};
+use locktopus_contract::{Diagnosis, Severity};
 
 use super::ask::{Answers, finding};
 use crate::client::{Deployment, Reply};

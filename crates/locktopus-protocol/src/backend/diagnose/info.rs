@@ -1,6 +1,6 @@
 //! What `INFO` says: version, eviction, role, replicas.
 
-use locktopus_core::{BackendError, Diagnosis, Finding, Primary, Severity};
+use locktopus_contract::{BackendError, Diagnosis, Finding, Primary, Severity};
 
 use super::ask::{Answers, finding};
 use super::token_keys::Room;

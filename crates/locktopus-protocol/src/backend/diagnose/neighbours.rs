@@ -4,7 +4,7 @@
 //! them. And a lock's name may be a name of the cache's. A sample of keys tells.
 
 use futures_util::future::join_all;
-use locktopus_core::{BackendError, Finding, Severity};
+use locktopus_contract::{BackendError, Finding, Severity};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::{ask_all, finding};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
     ExtendRequest, Finding, LockKind, LockName, LockTarget, MIN_LEASE, OwnerId, ReleaseRequest,
     SafetyMode, Severity,

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use locktopus_core::{BackendError, Diagnosis, Finding, ReplicaNeed, SafetyMode, Severity};
+use locktopus_contract::{BackendError, Diagnosis, Finding, ReplicaNeed, SafetyMode, Severity};
 use tokio::time::Instant;
 
 use super::ask::{Answers, ask_all, finding};

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use locktopus_core::{BackendError, Finding, Severity};
+use locktopus_contract::{BackendError, Finding, Severity};
 use tokio::time::Instant;
 
 use super::ask::{ask_all, finding};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use locktopus_core::{Finding, Severity};
+use locktopus_contract::{Finding, Severity};
 
 /// What a server calls itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

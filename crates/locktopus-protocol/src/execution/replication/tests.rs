@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use locktopus_core::Connected;
+use locktopus_contract::Connected;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;

@@ -11,13 +11,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_core::{
+use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
     Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery,
-    InstanceRecord, LockBackend, LockKind, LockName, LockPage, LockState, LockTarget, Locktopus,
-    MutexProfile, NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, forward_backend,
+    InstanceRecord, LockBackend, LockKind, LockName, LockPage, LockState, LockTarget, MutexProfile,
+    NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, forward_backend,
 };
-use locktopus_core::{NodeIdentity, NodeProbe};
+use locktopus_contract::{NodeIdentity, NodeProbe};
+use locktopus_core::Locktopus;
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 use tokio::time::{Instant, sleep};

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
+use locktopus_contract::clock::BootInstant;
 use tokio::time::Instant;
 
 use super::ScheduledCheck;
-use crate::contract::clock::BootInstant;
 use crate::engine::holding::lease::{LeaseState, Over};
 
 /// What one look at the wheel found.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use crate::contract::clock::BootInstant;
+use locktopus_contract::clock::BootInstant;
 
 /// A millisecond, counted from when the index was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,8 +107,9 @@ impl<T> TimerIndex<T> {
 
 #[cfg(test)]
 mod tests {
+    use locktopus_contract::clock;
+
     use super::*;
-    use crate::contract::clock;
 
     #[test]
     fn nothing_is_early_and_nothing_is_late() {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use locktopus_contract::clock::BootInstant;
+
 use super::{BATCHES_PER_PERIOD, RENEWALS_PER_LEASE};
-use crate::contract::clock::BootInstant;
 use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
 
@@ -46,8 +47,9 @@ pub(super) fn renewal_lease(lease: &LeaseState, now: BootInstant, services: &Ser
 mod tests {
     use std::sync::Arc;
 
+    use locktopus_contract::clock;
+
     use super::*;
-    use crate::contract::clock;
     use crate::engine::settings::Settings;
     use crate::test_backend::{TestBackend, grant};
 

@@ -3,11 +3,12 @@
 use std::ptr;
 use std::sync::{Arc, Weak};
 
+use locktopus_contract::clock::{self, BootInstant};
+
 use super::due::{Due, Next, Watched};
 use super::timer_index::{Moment, Spot, TimerIndex};
 use super::timing::{answer_within, renewal};
 use super::{LOOK, ScheduledCheck, TICK};
-use crate::contract::clock::{self, BootInstant};
 use crate::engine::holding::lease::LeaseState;
 use slab::Slab;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::contract::clock::BootInstant;
+use locktopus_contract::clock::BootInstant;
 
 pub(super) fn describe() {}
 

@@ -1,7 +1,6 @@
 //! No spans.
 
-use crate::contract::kind::LockTarget;
-use crate::contract::token::FencingToken;
+use locktopus_contract::{FencingToken, LockTarget};
 
 #[derive(Debug)]
 pub(super) struct Wait;

@@ -1,0 +1,342 @@
+//! Errors of backends.
+
+use std::error::Error;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::kind::LockTarget;
+use crate::runtime::NoRuntime;
+
+/// What went wrong in a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackendErrorKind {
+    /// No connection, or the server said that it cannot serve right now.
+    Unavailable,
+    /// No answer before the deadline.
+    Timeout,
+    /// The server refused the request and will refuse it again, for example because it is out of memory.
+    Refused,
+    /// Login or permission problem.
+    Denied,
+    /// The name is in use as another kind of lock, or for something else. The [source](Error::source) is an
+    /// [`OtherKind`] that says what is there.
+    OtherKind,
+    /// The request asks for more permits than the semaphore has, or the semaphore has no number of
+    /// permits. The [source](Error::source) is a [`TooFewPermits`].
+    TooFewPermits,
+    /// The answer makes no sense. Other software may be writing these keys.
+    Protocol,
+    /// The backend cannot do this at all.
+    Unsupported,
+    /// The backend was closed.
+    Closed,
+    /// Too few nodes of a quorum agreed in time. The message says what each of them did.
+    NoQuorum,
+    /// Too few replicas confirmed in time. The [source](Error::source) is a
+    /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to tell. An attempt that may
+    /// have taken effect was not surely undone: the release may still arrive, so ask again under another owner.
+    NotReplicated,
+    /// The caller was outside a tokio runtime ([`NoRuntime`](crate::NoRuntime)). Nothing was sent.
+    NoRuntime,
+}
+
+/// What a name is in use as, when it was asked for as something else. The source of errors of kind
+/// [`OtherKind`](BackendErrorKind::OtherKind).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("in use as {found}, asked for as {}", asked.kind().as_str())]
+#[non_exhaustive]
+pub struct OtherKind {
+    /// What is there: a [kind's word](crate::LockKind::as_str), `rw_lock`, or a few words where it is no lock or that
+    /// cannot be told.
+    pub found: String,
+    /// What was asked for.
+    pub asked: LockTarget,
+}
+
+/// How many permits a semaphore has, when a request asks for more. The source of errors of kind
+/// [`TooFewPermits`](BackendErrorKind::TooFewPermits).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub struct TooFewPermits {
+    /// The semaphore.
+    pub target: LockTarget,
+    /// The number of permits in the request.
+    pub asked: u32,
+    /// All permits, free, held and drained. `None` if the number was never set, or the server lost
+    /// it.
+    pub total: Option<u64>,
+}
+
+impl TooFewPermits {
+    /// Tells the caller how to go on.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self.total {
+            Some(_) => "ask for fewer, or raise the number (`resize`)",
+            None => "set it first (`initialise`)",
+        }
+    }
+}
+
+impl fmt::Display for TooFewPermits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.total {
+            Some(1) => write!(
+                f,
+                "there is 1 permit in all, and {} were asked for",
+                self.asked
+            ),
+            Some(total) => write!(
+                f,
+                "there are {total} permits in all, and {} were asked for",
+                self.asked
+            ),
+            None => f.write_str("its number of permits was never set, or was lost"),
+        }
+    }
+}
+
+/// Whether the request may have taken effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
+pub enum Executed {
+    /// Certainly not: it was refused before any write, or never sent.
+    No,
+    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or release. An attempt that failed
+    /// as [`NotReplicated`](BackendErrorKind::NotReplicated) is repeated with another one.
+    Maybe,
+}
+
+/// A backend did not do what it was asked to.
+///
+/// [`BackendError::executed`] tells what happened to the lock, [`BackendError::is_transient`] whether
+/// asking again can help.
+///
+/// ```
+/// use locktopus_contract::{BackendError, BackendErrorKind, Executed};
+/// let down = BackendError::new("mine", BackendErrorKind::Unavailable, Executed::No, "no connection")
+///     .with_source(std::io::Error::other("connection refused"));
+/// assert_eq!((down.backend(), down.message()), ("mine", "no connection"));
+/// assert_eq!((down.kind(), down.is_transient()), (BackendErrorKind::Unavailable, true));
+/// assert_eq!(down.executed(), Executed::No);
+/// assert_eq!(down.after_a_part().executed(), Executed::Maybe);
+/// assert!(!BackendError::unsupported("mine", "it has no list").is_transient());
+/// ```
+#[derive(Debug)]
+pub struct BackendError {
+    kind: BackendErrorKind,
+    executed: Executed,
+    backend: &'static str,
+    message: Box<str>,
+    /// In milliseconds: errors are passed around, and must be small.
+    ready_in: Option<NonZeroU32>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl BackendError {
+    /// An error of `backend` (its short name). The message must hold no secret.
+    #[must_use]
+    pub fn new(
+        backend: &'static str,
+        kind: BackendErrorKind,
+        executed: Executed,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            executed,
+            backend,
+            message: message.into().into_boxed_str(),
+            ready_in: None,
+            source: None,
+        }
+    }
+
+    /// The name that was asked for is in use as something else, which `found` names. Nothing was done.
+    ///
+    /// ```
+    /// use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, OtherKind};
+    /// let asked = LockTarget::new(LockName::new("invoice:42")?, LockKind::Fair);
+    /// let error = BackendError::other_kind("mine", &asked, "semaphore");
+    /// assert_eq!(error.kind(), BackendErrorKind::OtherKind);
+    /// let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<OtherKind>());
+    /// assert_eq!(source.map(|other| other.found.as_str()), Some("semaphore"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn other_kind(backend: &'static str, asked: &LockTarget, found: impl Into<String>) -> Self {
+        let (found, asked) = (found.into(), asked.clone());
+        let message = format!(
+            "{:?} is in use as {found} and cannot be a {} too; nothing was changed. Give one of them another name",
+            asked.name().as_str(),
+            asked.kind().as_str()
+        );
+        let kind = BackendErrorKind::OtherKind;
+        Self::new(backend, kind, Executed::No, message).with_source(OtherKind { found, asked })
+    }
+
+    /// The semaphore has only `total` permits, fewer than the request asks for. `None`: its number
+    /// was never set, or was lost. The backend took no permit.
+    ///
+    /// ```
+    /// use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, TooFewPermits};
+    /// let workers = LockTarget::new(LockName::new("workers")?, LockKind::Semaphore);
+    /// let error = BackendError::too_few_permits("mine", &workers, 5, Some(3));
+    /// assert_eq!(error.kind(), BackendErrorKind::TooFewPermits);
+    /// let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<TooFewPermits>());
+    /// assert_eq!(source.and_then(|too_few| too_few.total), Some(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn too_few_permits(
+        backend: &'static str,
+        target: &LockTarget,
+        asked: u32,
+        total: Option<u64>,
+    ) -> Self {
+        let target = target.clone();
+        let too_few = TooFewPermits {
+            target,
+            asked,
+            total,
+        };
+        let message = format!(
+            "{} {:?}: {too_few}; no permit was taken; {}",
+            too_few.target.kind().as_str(),
+            too_few.target.name().as_str(),
+            too_few.advice()
+        );
+        let kind = BackendErrorKind::TooFewPermits;
+        Self::new(backend, kind, Executed::No, message).with_source(too_few)
+    }
+
+    /// The backend does not have what was asked for. Nothing was done.
+    #[must_use]
+    pub fn unsupported(backend: &'static str, message: impl Into<String>) -> Self {
+        let kind = BackendErrorKind::Unsupported;
+        Self::new(backend, kind, Executed::No, message)
+    }
+
+    /// The error of a call outside a tokio runtime. Nothing was sent.
+    ///
+    /// ```
+    /// use locktopus_contract::{BackendError, BackendErrorKind, Executed};
+    /// let error = BackendError::no_runtime("postgres");
+    /// assert_eq!((error.kind(), error.executed()), (BackendErrorKind::NoRuntime, Executed::No));
+    /// ```
+    #[must_use]
+    pub fn no_runtime(backend: &'static str) -> Self {
+        let (kind, message) = (BackendErrorKind::NoRuntime, NoRuntime.to_string());
+        Self::new(backend, kind, Executed::No, message).with_source(NoRuntime)
+    }
+
+    /// Adds the error this one came from. It is shown by error chains, not by this error's text.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Says after how long the backend is ready again, in whole milliseconds, rounded up. Waiting
+    /// acquisitions with more time than that go on waiting.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use locktopus_contract::{BackendError, BackendErrorKind, Executed};
+    /// let young = BackendError::new("quorum", BackendErrorKind::NoQuorum, Executed::No, "restarted");
+    /// assert_eq!(young.ready_in(), None);
+    /// let minute = Duration::from_secs(60);
+    /// assert_eq!(young.with_ready_in(minute).ready_in(), Some(minute));
+    /// ```
+    #[must_use]
+    pub fn with_ready_in(mut self, left: Duration) -> Self {
+        let millis = u32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+        self.ready_in = NonZeroU32::new(millis);
+        self
+    }
+
+    /// The same error of a request of which an earlier part may have taken effect.
+    #[must_use]
+    pub fn after_a_part(mut self) -> Self {
+        self.executed = Executed::Maybe;
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> BackendErrorKind {
+        self.kind
+    }
+
+    /// Whether the request may have taken effect.
+    #[must_use]
+    pub fn executed(&self) -> Executed {
+        self.executed
+    }
+
+    /// After how long the backend is ready again, counted from this answer. `None` if that is not known.
+    #[must_use]
+    pub fn ready_in(&self) -> Option<Duration> {
+        let millis = self.ready_in?.get();
+        Some(Duration::from_millis(millis.into()))
+    }
+
+    /// The short name of the backend.
+    #[must_use]
+    pub fn backend(&self) -> &'static str {
+        self.backend
+    }
+
+    /// What happened, without the backend's name.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What is wrong with the request, if that is why it failed.
+    #[doc(hidden)]
+    pub fn mistake(&self) -> String {
+        let source = self.source.as_deref();
+        if let Some(too_few) = source.and_then(|source| source.downcast_ref::<TooFewPermits>()) {
+            format!(": {too_few}; {}", too_few.advice())
+        } else if let Some(other) = source.and_then(|source| source.downcast_ref::<OtherKind>()) {
+            format!(": it is {other}")
+        } else {
+            String::new()
+        }
+    }
+
+    /// Whether the same request may succeed a little later without anybody changing anything.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self.kind,
+            BackendErrorKind::Unavailable
+                | BackendErrorKind::Timeout
+                | BackendErrorKind::NoQuorum
+                | BackendErrorKind::NotReplicated
+        )
+    }
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.backend, self.message)?;
+        if self.executed == Executed::Maybe {
+            f.write_str(" (the request may have taken effect)")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for BackendError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn Error + 'static))
+    }
+}

@@ -1,0 +1,189 @@
+//! A monotonic clock that notices when the machine was asleep, for backends and layers that count leases by themselves. Users of
+//! locks get instants of `tokio::time`.
+//!
+//! A lease runs on while the holder's machine is suspended, but `Instant` on Linux, Android and Apple's systems does not. The time spent
+//! asleep is therefore added to tokio's clock: see `boottime` for Linux and Android, and `sleeps` for Apple's. What that clock says is a type of its
+//! own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`] and
+//! [`BootInstant::of_timer`] turn one into the other, as things stand.
+//!
+//! Here is also how instants are added up where a user chose one of the numbers: sums are capped and never overflow.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod boottime;
+#[cfg(any(target_vendor = "apple", test))]
+mod sleeps;
+
+/// Nobody waits longer: a century. Longer durations are cut to this, because clocks cannot say where they end.
+pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// An instant on the clock that counts the time asleep.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_contract::clock::{self, BootInstant};
+/// let sent = clock::now();
+/// let valid_until = sent + Duration::from_secs(30);
+/// assert_eq!(valid_until.since(sent), Duration::from_secs(30));
+/// assert_eq!(sent.since(valid_until), Duration::ZERO);
+/// assert_eq!(valid_until.before(Duration::from_secs(30)), sent);
+/// assert!(BootInstant::of_timer(valid_until.timer()) <= valid_until);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BootInstant(Instant);
+
+/// The current instant on the suspend-aware clock.
+///
+/// ```
+/// use locktopus_contract::clock;
+/// let begun = clock::now();
+/// assert!(clock::now() >= begun);
+/// ```
+#[must_use]
+pub fn now() -> BootInstant {
+    BootInstant::of_timer(Instant::now())
+}
+
+/// The instant so long from now, for a timer.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_contract::clock;
+/// let deadline = clock::timer_in(Duration::MAX); // cut, and not too late for the clock
+/// assert!(deadline > tokio::time::Instant::now());
+/// ```
+#[must_use]
+pub fn timer_in(time: Duration) -> Instant {
+    timer_after(Instant::now(), time)
+}
+
+/// The instant so long after another one, for a timer.
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_contract::clock;
+/// let now = tokio::time::Instant::now();
+/// assert_eq!(clock::timer_after(now, Duration::from_secs(2)), now + Duration::from_secs(2));
+/// ```
+#[must_use]
+pub fn timer_after(from: Instant, time: Duration) -> Instant {
+    from + time.min(LONGEST)
+}
+
+impl BootInstant {
+    /// What this clock shows when a tokio timer for `at` fires, unless the machine sleeps before that.
+    #[must_use]
+    pub fn of_timer(at: Instant) -> Self {
+        Self(at + suspended())
+    }
+
+    /// The instant at which a tokio timer must fire for this one.
+    #[must_use]
+    pub fn timer(self) -> Instant {
+        self.0.checked_sub(suspended()).unwrap_or_else(Instant::now)
+    }
+
+    /// How long it is since `earlier`; nothing if that is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_duration_since(earlier.0)
+    }
+
+    /// So much earlier, where the clock goes back that far.
+    #[must_use]
+    pub fn before(self, time: Duration) -> Self {
+        Self(self.0.checked_sub(time).unwrap_or(self.0))
+    }
+}
+
+/// Durations longer than `LONGEST` count as `LONGEST`.
+impl std::ops::Add<Duration> for BootInstant {
+    type Output = Self;
+
+    fn add(self, time: Duration) -> Self {
+        Self(self.0 + time.min(LONGEST))
+    }
+}
+
+/// How long the machine was asleep since this process first asked.
+#[cfg(not(test))]
+pub(crate) fn suspended() -> Duration {
+    #[cfg(feature = "simulation")]
+    if let Some(asleep) = crate::simulation::asleep() {
+        return asleep;
+    }
+    of_this_process()
+}
+
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(test)))]
+use self::boottime::of_this_process;
+#[cfg(all(target_vendor = "apple", not(test)))]
+use self::sleeps::of_this_process;
+
+/// Elsewhere the standard library's clock already counts the time asleep, or there is no way to know.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    test
+)))]
+fn of_this_process() -> Duration {
+    Duration::ZERO
+}
+
+#[cfg(test)]
+pub(crate) use self::asleep::{sleep_machine, suspended};
+
+/// A machine that sleeps when a test says so.
+#[cfg(test)]
+mod asleep {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    thread_local! {
+        static SUSPENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    /// The machine was asleep for this long, just now. Of this thread alone.
+    pub(crate) fn sleep_machine(time: Duration) {
+        SUSPENDED.set(SUSPENDED.get() + time);
+    }
+
+    pub(crate) fn suspended() -> Duration {
+        SUSPENDED.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_asleep_counts_here_and_not_for_timers() {
+        let (before, timer) = (now(), Instant::now());
+        sleep_machine(Duration::from_secs(60));
+        assert!(now().since(before) >= Duration::from_secs(60));
+        assert_eq!(BootInstant::of_timer(timer).timer(), timer);
+        assert!(before.timer() < timer);
+    }
+
+    #[test]
+    fn no_sum_is_too_large() {
+        let now = now();
+        let longest = now + LONGEST;
+        for part in [1, 2, 3, 1_000] {
+            assert_eq!(now + Duration::MAX / part, longest);
+            assert!(timer_in(Duration::MAX / part) > Instant::now());
+        }
+        assert_eq!(now.since(longest), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_longest_time_is_a_century() {
+        let day = Duration::from_secs(86_400);
+        assert_eq!(LONGEST, day * 36_500);
+    }
+}

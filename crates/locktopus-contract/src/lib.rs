@@ -1,0 +1,95 @@
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//! The contract of Locktopus: what the author of a backend implements and is given, and nothing else.
+//!
+//! Begin at [`LockBackend`]. A backend, and a layer around one, depends on this crate alone. The crate
+//! `locktopus-core` has the engine that takes and keeps locks by this contract, and exports all of it again.
+//!
+//! | modules | what they are |
+//! |---|---|
+//! | `backend` | the trait that a backend implements; begin here |
+//! | `request`, `counter` | questions to a backend and their answers: about holds; about the number in a semaphore or latch |
+//! | `lock_state`, `diagnosis`, `backend_error` | the other answers: the state of a lock, findings at connect, errors |
+//! | `wake` | how waiters are told to look, or that they hold the lock |
+//! | `name`, `kind`, `mutex_profile` | which lock: its name, its kind, the layout of a mutex shared with other libraries |
+//! | `owner`, `mode`, `token` | who holds it, in what way, and with which fencing token |
+//! | `instance`, `label`, `host` | which program stands behind an owner id, for people who look |
+//! | `clock`, `validity` | the clock that counts suspended time, and how long a holder may believe in its lease |
+//! | `runtime` | what each tokio runtime has for itself, for backends with connections or tasks |
+//! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
+//! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
+//! | `forward`, `trivial` | macros that write methods: of wrappers, and of backends that do not have something |
+//! | `simulation` | a process of a simulator, whose random numbers are those of a seed |
+//! | `internal` | what the engine uses beside the contract |
+//! | `sync` | locking a mutex that may be poisoned |
+//!
+//! `name`, `kind` and `mutex_profile` import each other in a circle, because a lock is a name and a kind together: whether a
+//! name is allowed depends on the kind, and the profile of a mutex, which is part of its kind, turns names into keys.
+
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
+
+mod backend;
+mod backend_error;
+pub mod clock;
+mod counter;
+mod diagnosis;
+#[doc(hidden)]
+pub mod forward;
+mod host;
+mod instance;
+#[doc(hidden)]
+pub mod internal;
+mod kind;
+mod label;
+mod lock_state;
+mod mode;
+mod mutex_profile;
+mod name;
+mod node_probe;
+mod option_error;
+mod owner;
+mod request;
+mod runtime;
+mod safety_mode;
+#[cfg(feature = "simulation")]
+mod simulation;
+mod spelled;
+mod sync;
+mod token;
+mod token_retention;
+mod trivial;
+mod validity;
+mod wake;
+
+pub use backend::{BackendInfo, DynBackend, LockBackend};
+pub use backend_error::{BackendError, BackendErrorKind, Executed, OtherKind, TooFewPermits};
+pub use counter::{CounterAction, CounterOutcome, CounterRequest};
+pub use diagnosis::{Diagnosis, Finding, Primary, Severity};
+pub use instance::{Announcement, InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES};
+pub use kind::{LockKind, LockTarget};
+pub use label::Label;
+pub use lock_state::{
+    Eviction, FoundLock, HolderState, LockPage, LockState, ScanCursor, WaiterState,
+};
+pub use mode::Mode;
+pub use mutex_profile::{MutexProfile, Notification, ValueEncoding};
+pub use name::{LockName, MAX_NAME_BYTES, NameEncoding, NameError, RawName};
+pub use node_probe::{NodeIdentity, NodeProbe, Sighting};
+pub use option_error::OptionError;
+pub use owner::{OwnerId, process_uuid};
+pub use request::{
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, Linger,
+    MAX_PERMITS, MIN_LEASE, ReleaseOutcome, ReleaseRequest, Sought,
+};
+pub use runtime::{NoRuntime, PerRuntime};
+pub use safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMode};
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub use simulation::Simulated;
+#[doc(hidden)]
+pub use spelled::spelled;
+#[doc(hidden)]
+pub use sync::lock;
+pub use token::{FencingToken, TOKEN_LIMIT};
+pub use token_retention::TokenRetention;
+pub use validity::ValidityMargin;
+pub use wake::{Wake, WakeGroup, WakeStream};

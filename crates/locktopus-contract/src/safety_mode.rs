@@ -1,0 +1,226 @@
+//! What a grant is worth when a server fails, and what is paid for it.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::spelled::spelled;
+
+/// What a backend does so that a failover gives no lock to two holders.
+///
+/// Chosen when connecting, by URL options: `safety`, `replicas`, `replication_timeout`, `quarantine_max_lease`. All who
+/// share locks must choose the same. Fencing tokens grow in every mode.
+///
+/// ```
+/// use std::time::Duration;
+/// use locktopus_contract::{ReplicaNeed, SafetyMode};
+///
+/// assert_eq!(SafetyMode::default().to_string(), "plain");
+/// let replicated = SafetyMode::Replicated {
+///     need: ReplicaNeed::Majority,
+///     timeout: Duration::from_millis(500),
+/// };
+/// assert_eq!(replicated.to_string(), "replicated to a majority within 500ms");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SafetyMode {
+    /// A grant counts as soon as one server has made it. If that server fails before a replica has it, the lock is
+    /// granted again while its holder still believes in it.
+    #[default]
+    Plain,
+    /// A grant counts once enough replicas have confirmed it (`WAIT`); one that they do not confirm in time is given back.
+    /// Fewer locks are lost in a failover, not none: a replica that has not confirmed may be the one that is promoted,
+    /// unless `need` is [`All`](ReplicaNeed::All).
+    Replicated {
+        /// How many replicas.
+        need: ReplicaNeed,
+        /// How long to wait for them.
+        timeout: Duration,
+    },
+    /// After a failover, or anything else after which the server may have forgotten grants, nothing is granted until every
+    /// lease that may have been forgotten is over. Holders go on, and can extend and release.
+    ///
+    /// A primary that was replaced and is promoted again may look as it did before, and then only the Sentinels can tell: their
+    /// configuration epoch is part of what a client shows the server. A client that hears of no failover in between (no
+    /// Sentinels, or none reachable all that time) cannot tell either.
+    Quarantine {
+        /// The longest lease there is. Longer ones are refused. The same for all who share the servers.
+        max_lease: Duration,
+    },
+    /// A majority of independent servers must agree. See `QuorumBackend` of `locktopus-quorum`.
+    Quorum,
+}
+
+/// How many replicas must confirm a grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum ReplicaNeed {
+    /// One.
+    One,
+    /// So many that they and the primary are more than half of them all: one of two, two of three.
+    #[default]
+    Majority,
+    /// Every one.
+    All,
+}
+
+impl ReplicaNeed {
+    /// How many of so many replicas. Never none: without replicas nothing can be confirmed.
+    ///
+    /// ```
+    /// use locktopus_contract::ReplicaNeed;
+    /// assert_eq!([1, 2, 3, 4].map(|replicas| ReplicaNeed::Majority.of(replicas)), [1, 1, 2, 2]);
+    /// assert_eq!(ReplicaNeed::All.of(0), 1);
+    /// ```
+    #[must_use]
+    pub fn of(self, replicas: u32) -> u32 {
+        let need = match self {
+            Self::One => 1,
+            Self::Majority => replicas.div_ceil(2),
+            Self::All => replicas,
+        };
+        need.max(1)
+    }
+}
+
+impl SafetyMode {
+    /// The mode in one word: `plain`, `replicated`, `quarantine` or `quorum`.
+    ///
+    /// ```
+    /// use locktopus_contract::SafetyMode;
+    /// assert_eq!(SafetyMode::Plain.as_str(), "plain");
+    /// assert_eq!(SafetyMode::Quorum.as_str(), "quorum");
+    /// ```
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Replicated { .. } => "replicated",
+            Self::Quarantine { .. } => "quarantine",
+            Self::Quorum => "quorum",
+        }
+    }
+
+    /// Whether a grant that another holder's release pushed must be confirmed before it is believed.
+    #[doc(hidden)]
+    pub fn confirms_pushes(self) -> bool {
+        matches!(self, Self::Replicated { .. })
+    }
+
+    /// Whether an attempt may undo what it was granted.
+    #[doc(hidden)]
+    pub fn undoes_grants(self) -> bool {
+        matches!(self, Self::Replicated { .. })
+    }
+
+    /// The longest lease that may be asked for, if the mode has one.
+    #[doc(hidden)]
+    pub fn longest_lease(self) -> Option<Duration> {
+        match self {
+            Self::Quarantine { max_lease } => Some(max_lease),
+            Self::Plain | Self::Replicated { .. } | Self::Quorum => None,
+        }
+    }
+}
+
+impl fmt::Display for SafetyMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain | Self::Quorum => f.write_str(self.as_str()),
+            Self::Replicated { need, timeout } => {
+                write!(f, "replicated to {need} within {}", spelled(*timeout))
+            }
+            Self::Quarantine { max_lease } => {
+                write!(f, "quarantine of {}", spelled(*max_lease))
+            }
+        }
+    }
+}
+
+impl fmt::Display for ReplicaNeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::One => "one replica",
+            Self::Majority => "a majority",
+            Self::All => "all replicas",
+        })
+    }
+}
+
+/// Too few replicas confirmed what a primary had done. The [source](std::error::Error::source) of errors of kind
+/// [`NotReplicated`](crate::BackendErrorKind::NotReplicated).
+///
+/// ```
+/// # use std::time::Duration;
+/// use locktopus_contract::NotReplicated;
+/// let error = NotReplicated::new("db:7000", 0, 1, Duration::from_millis(500)).of_connected(2);
+/// assert_eq!((error.confirmed, error.needed), (0, 1));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{confirmed} of {needed} needed replicas of {node} confirmed it within {waited:?} ({connected} are connected)"
+)]
+#[non_exhaustive]
+pub struct NotReplicated {
+    /// The primary, as `host:port`.
+    pub node: String,
+    /// How many replicas confirmed.
+    pub confirmed: u32,
+    /// How many had to.
+    pub needed: u32,
+    /// How many were connected to the primary, as far as it was asked.
+    pub connected: Connected,
+    /// How long they had.
+    pub waited: Duration,
+}
+
+/// How many replicas are connected to a primary.
+///
+/// ```
+/// use std::time::Duration;
+/// use locktopus_contract::{Connected, NotReplicated};
+/// let mut error = NotReplicated::new("10.0.0.7:6379", 1, 2, Duration::from_millis(100));
+/// error.connected = Connected::Count(1);
+/// println!("{error}"); // says that one replica of two is connected
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "another case or field would make another type of it"
+)]
+pub enum Connected {
+    /// So many.
+    Count(u32),
+    /// Nobody asked, because any one will do.
+    NotAsked,
+}
+
+impl fmt::Display for Connected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+            Self::NotAsked => f.write_str("an unknown number"),
+        }
+    }
+}
+
+impl NotReplicated {
+    /// Says that `confirmed` of `needed` replicas of a primary did.
+    #[must_use]
+    pub fn new(node: impl Into<String>, confirmed: u32, needed: u32, waited: Duration) -> Self {
+        Self {
+            node: node.into(),
+            confirmed,
+            needed,
+            connected: Connected::NotAsked,
+            waited,
+        }
+    }
+
+    /// Adds how many were connected.
+    #[must_use]
+    pub fn of_connected(mut self, count: u32) -> Self {
+        self.connected = Connected::Count(count);
+        self
+    }
+}
