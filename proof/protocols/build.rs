@@ -24,7 +24,8 @@ const FILES: [&str; 14] = [
 ];
 
 /// What is replaced, in this order.
-const REPLACED: [(&str, &str); 7] = [
+const REPLACED: [(&str, &str); 8] = [
+    ("locktopus_contract::", "crate::contract::"),
     ("std::sync::atomic::", "loom::sync::atomic::"),
     ("std::sync::", "crate::sync::"),
     ("tokio::sync::Notify", "crate::sync::Notify"),

@@ -99,7 +99,7 @@ impl OwnerId {
 }
 
 /// Those of whoever in this process need not be told from the others.
-static PROCESS: LazyLock<Arc<OwnerIds>> = LazyLock::new(|| Arc::new(OwnerIds::new()));
+static PROCESS: LazyLock<Arc<OwnerIds>> = LazyLock::new(|| Arc::new(OwnerIds::fresh()));
 
 /// Makes owner ids that tell which instance they are of.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub struct OwnerIds {
 
 impl OwnerIds {
     /// Ids of an instance that can be told from others.
-    pub fn new() -> Self {
+    pub fn fresh() -> Self {
         let [a, b, c, d, e, f, rest @ ..] = random::<12>();
         let hex = |bytes: &[u8]| {
             bytes
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn ids_tell_their_instance() {
-        let (one, other) = (OwnerIds::new(), OwnerIds::new());
+        let (one, other) = (OwnerIds::fresh(), OwnerIds::fresh());
         assert_ne!(one.instance(), other.instance());
         for ids in [&one, &other] {
             assert!(

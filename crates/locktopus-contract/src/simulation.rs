@@ -80,7 +80,7 @@ pub(crate) fn asleep() -> Option<Duration> {
 pub(crate) fn ids() -> Option<Arc<OwnerIds>> {
     let known = CURRENT.with_borrow(|current| Some(current.as_ref()?.ids.clone()))?;
     // Making one asks for random bytes.
-    let ids = known.unwrap_or_else(|| Arc::new(OwnerIds::new()));
+    let ids = known.unwrap_or_else(|| Arc::new(OwnerIds::fresh()));
     CURRENT.with_borrow_mut(|current| {
         if let Some(current) = current {
             current.ids = Some(Arc::clone(&ids));

@@ -23,8 +23,8 @@ const FEATURE_SETS: &str = "memory redis fred redis,fred memory,tls redis,tls fr
                             memory,tracing memory,metrics";
 
 /// Crates that may not depend on a client library.
-const CLIENT_FREE: &str = "locktopus-core locktopus-memory locktopus-quorum locktopus-protocol locktopus-conformance \
-                           locktopus-history locktopus-layers";
+const CLIENT_FREE: &str = "locktopus-contract locktopus-core locktopus-memory locktopus-quorum locktopus-protocol \
+                           locktopus-conformance locktopus-history locktopus-layers";
 
 const STEPS: &[Named] = &[
     ("format", format),
@@ -152,10 +152,9 @@ fn arrows(sh: &Shell) -> Done {
         }
     }
     say(format!("no client library in {CLIENT_FREE}"));
-    for folder in
-        ["crates/locktopus-core/src", "crates/locktopus-memory/src", "crates/locktopus-quorum/src"]
-    {
-        for file in files::below(&sh.root.join(folder), ".rs")? {
+    for name in ["contract", "core", "memory", "quorum"] {
+        let folder = sh.root.join(format!("crates/locktopus-{name}/src"));
+        for file in files::below(&folder, ".rs")? {
             // This one has the layouts of other libraries.
             if file.ends_with("libraries.rs") {
                 continue;
@@ -164,7 +163,11 @@ fn arrows(sh: &Shell) -> Done {
             if let Some((number, line)) =
                 text.lines().enumerate().find(|(_, line)| knows_redis(line))
             {
-                fail!("the core knows Redis: {}:{}:{line}", files::shown(sh, &file), number + 1);
+                fail!(
+                    "locktopus-{name} knows Redis: {}:{}:{line}",
+                    files::shown(sh, &file),
+                    number + 1
+                );
             }
         }
     }

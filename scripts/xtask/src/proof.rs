@@ -185,16 +185,12 @@ fn gate_rust(sh: &Shell, arguments: &[String]) -> Done {
     }
     sh.unset("CARGO_TARGET_DIR");
     let config = format!("proof/mutants-{name}.toml");
-    let package = format!("locktopus-{name}");
-    let mutants = sh.cmd("cargo").args([
-        "mutants",
-        "--config",
-        &config,
-        "--package",
-        &package,
-        "--all-features",
-    ]);
-    mutants.args(["--output", "target"]).args(options).run()
+    let packages: &[&str] = match name.as_str() {
+        "core" => &["--package=locktopus-contract", "--package=locktopus-core"],
+        _ => &["--package=locktopus-quorum"],
+    };
+    let mutants = sh.cmd("cargo").args(["mutants", "--config", &config, "--all-features"]);
+    mutants.args(packages).args(["--output", "target"]).args(options).run()
 }
 
 #[cfg(test)]

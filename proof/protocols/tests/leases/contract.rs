@@ -1,4 +1,11 @@
-//! What leases import of the core's contract.
+//! What leases import of the contract.
+
+pub(crate) use locktopus_core::{
+    BackendError, Executed, ExtendOutcome, ExtendRequest, FencingToken, LockTarget, OwnerId,
+    ReleaseOutcome, SafetyMode, TokenRetention,
+};
+
+pub(crate) use crate::sync::lock;
 
 pub(crate) mod clock {
     use std::sync::OnceLock;
@@ -23,36 +30,4 @@ pub(crate) mod clock {
     pub(crate) fn timer_in(time: Duration) -> Instant {
         (now() + time).timer()
     }
-}
-
-pub(crate) mod sync {
-    pub(crate) use crate::sync::lock;
-}
-
-pub(crate) mod backend_error {
-    pub(crate) use locktopus_core::{BackendError, Executed};
-}
-
-pub(crate) mod kind {
-    pub(crate) use locktopus_core::LockTarget;
-}
-
-pub(crate) mod owner {
-    pub(crate) use locktopus_core::OwnerId;
-}
-
-pub(crate) mod request {
-    pub(crate) use locktopus_core::{ExtendOutcome, ExtendRequest, ReleaseOutcome};
-}
-
-pub(crate) mod safety_mode {
-    pub(crate) use locktopus_core::SafetyMode;
-}
-
-pub(crate) mod token {
-    pub(crate) use locktopus_core::FencingToken;
-}
-
-pub(crate) mod token_retention {
-    pub(crate) use locktopus_core::TokenRetention;
 }

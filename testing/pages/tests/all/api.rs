@@ -15,7 +15,8 @@ const ROOTS: [&str; 5] = [
 ];
 
 /// What is public through those.
-const BEHIND: [&str; 4] = [
+const BEHIND: [&str; 5] = [
+    "locktopus-contract",
     "locktopus-core",
     "locktopus-memory",
     "locktopus-protocol",

@@ -295,6 +295,7 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::Cohort;
+    use crate::Locktopus;
     use crate::engine::acquisition::from_backend;
     use crate::engine::acquisition::plan::Wait;
     use crate::engine::acquisition::shared_lease::SharedLease;
@@ -302,7 +303,6 @@ mod tests {
     use crate::engine::holding::lease::LeaseState;
     use crate::engine::observe::Hold;
     use crate::test_backend::{TestBackend, sleep_machine};
-    use crate::Locktopus;
 
     #[tokio::test(start_paused = true)]
     async fn a_waiter_needs_less_than_a_kibibyte() {

@@ -58,7 +58,7 @@ impl Services {
             watchdog: Arc::default(),
             observer: Observer::new(backend.info().name, settings.names_in_spans),
             ids: match settings.label {
-                Some(_) => Arc::new(OwnerIds::new()),
+                Some(_) => Arc::new(OwnerIds::fresh()),
                 None => OwnerIds::of_process(),
             },
             backend,
