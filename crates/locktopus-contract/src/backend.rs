@@ -128,10 +128,10 @@ use crate::wake::WakeStream;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU32, Ordering};
-/// use locktopus_contract::{
+/// use locktopus::{
 ///     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, LockBackend, Locktopus, forward_backend,
 /// };
-/// # use locktopus_memory::MemoryBackend;
+/// # use locktopus::MemoryBackend;
 ///
 /// #[derive(Debug)]
 /// struct Counting {

@@ -8,8 +8,7 @@
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use locktopus_contract::{DynBackend, LockBackend, forward_backend};
-/// # use locktopus_memory::MemoryBackend;
+/// # use locktopus::{DynBackend, LockBackend, MemoryBackend, forward_backend};
 /// /// A backend that adds nothing.
 /// #[derive(Debug)]
 /// struct Transparent {

@@ -52,6 +52,7 @@ impl Reach<'_> {
         }
         for item in &module.items {
             match item {
+                Syntax::Mod(module) if is_hidden(&module.attrs) => {}
                 Syntax::Use(import) if is_public(&import.vis) && !is_hidden(&import.attrs) => {
                     for (name, from) in leaves(&import.tree) {
                         self.import(path, &name, &from, public);

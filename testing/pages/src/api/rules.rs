@@ -181,6 +181,7 @@ mod tests {
             pub fn free() {}
             #[macro_export] macro_rules! shout { () => {} }
             #[doc(hidden)] pub fn hidden() {}
+            #[doc(hidden)] pub mod internal { pub fn own() {} }
             pub(crate) struct Private;
             impl Private { pub fn unseen(&self) {} }";
         let expected = ["a::Guard", "a::Guard::open", "a::free", "a::shout"];
