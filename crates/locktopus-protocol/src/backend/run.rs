@@ -1,6 +1,6 @@
 //! How each safety mode runs a script: when the effect counts, and what is sent besides.
 
-use locktopus_core::BackendError;
+use locktopus_contract::BackendError;
 
 use super::context::Context;
 use super::safety::Safety;
