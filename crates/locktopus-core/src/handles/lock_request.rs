@@ -10,8 +10,9 @@ mod options;
 mod run;
 
 pub(crate) use adopt::hold;
-use locktopus_contract::{LockKind, TokenRetention};
+use locktopus_contract::LockKind;
 pub(crate) use named::Named;
+use options::Options;
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -21,15 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::engine::acquisition::{Engine, Wait};
 use crate::engine::error::LockError;
-use crate::engine::settings::WaitStrategy;
-use crate::engine::wait_progress::Reporter;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
-use crate::handles::owner_handle::Owner;
 
 /// A lock that somebody is about to ask for. Made by [`Locktopus::lock`](crate::Locktopus::lock) and its
 /// siblings; nothing happens until one of the asynchronous methods is awaited. Awaiting the request itself
@@ -56,18 +53,8 @@ pub struct LockRequest<G = LockGuard> {
     engine: Arc<Engine>,
     name: Named,
     kind: LockKind,
-    fixed_lease: Option<Duration>,
-    renewed_lease: Option<Duration>,
-    max_hold: Option<Duration>,
-    hold_at_least: Duration,
-    lease_cache: Option<Duration>,
-    wait: Option<Duration>,
-    strategy: Option<WaitStrategy>,
-    cancel: Option<CancellationToken>,
-    owner: Option<Owner>,
     permits: u32,
-    token_retention: Option<TokenRetention>,
-    progress: Option<Reporter>,
+    options: Options,
     guard: PhantomData<fn() -> G>,
 }
 
@@ -78,18 +65,8 @@ impl<G: AnyGuard> LockRequest<G> {
             engine,
             name,
             kind,
-            fixed_lease: None,
-            renewed_lease: None,
-            max_hold: None,
-            hold_at_least: Duration::ZERO,
-            lease_cache: None,
-            wait: None,
-            strategy: None,
-            cancel: None,
-            owner: None,
             permits: 1,
-            token_retention: None,
-            progress: None,
+            options: Options::default(),
             guard: PhantomData,
         }
     }
@@ -133,9 +110,9 @@ impl<G: AnyGuard> LockRequest<G> {
     )]
     pub fn acquire(self) -> impl Future<Output = Result<G, LockError>> + use<G> {
         async move {
-            let wait = self.wait.map_or(Wait::Forever, Wait::at_most);
+            let wait = self.options.wait.map_or(Wait::Forever, Wait::at_most);
             // Whoever waits without a limit is never sent away, and is not asked how long it took.
-            let started = self.wait.map(|_| Instant::now());
+            let started = self.options.wait.map(|_| Instant::now());
             match self.enter(wait).await? {
                 Some(taken) => Ok(G::from_taken(taken)),
                 None => {
@@ -195,18 +172,8 @@ impl<G> Clone for LockRequest<G> {
             engine: Arc::clone(&self.engine),
             name: self.name.clone(),
             kind: self.kind.clone(),
-            fixed_lease: self.fixed_lease,
-            renewed_lease: self.renewed_lease,
-            max_hold: self.max_hold,
-            hold_at_least: self.hold_at_least,
-            lease_cache: self.lease_cache,
-            wait: self.wait,
-            strategy: self.strategy,
-            cancel: self.cancel.clone(),
-            owner: self.owner.clone(),
             permits: self.permits,
-            token_retention: self.token_retention,
-            progress: self.progress.clone(),
+            options: self.options.clone(),
             guard: PhantomData,
         }
     }
@@ -218,14 +185,7 @@ impl<G> fmt::Debug for LockRequest<G> {
             .field("name", &self.name)
             .field("kind", &self.kind.as_str())
             .field("permits", &self.permits)
-            .field("fixed_lease", &self.fixed_lease)
-            .field("renewed_lease", &self.renewed_lease)
-            .field("max_hold", &self.max_hold)
-            .field("hold_at_least", &self.hold_at_least)
-            .field("lease_cache", &self.lease_cache)
-            .field("token_retention", &self.token_retention)
-            .field("wait", &self.wait)
-            .field("strategy", &self.strategy)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }

@@ -21,38 +21,39 @@ impl<G: AnyGuard> LockRequest<G> {
         let target = self.target()?;
         self.engine.ready_for(&target, Phase::Acquire)?;
         let settings = &self.engine.settings;
-        let (option, lease) = match (self.fixed_lease, self.renewed_lease) {
+        let (option, lease) = match (self.options.fixed_lease, self.options.renewed_lease) {
             (Some(lease), _) => ("fixed_lease", lease),
             (None, lease) => ("renewed_lease", lease.unwrap_or(settings.renewed_lease)),
         };
-        if self.max_hold.is_some_and(|hold| hold.is_zero()) {
+        if self.options.max_hold.is_some_and(|hold| hold.is_zero()) {
             return Err(
                 OptionError::new("max_hold", Duration::ZERO, "must be longer than zero").into(),
             );
         }
-        let retention = self.token_retention.or(settings.token_retention);
+        let retention = self.options.token_retention.or(settings.token_retention);
         let mut plan = Plan {
             target,
             lease: settings.check_lease(option, lease)?,
             permits: self.checked_permits()?,
-            renewed: self.fixed_lease.is_none(),
-            max_hold: self.max_hold,
+            renewed: self.options.fixed_lease.is_none(),
+            max_hold: self.options.max_hold,
             hold_at_least: self.checked_hold_at_least()?,
             keep: Duration::ZERO,
             retention: retention.map(TokenRetention::check).transpose()?,
-            strategy: self.strategy.unwrap_or(settings.strategy).check()?,
+            strategy: self.options.strategy.unwrap_or(settings.strategy).check()?,
             wait,
-            cancel: self.cancel.clone(),
-            progress: self.progress.clone(),
+            cancel: self.options.cancel.clone(),
+            progress: self.options.progress.clone(),
         };
         if plan.hold_at_least.is_zero() {
-            plan.keep = lease_cache_options::checked(&self.engine, &plan, self.lease_cache)?;
+            plan.keep =
+                lease_cache_options::checked(&self.engine, &plan, self.options.lease_cache)?;
         }
         Ok(plan)
     }
 
     fn checked_hold_at_least(&self) -> Result<Duration, OptionError> {
-        let time = self.hold_at_least;
+        let time = self.options.hold_at_least;
         if time.is_zero() {
             return Ok(time);
         }
@@ -72,9 +73,9 @@ impl<G: AnyGuard> LockRequest<G> {
             format!("the backend {} cannot leave a lock held", info.name)
         } else if time > longest {
             format!("must be at most {longest:?}, the longest lease there may be")
-        } else if self.fixed_lease.is_some_and(|lease| lease < time) {
+        } else if self.options.fixed_lease.is_some_and(|lease| lease < time) {
             "must not be longer than the fixed lease, with which the lock ends by itself".to_owned()
-        } else if self.lease_cache.is_some_and(|keep| !keep.is_zero()) {
+        } else if self.options.lease_cache.is_some_and(|keep| !keep.is_zero()) {
             "a lease that is kept for this process cannot be left to nobody as well (lease_cache)"
                 .to_owned()
         } else {

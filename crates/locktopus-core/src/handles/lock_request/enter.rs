@@ -74,7 +74,7 @@ impl<G: AnyGuard> LockRequest<G> {
         if self.kind.mode() == Mode::Permits {
             return None;
         }
-        let owner = self.owner.clone().or_else(Owner::current);
+        let owner = self.options.owner.clone().or_else(Owner::current);
         owner.or_else(|| (self.kind == LockKind::Write).then(Owner::new))
     }
 
@@ -101,7 +101,7 @@ impl<G: AnyGuard> LockRequest<G> {
 
     /// The other guards count on the lease that they share, so it never gets shorter.
     async fn lengthen(&self, guard: &LockGuard) -> Result<(), LockError> {
-        if let Some(lease) = self.fixed_lease
+        if let Some(lease) = self.options.fixed_lease
             && !guard.state().renewed
             && guard.state().lease() < lease
             && guard.remaining() < lease

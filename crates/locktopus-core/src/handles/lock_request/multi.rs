@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locktopus_contract::OptionError;
 
-use super::LockRequest;
+use super::{LockRequest, Options};
 use crate::engine::acquisition::Engine;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::LockError;
@@ -17,31 +17,25 @@ impl<G: AnyGuard> LockRequest<G> {
     /// The same request for a plain guard. An owner is refused: what it may enter again is not taken anew, so there
     /// would be nothing to order.
     pub(crate) fn for_many(self) -> Result<LockRequest, LockError> {
-        if self.owner.is_some() {
+        if self.options.owner.is_some() {
             let rule =
                 "a lock that is taken together with others cannot be entered again by an owner";
             return Err(OptionError::new("owner", &self.name, rule).into());
         }
-        if self.lease_cache.is_some_and(|keep| !keep.is_zero()) {
+        if self.options.lease_cache.is_some_and(|keep| !keep.is_zero()) {
             let rule = "a lock that is taken together with others is not kept after its release";
-            return Err(OptionError::new("lease_cache", self.lease_cache, rule).into());
+            return Err(OptionError::new("lease_cache", self.options.lease_cache, rule).into());
         }
         Ok(LockRequest {
             engine: self.engine,
             name: self.name,
             kind: self.kind,
-            fixed_lease: self.fixed_lease,
-            renewed_lease: self.renewed_lease,
-            max_hold: self.max_hold,
-            hold_at_least: self.hold_at_least,
-            lease_cache: Some(Duration::ZERO),
-            wait: None,
-            strategy: self.strategy,
-            cancel: self.cancel,
-            owner: None,
             permits: self.permits,
-            token_retention: self.token_retention,
-            progress: self.progress,
+            options: Options {
+                lease_cache: Some(Duration::ZERO),
+                wait: None,
+                ..self.options
+            },
             guard: PhantomData::<fn() -> LockGuard>,
         })
     }
@@ -53,7 +47,7 @@ impl LockRequest {
     }
 
     pub(crate) fn hold_at_least_for(&self) -> Duration {
-        self.hold_at_least
+        self.options.hold_at_least
     }
 
     /// Everything this request decided, checked.

@@ -1,5 +1,6 @@
 //! What can be said about an acquisition before it is asked for.
 
+use std::fmt;
 use std::time::Duration;
 
 use locktopus_contract::TokenRetention;
@@ -10,6 +11,38 @@ use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::{Reporter, WaitProgress};
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::owner_handle::Owner;
+
+/// What a request says besides its name and kind. Everything is optional.
+#[derive(Clone, Default)]
+pub(crate) struct Options {
+    pub(super) fixed_lease: Option<Duration>,
+    pub(super) renewed_lease: Option<Duration>,
+    pub(super) max_hold: Option<Duration>,
+    /// Zero: no longer than until it is given back.
+    pub(super) hold_at_least: Duration,
+    pub(super) lease_cache: Option<Duration>,
+    pub(super) wait: Option<Duration>,
+    pub(super) strategy: Option<WaitStrategy>,
+    pub(super) cancel: Option<CancellationToken>,
+    pub(super) owner: Option<Owner>,
+    pub(super) token_retention: Option<TokenRetention>,
+    pub(super) progress: Option<Reporter>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("fixed_lease", &self.fixed_lease)
+            .field("renewed_lease", &self.renewed_lease)
+            .field("max_hold", &self.max_hold)
+            .field("hold_at_least", &self.hold_at_least)
+            .field("lease_cache", &self.lease_cache)
+            .field("token_retention", &self.token_retention)
+            .field("wait", &self.wait)
+            .field("strategy", &self.strategy)
+            .finish_non_exhaustive()
+    }
+}
 
 impl<G: AnyGuard> LockRequest<G> {
     /// Holds the lock for this long and no longer: the watchdog does not renew it. At least
@@ -32,7 +65,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn fixed_lease(mut self, lease: Duration) -> Self {
-        (self.fixed_lease, self.renewed_lease) = (Some(lease), None);
+        (self.options.fixed_lease, self.options.renewed_lease) = (Some(lease), None);
         self
     }
 
@@ -54,7 +87,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
-        (self.renewed_lease, self.fixed_lease) = (Some(lease), None);
+        (self.options.renewed_lease, self.options.fixed_lease) = (Some(lease), None);
         self
     }
 
@@ -73,7 +106,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn max_hold(mut self, hold: Duration) -> Self {
-        self.max_hold = Some(hold);
+        self.options.max_hold = Some(hold);
         self
     }
 
@@ -115,7 +148,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn hold_at_least(mut self, time: Duration) -> Self {
-        self.hold_at_least = time;
+        self.options.hold_at_least = time;
         self
     }
 
@@ -158,7 +191,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn lease_cache(mut self, keep: Duration) -> Self {
-        self.lease_cache = Some(keep);
+        self.options.lease_cache = Some(keep);
         self
     }
 
@@ -180,7 +213,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
-        self.token_retention = Some(keep.into());
+        self.options.token_retention = Some(keep.into());
         self
     }
 
@@ -198,7 +231,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
+        self.options.wait = Some(wait);
         self
     }
 
@@ -216,7 +249,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn strategy(mut self, strategy: WaitStrategy) -> Self {
-        self.strategy = Some(strategy);
+        self.options.strategy = Some(strategy);
         self
     }
 
@@ -235,7 +268,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn cancel_on(mut self, token: CancellationToken) -> Self {
-        self.cancel = Some(token);
+        self.options.cancel = Some(token);
         self
     }
 
@@ -254,7 +287,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn owner(mut self, owner: &Owner) -> Self {
-        self.owner = Some(owner.clone());
+        self.options.owner = Some(owner.clone());
         self
     }
 
@@ -271,7 +304,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// ```
     pub fn with_progress(mut self) -> (Self, WaitProgress) {
         let (reporter, progress) = Reporter::new();
-        self.progress = Some(reporter);
+        self.options.progress = Some(reporter);
         (self, progress)
     }
 }
