@@ -382,7 +382,7 @@ fn only_mutexes_are_asked_of_a_quorum() {
     let (before, quorum) = good.split_at(good.find("\"quorum\"]").unwrap());
     let asked = quorum.replacen(
         "name = \"long\",",
-        "name = \"long\", kind = \"rw-lock\",",
+        "name = \"long\", kind = \"rw_lock\",",
         1,
     );
     let error = PlanFile::parse(&format!("{before}{asked}"), "x.toml").unwrap_err();

@@ -95,22 +95,21 @@ fn as_other_kind(other: &OtherKind) -> String {
     }
     let what = match &*other.found {
         "latch" => format!("Look at it with locktopus latch show {shown}, or choose another name"),
-        "lock" => "use --kind lock".to_owned(),
-        "fair_lock" => "use --kind fair".to_owned(),
-        "lock or fair_lock" => "use --kind lock or --kind fair, as its holder does".to_owned(),
+        "lock or fair_lock" => "use --kind lock or --kind fair_lock, as its holder does".to_owned(),
         "mutex" => "use --kind mutex, and --profile if another library keeps it".to_owned(),
-        "read_lock" | "write_lock" | "rw_lock" => "use --kind read or --kind write".to_owned(),
+        "rw_lock" => "use --kind read_lock or --kind write_lock".to_owned(),
         "semaphore" => {
             "use --kind semaphore, or `locktopus semaphore` without --with-ids".to_owned()
         }
         "permit_semaphore" => {
-            "use --kind permits, or `locktopus semaphore` with --with-ids".to_owned()
+            "use --kind permit_semaphore, or `locktopus semaphore` with --with-ids".to_owned()
         }
         found if found.starts_with("a number") => {
             format!(
-                "See which by locktopus status {shown}, then use --kind semaphore or --kind permits"
+                "See which by locktopus status {shown}, then use --kind semaphore or --kind permit_semaphore"
             )
         }
+        found if LockKind::from_word(found).is_some() => format!("use --kind {found}"),
         "a text" => "If another library keeps it, use --kind mutex and --profile".to_owned(),
         _ => "Choose another name".to_owned(),
     };

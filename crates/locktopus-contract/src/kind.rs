@@ -31,6 +31,8 @@ use crate::owner::{OwnerId, OwnerIds};
 /// assert!(lock.new_owner() != lock.new_owner());
 /// assert_eq!((read.family(), LockKind::from_word("read_lock")), ("rw_lock", Some(read)));
 /// assert!(LockKind::all().iter().filter(|kind| kind.has_strict_queue()).eq([&LockKind::Fair]));
+/// assert!(LockKind::all().iter().filter(|kind| !kind.is_held()).eq([&LockKind::Latch]));
+/// assert_eq!(LockKind::Fair.about(), "exclusive, in strict order of arrival; Redisson's RFairLock");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -68,8 +70,10 @@ enum OwnerForm {
 #[derive(Debug, Clone, Copy)]
 struct KindSpec {
     word: &'static str,
+    about: &'static str,
     family: &'static str,
     mode: Mode,
+    held: bool,
     tokens: bool,
     reentrant: bool,
     hands_off: bool,
@@ -82,8 +86,10 @@ struct KindSpec {
 
 const LOCK: KindSpec = KindSpec {
     word: "lock",
+    about: "exclusive, reentrant in programs; Redisson's RLock",
     family: "lock",
     mode: Mode::Exclusive,
+    held: true,
     tokens: true,
     reentrant: true,
     hands_off: true,
@@ -95,12 +101,14 @@ const LOCK: KindSpec = KindSpec {
 };
 const MUTEX: KindSpec = KindSpec {
     word: "mutex",
+    about: "exclusive, one plain string; also as another library keeps it",
     family: "mutex",
     reentrant: false,
     ..LOCK
 };
 const FAIR: KindSpec = KindSpec {
     word: "fair_lock",
+    about: "exclusive, in strict order of arrival; Redisson's RFairLock",
     family: "fair_lock",
     keepable: false,
     strict_queue: true,
@@ -110,6 +118,7 @@ const FAIR: KindSpec = KindSpec {
 };
 const WRITE: KindSpec = KindSpec {
     word: "write_lock",
+    about: "the half of a read-write lock that one holds; of Redisson's RReadWriteLock",
     family: "rw_lock",
     keepable: false,
     lingers: false,
@@ -119,12 +128,14 @@ const WRITE: KindSpec = KindSpec {
 };
 const READ: KindSpec = KindSpec {
     word: "read_lock",
+    about: "the half of a read-write lock that many hold; of Redisson's RReadWriteLock",
     mode: Mode::Read,
     tokens: false,
     ..WRITE
 };
 const SEMAPHORE: KindSpec = KindSpec {
     word: "semaphore",
+    about: "permits of a semaphore; Redisson's RSemaphore",
     family: "semaphore",
     mode: Mode::Permits,
     reentrant: false,
@@ -132,14 +143,17 @@ const SEMAPHORE: KindSpec = KindSpec {
 };
 const PERMITS: KindSpec = KindSpec {
     word: "permit_semaphore",
+    about: "permits with ids and expiries; Redisson's RPermitExpirableSemaphore",
     family: "permit_semaphore",
     owner: OwnerForm::Permit,
     ..SEMAPHORE
 };
 const LATCH: KindSpec = KindSpec {
     word: "latch",
+    about: "a count that opens at zero; Redisson's RCountDownLatch",
     family: "latch",
     mode: Mode::Exclusive,
+    held: false,
     hands_off: false,
     ..SEMAPHORE
 };
@@ -193,6 +207,18 @@ impl LockKind {
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         self.spec().word
+    }
+
+    /// What it is, in a few words: for the help of commands and for tables.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.spec().about
+    }
+
+    /// Whether somebody holds it. A latch is waited for and never held.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.spec().held
     }
 
     /// What a name is in use as: `rw_lock` for both halves of a read-write lock, the [word](Self::as_str) for all others.

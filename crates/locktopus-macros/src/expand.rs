@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{AttrStyle, FnArg, Ident, ItemFn, Pat, ReturnType, Type, TypeInfer};
 
-use crate::options::{Kind, Timed, WhenBusy, Written};
+use crate::options::{KINDS, Timed, WhenBusy, Written};
 use crate::template::Template;
 
 /// The function with its body under the lock.
@@ -101,15 +101,12 @@ fn request(options: &Written, arguments: &[String]) -> syn::Result<TokenStream> 
         )
     })?;
     let locks = quote_spanned!(locks.span()=> ::locktopus::locked::locks(&(#locks)));
-    let request = match options.kind.unwrap_or(Kind::Lock) {
-        Kind::Lock => quote!(#locks.lock(#name)),
-        Kind::FairLock => quote!(#locks.fair_lock(#name)),
-        Kind::Mutex => quote!(#locks.mutex(#name)),
-        Kind::Read => quote!(#locks.rw_lock(#name).read()),
-        Kind::Write => quote!(#locks.rw_lock(#name).write()),
-        Kind::Semaphore => quote!(#locks.semaphore(#name).permits(1)),
-        Kind::PermitSemaphore => quote!(#locks.permit_semaphore(#name).permits(1)),
-    };
+    let kind = options.kind.unwrap_or(KINDS[0].1);
+    let (method, then) = (Ident::new(kind.method, whole), kind.then);
+    let then: TokenStream = then
+        .parse()
+        .map_err(|error| syn::Error::new(whole, error))?;
+    let request = quote!(#locks.#method(#name)#then);
     let at_once = Timed {
         time: std::time::Duration::ZERO,
         span: whole,
@@ -178,7 +175,7 @@ fn check_options(options: &Written, arguments: &[String]) -> syn::Result<()> {
 
 /// As the request would at run time.
 fn check_at_least(at_least: &Timed, options: &Written) -> syn::Result<()> {
-    if !options.kind.unwrap_or(Kind::Lock).can_linger() {
+    if !options.kind.unwrap_or(KINDS[0].1).lingers {
         let message = "only a `lock`, a `fair_lock` and a `mutex` are held at least for a time";
         return Err(syn::Error::new(at_least.span, message));
     }

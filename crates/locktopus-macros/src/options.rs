@@ -35,16 +35,15 @@ pub(crate) struct Timed {
     pub(crate) span: Span,
 }
 
-/// Which lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Lock,
-    FairLock,
-    Mutex,
-    Read,
-    Write,
-    Semaphore,
-    PermitSemaphore,
+/// A kind of lock.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// `LockKind::can_linger`, which a macro cannot ask.
+    pub(crate) lingers: bool,
+    /// The method of `Locktopus` that takes the name.
+    pub(crate) method: &'static str,
+    /// What makes a request of what it returns.
+    pub(crate) then: &'static str,
 }
 
 /// What happens if somebody else has it.
@@ -55,23 +54,25 @@ pub(crate) enum WhenBusy {
     Error,
 }
 
-const KINDS: [(&str, Kind); 7] = [
-    ("lock", Kind::Lock),
-    ("fair_lock", Kind::FairLock),
-    ("mutex", Kind::Mutex),
-    ("read", Kind::Read),
-    ("write", Kind::Write),
-    ("semaphore", Kind::Semaphore),
-    ("permit_semaphore", Kind::PermitSemaphore),
+/// Every kind that is held, by `LockKind::as_str`. The first one is taken if none is given.
+pub(crate) const KINDS: [(&str, Kind); 7] = [
+    ("lock", kind(true, "lock", "")),
+    ("mutex", kind(true, "mutex", "")),
+    ("fair_lock", kind(true, "fair_lock", "")),
+    ("read_lock", kind(false, "rw_lock", ".read()")),
+    ("write_lock", kind(false, "rw_lock", ".write()")),
+    ("semaphore", kind(false, "semaphore", ".permits(1)")),
+    (
+        "permit_semaphore",
+        kind(false, "permit_semaphore", ".permits(1)"),
+    ),
 ];
 
-impl Kind {
-    /// `LockKind::can_linger`, which a macro cannot ask.
-    pub(crate) fn can_linger(self) -> bool {
-        match self {
-            Self::Lock | Self::FairLock | Self::Mutex => true,
-            Self::Read | Self::Write | Self::Semaphore | Self::PermitSemaphore => false,
-        }
+const fn kind(lingers: bool, method: &'static str, then: &'static str) -> Kind {
+    Kind {
+        lingers,
+        method,
+        then,
     }
 }
 
@@ -194,4 +195,17 @@ fn lease(text: &LitStr) -> syn::Result<Timed> {
         return Err(syn::Error::new(timed.span, message));
     }
     Ok(timed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_those_of_the_library() {
+        let kinds = locktopus::LockKind::all();
+        let held = kinds.iter().filter(|kind| kind.is_held());
+        let known = held.map(|kind| (kind.as_str(), kind.can_linger()));
+        assert!(known.eq(KINDS.iter().map(|(word, kind)| (*word, kind.lingers))));
+    }
 }

@@ -37,7 +37,7 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// |---|---|---|
 /// | `name = "invoice:{id}"` | the lock's name; `{argument}`, `{argument.field}` and `{self.field}` with the format options of `format!`; braces are doubled | needed |
 /// | `locks = self.locks` | an expression that gives a [`Locktopus`], or something that dereferences to one | needed |
-/// | `kind = "fair_lock"` | `lock`, `fair_lock`, `mutex`, `read`, `write` (the halves of a read-write lock), `semaphore`, `permit_semaphore` (one permit) | `lock` |
+/// | `kind = "fair_lock"` | `lock`, `mutex`, `fair_lock`, `read_lock`, `write_lock` (the halves of a read-write lock), `semaphore`, `permit_semaphore` (one permit) | `lock` |
 /// | `wait = "5s"` | how long to wait for it | for ever; not at all with `skip` and `error` |
 /// | `lease = "30s"` | a [lease that is renewed](LockRequest::renewed_lease) | 30 s, or as the [builder](locktopus_core::LocktopusBuilder::renewed_lease) says |
 /// | `fixed_lease = "30s"` | a [lease that is not](LockRequest::fixed_lease) | |

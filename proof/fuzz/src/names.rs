@@ -84,14 +84,8 @@ fn refused(target: &LockTarget) {
             .expect("a backend without settings");
         let name = target.name().as_str();
         let error = match target.kind() {
-            LockKind::Fair => locks.fair_lock(name).try_acquire().await.err(),
-            LockKind::Mutex(_) => locks.mutex(name).try_acquire().await.err(),
-            LockKind::Read => locks.rw_lock(name).read().try_acquire().await.err(),
-            LockKind::Write => locks.rw_lock(name).write().try_acquire().await.err(),
-            LockKind::Semaphore => locks.semaphore(name).initialise(3).await.err(),
-            LockKind::Permits => locks.permit_semaphore(name).initialise(3).await.err(),
             LockKind::Latch => locks.latch(name).initialise(3).await.err(),
-            _ => locks.lock(name).try_acquire().await.err(),
+            kind => locks.of_kind(name, kind.clone()).try_acquire().await.err(),
         };
         assert!(error.is_some(), "{target} is refused, and was taken");
         assert_eq!(

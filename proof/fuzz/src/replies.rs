@@ -20,17 +20,10 @@ const LEASE: Duration = Duration::from_secs(30);
 /// So short that whoever asks again and again soon stops.
 const CALL: Duration = Duration::from_millis(20);
 
-fn kinds() -> [LockKind; 8] {
-    [
-        LockKind::Reentrant,
-        LockKind::Mutex(MutexProfile::default().into()),
-        LockKind::Mutex(MutexProfile::single_key().into()),
-        LockKind::Fair,
-        LockKind::Read,
-        LockKind::Write,
-        LockKind::Semaphore,
-        LockKind::Permits,
-    ]
+fn kinds() -> Vec<LockKind> {
+    let single_key = LockKind::Mutex(MutexProfile::single_key().into());
+    let held = LockKind::all().into_iter().filter(LockKind::is_held);
+    held.chain([single_key]).collect()
 }
 
 /// A byte for a kind, a byte for a call, and then answers, as `replies/server.rs` reads them.

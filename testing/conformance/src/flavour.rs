@@ -59,14 +59,8 @@ impl Flavour {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Lock => "lock",
-            Self::Mutex => "mutex",
             Self::SingleKey => "single_key",
-            Self::Fair => "fair_lock",
-            Self::ReadWrite => "rw_lock",
-            Self::Semaphore => "semaphore",
-            Self::Permits => "permit_semaphore",
-            Self::Latch => "latch",
+            _ => self.kind().family(),
         }
     }
 
@@ -110,20 +104,10 @@ impl Flavour {
     }
 
     /// The request that a user would make: for one permit of a semaphore, to read a read-write lock.
-    ///
-    /// # Panics
-    ///
-    /// If it is a latch, which nobody holds.
     pub fn request(self, locks: &Locktopus, name: &str) -> LockRequest {
         match self {
-            Self::Lock => locks.lock(name),
-            Self::Mutex => locks.mutex(name),
-            Self::SingleKey => locks.mutex_as(name, MutexProfile::single_key()),
-            Self::Fair => locks.fair_lock(name),
             Self::ReadWrite => locks.rw_lock(name).read(),
-            Self::Semaphore => locks.semaphore(name).permits(1),
-            Self::Permits => locks.permit_semaphore(name).permits(1),
-            Self::Latch => panic!("a latch is waited for, not held"),
+            _ => locks.of_kind(name, self.kind()),
         }
     }
 }

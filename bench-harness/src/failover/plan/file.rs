@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use locktopus::LockKind;
 use locktopus_servers::topology::{Caps, Knobs, ProviderKind};
 use serde::{Deserialize, Deserializer};
 
@@ -320,10 +321,11 @@ impl Scenario {
         let mut names = BTreeSet::new();
         for group in &self.groups {
             group.check()?;
-            if agreed && !group.kind.fits_quorum() {
+            if agreed && !matches!(group.kind, LockKind::Reentrant | LockKind::Mutex(_)) {
                 return Err(format!(
                     "lock group {:?}: a quorum has no {}, only mutexes",
-                    group.name, group.kind
+                    group.name,
+                    group.kind.family()
                 ));
             }
             if !names.insert(&group.name) {

@@ -2,36 +2,8 @@
 
 use std::time::Duration;
 
+use locktopus::LockKind;
 use serde::{Deserialize, Serialize};
-
-use super::named;
-
-/// Kind of lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reentrant; a mutex where a quorum must agree.
-    Lock,
-    /// Plain string.
-    Mutex,
-    /// Granted in the order of arrival.
-    FairLock,
-    /// Permits; who holds one shares with others.
-    Semaphore,
-    /// Many readers or one writer; each attempt is for one of the halves.
-    RwLock,
-}
-
-named!(
-    Kind: Lock = "lock", Mutex = "mutex", FairLock = "fair-lock", Semaphore = "semaphore", RwLock = "rw-lock",
-);
-
-impl Kind {
-    /// Whether independent servers can agree on it.
-    #[must_use]
-    pub const fn fits_quorum(self) -> bool {
-        matches!(self, Self::Lock | Self::Mutex)
-    }
-}
 
 /// Locks that are used alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,9 +11,10 @@ impl Kind {
 pub struct LockGroup {
     /// Start of the locks' names, unique in the scenario.
     pub name: String,
-    /// Their kind.
-    #[serde(default = "lock")]
-    pub kind: Kind,
+    /// Their kind. Of a read-write lock the write lock; each attempt is for one of the halves. Where a quorum must agree,
+    /// a mutex.
+    #[serde(default = "lock", with = "kind")]
+    pub kind: LockKind,
     /// How many locks.
     #[serde(default = "one")]
     pub locks: u32,
@@ -74,8 +47,8 @@ pub struct LockGroup {
     pub outage: bool,
 }
 
-fn lock() -> Kind {
-    Kind::Lock
+fn lock() -> LockKind {
+    LockKind::Reentrant
 }
 fn one() -> u32 {
     1
@@ -117,6 +90,35 @@ impl LockGroup {
 /// Such names need no quoting anywhere, and keep the lock out of others' hash tags.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+/// A kind, as the library calls what it belongs to.
+mod kind {
+    use locktopus::{LockKind, MutexProfile};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// Those that workers can use.
+    fn known() -> [LockKind; 5] {
+        let mutex = LockKind::Mutex(MutexProfile::default().into());
+        [
+            LockKind::Reentrant,
+            mutex,
+            LockKind::Fair,
+            LockKind::Semaphore,
+            LockKind::Write,
+        ]
+    }
+
+    pub(super) fn serialize<S: Serializer>(kind: &LockKind, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(kind.family())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<LockKind, D::Error> {
+        let word = String::deserialize(from)?;
+        let found = known().into_iter().find(|kind| kind.family() == word);
+        let words = known().map(|kind| kind.family()).join(", ");
+        found.ok_or_else(|| D::Error::custom(format!("{word:?} is none of {words}")))
+    }
 }
 
 /// A shortest and a longest duration, written as `["1ms", "5ms"]`.

@@ -12,7 +12,7 @@ pub use axes::{Place, Subject};
 pub use cells::{Cell, Choice, describe};
 pub use fault::{Moment, Verb};
 pub use file::{PlanFile, Scenario, ServerKnobs};
-pub use lock_group::{Kind, LockGroup};
+pub use lock_group::LockGroup;
 pub use mode::Mode;
 
 use std::path::PathBuf;

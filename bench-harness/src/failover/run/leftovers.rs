@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use locktopus::LockKind;
 use locktopus_history::Leftovers;
 use locktopus_servers::topology::{Deployment, Node, Resp, Role, TopologyError};
 use tokio::time::Instant;
 
 use super::worker_pool::options;
 use super::{RunError, load};
-use crate::failover::plan::{Cell, Kind};
+use crate::failover::plan::Cell;
 
 /// Between looks.
 const LOOK: Duration = Duration::from_millis(200);
@@ -95,7 +96,7 @@ fn meant_to_stay(cell: &Cell, prefix: &str) -> HashSet<String> {
 fn semaphores(cell: &Cell, prefix: &str) -> impl Iterator<Item = String> {
     let groups = cell.scenario.groups.iter();
     groups
-        .filter(|group| group.kind == Kind::Semaphore)
+        .filter(|group| group.kind == LockKind::Semaphore)
         .flat_map(|group| group.lock_names(prefix))
 }
 

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use locktopus::LockKind;
 use locktopus_history::{Options, Outcome, Property, Verdict};
 
-use crate::failover::plan::{Cell, Kind, Subject, Verb};
+use crate::failover::plan::{Cell, Subject, Verb};
 
 /// How long after the end of a lease its holder may still be inside, and may learn of the loss: both are told by local
 /// clocks, whatever the distance of the servers.
@@ -67,10 +68,11 @@ pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     if cell.subject != Subject::Locktopus {
         return Vec::new();
     }
-    let permits = has(cell, Kind::Semaphore);
+    let permits = has(cell, &LockKind::Semaphore);
     // Where neither a fault nor a stall took anybody's place.
-    let order =
-        has(cell, Kind::FairLock) && order_recovery(cell).is_none() && verdict.order.disturbed == 0;
+    let order = has(cell, &LockKind::Fair)
+        && order_recovery(cell).is_none()
+        && verdict.order.disturbed == 0;
     let due = [
         (permits, Property::PermitValidity, "a semaphore"),
         (permits, Property::PermitUse, "a semaphore"),
@@ -84,8 +86,8 @@ pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
         .collect()
 }
 
-fn has(cell: &Cell, kind: Kind) -> bool {
-    cell.scenario.groups.iter().any(|group| group.kind == kind)
+fn has(cell: &Cell, kind: &LockKind) -> bool {
+    cell.scenario.groups.iter().any(|group| group.kind == *kind)
 }
 
 /// Why a property is not required, if it is not.
@@ -120,7 +122,7 @@ pub(super) fn excused(cell: &Cell) -> BTreeMap<String, String> {
 
 fn untested_because(cell: &Cell, property: Property, verdict: &Verdict) -> &'static str {
     match property {
-        Property::PermitValidity | Property::PermitUse if has(cell, Kind::Semaphore) => {
+        Property::PermitValidity | Property::PermitUse if has(cell, &LockKind::Semaphore) => {
             "nobody held a permit here"
         }
         Property::PermitValidity | Property::PermitUse => "no semaphore here",
@@ -331,7 +333,7 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         };
         assert_eq!(untried(&cell, &nothing), Vec::<String>::new());
         assert_eq!(says(&cell, "no semaphore here"), 2);
-        cell.scenario.groups[0].kind = Kind::Semaphore;
+        cell.scenario.groups[0].kind = LockKind::Semaphore;
         let names = [Property::PermitValidity, Property::PermitUse];
         let untold = names
             .map(|property| format!("{property} was not judged, though the plan has a semaphore"));
@@ -355,7 +357,7 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
     fn the_order_of_a_fair_lock_of_the_plan_must_be_tried() {
         let with_fair_lock = |fault| {
             let mut cell = cell(fault, "plain", Subject::Locktopus);
-            cell.scenario.groups[0].kind = Kind::FairLock;
+            cell.scenario.groups[0].kind = LockKind::Fair;
             cell
         };
         let mut nothing = Checker::new().check(&History::from_records(Vec::new()));

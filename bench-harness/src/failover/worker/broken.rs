@@ -12,7 +12,7 @@ use locktopus_protocol::{RedisClient, Reply, Route, slot};
 
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
-use crate::failover::plan::{Kind, Subject as Whose};
+use crate::failover::plan::Subject as Whose;
 
 const RETRY: Duration = Duration::from_millis(3);
 /// How late every other reply is looked at, as by a process that was busy.
@@ -86,8 +86,8 @@ impl Subject for Broken {
             let _ = wish.log.use_started();
         }
         let unasked = match wish.group.kind {
-            Kind::Semaphore => Some(Mode::Permits(1)),
-            Kind::RwLock if wish.reads => Some(Mode::Shared),
+            LockKind::Semaphore => Some(Mode::Permits(1)),
+            LockKind::Write if wish.reads => Some(Mode::Shared),
             _ => None,
         };
         let owner = OwnerId::generate();

@@ -1,19 +1,17 @@
 //! This library, used as its documentation says.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locktopus::{
-    AnyGuard, BackendError, BackendErrorKind, Executed, Fence, LockError, LockGuard, LockRequest,
-    Locktopus, LostCause, QuorumBackend, WriteGuard,
+    BackendError, BackendErrorKind, Executed, Fence, LockError, LockGuard, LockKind, LockRequest,
+    Locktopus, LostCause, QuorumBackend,
 };
 use locktopus_history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 
 use super::job::{Answer, Job};
 use super::subject::{Failure, Held, Subject, Wish};
-use crate::failover::plan::{Kind, LockGroup};
 
 /// How long the end may take: a call to a server that is away, and the lease of what cannot be given back.
 const GRACE: Duration = Duration::from_secs(5);
@@ -96,7 +94,7 @@ async fn prepare(locks: &Locktopus, job: &Job) -> Result<(), String> {
     let semaphores = job
         .groups
         .iter()
-        .filter(|group| group.kind == Kind::Semaphore);
+        .filter(|group| group.kind == LockKind::Semaphore);
     for group in semaphores {
         for name in group.lock_names(&job.prefix) {
             let made = locks.semaphore(name).initialise(group.permits).await;
@@ -107,60 +105,24 @@ async fn prepare(locks: &Locktopus, job: &Job) -> Result<(), String> {
 }
 
 impl Ours {
-    async fn take(&self, wish: &Wish<'_>) -> Result<Guard, LockError> {
-        let lock = wish.lock;
-        let request = match wish.group.kind {
-            Kind::Lock if self.quorum => self.locks.mutex(lock),
-            Kind::Lock => self.locks.lock(lock),
-            Kind::Mutex => self.locks.mutex(lock),
-            Kind::FairLock => self.locks.fair_lock(lock),
-            Kind::Semaphore => self.locks.semaphore(lock).permits(1),
-            Kind::RwLock if wish.reads => self.locks.rw_lock(lock).read(),
-            Kind::RwLock => {
-                let request = self.timed(self.locks.rw_lock(lock).write(), wish.group);
-                return request.acquire().await.map(Guard::Writer);
-            }
+    async fn take(&self, wish: &Wish<'_>) -> Result<LockGuard, LockError> {
+        let group = wish.group;
+        let kind = match group.kind.clone() {
+            LockKind::Reentrant if self.quorum => LockKind::Mutex(Arc::default()),
+            LockKind::Write if wish.reads => LockKind::Read,
+            kind => kind,
         };
-        let request = self.timed(request, wish.group);
-        let guard = if wish.group.kind == Kind::FairLock {
-            in_the_queue(request, wish.log).await
-        } else {
-            request.acquire().await
-        };
-        guard.map(Guard::Any)
-    }
-
-    fn timed<G: AnyGuard>(&self, request: LockRequest<G>, group: &LockGroup) -> LockRequest<G> {
+        let request = self.locks.of_kind(wish.lock, kind);
         let request = request.wait_at_most(self.patience);
-        if group.renewed {
+        let request = if group.renewed {
             request.renewed_lease(group.lease)
         } else {
             request.fixed_lease(group.lease)
-        }
-    }
-}
-
-enum Guard {
-    Any(LockGuard),
-    Writer(WriteGuard),
-}
-
-impl Deref for Guard {
-    type Target = LockGuard;
-
-    fn deref(&self) -> &LockGuard {
-        match self {
-            Self::Any(guard) => guard,
-            Self::Writer(guard) => guard,
-        }
-    }
-}
-
-impl Guard {
-    async fn release(self) -> Result<(), LockError> {
-        match self {
-            Self::Any(guard) => guard.release().await,
-            Self::Writer(guard) => guard.release().await,
+        };
+        if group.kind.has_strict_queue() {
+            in_the_queue(request, wish.log).await
+        } else {
+            request.acquire().await
         }
     }
 }
@@ -170,9 +132,9 @@ impl Subject for Ours {
     async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
         let guard = self.take(&wish).await.map_err(|error| failure(&error))?;
         let mode = match wish.group.kind {
-            Kind::Semaphore => Mode::Permits(1),
-            Kind::RwLock if wish.reads => Mode::Shared,
-            Kind::Lock | Kind::Mutex | Kind::FairLock | Kind::RwLock => Mode::Exclusive,
+            LockKind::Semaphore => Mode::Permits(1),
+            LockKind::Write if wish.reads => Mode::Shared,
+            _ => Mode::Exclusive,
         };
         Ok(Box::new(HeldLock {
             guard,
@@ -208,7 +170,7 @@ async fn in_the_queue(request: LockRequest, log: &AttemptLog) -> Result<LockGuar
 }
 
 struct HeldLock {
-    guard: Guard,
+    guard: LockGuard,
     mode: Mode,
     clock: Clock,
 }

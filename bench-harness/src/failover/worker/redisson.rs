@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locktopus::LockKind;
 use locktopus_history::{Clock, FailReason, Mode, ReleaseOutcome};
 use locktopus_servers::peers::redisson::{Jar, JavaThread, Redisson, RedissonError, Reply};
 
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
-use crate::failover::plan::Kind;
 
 /// A lock that is renewed for ever is believed in for longer than any cell lasts.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -57,11 +57,11 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
 impl Subject for Java {
     async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure> {
         let object = match wish.group.kind {
-            Kind::Lock | Kind::Mutex => "lock",
-            Kind::FairLock => "fair",
-            Kind::RwLock if wish.reads => "read",
-            Kind::RwLock => "write",
-            Kind::Semaphore => return Err(failed(FailReason::Error, "no lease")),
+            LockKind::Reentrant | LockKind::Mutex(_) => "lock",
+            LockKind::Fair => "fair",
+            LockKind::Write if wish.reads => "read",
+            LockKind::Write => "write",
+            _ => return Err(failed(FailReason::Error, "no lease")),
         };
         let idle = locked(&self.idle).pop();
         let mut thread = Asked::of(idle.unwrap_or_else(|| self.session.thread()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus::CancellationToken;
+use locktopus::{CancellationToken, LockKind};
 use locktopus_history::{
     AttemptLog, Clock, FailReason, Grant, Mode, RecordError, Recorder, Rules, WorkerLog,
     WriteOutcome,
@@ -12,7 +12,7 @@ use locktopus_history::{
 use super::job::{Answer, Assignment, Job};
 use super::resource_client::ResourceClient;
 use super::subject::{Held, Subject, Wish};
-use crate::failover::plan::{Kind, LockGroup};
+use crate::failover::plan::LockGroup;
 use crate::failover::resource::{Ask, Heads, Reply};
 use crate::shared::random::Random;
 
@@ -52,8 +52,8 @@ impl Worker {
         let group = group.ok_or("a worker without a lock group")?;
         let log = recorder.worker(assignment.number);
         let rules = Rules {
-            permits: (group.kind == Kind::Semaphore).then_some(group.permits),
-            fair: group.kind == Kind::FairLock,
+            permits: (group.kind == LockKind::Semaphore).then_some(group.permits),
+            fair: group.kind == LockKind::Fair,
         };
         log.declare(&assignment.lock, rules)
             .map_err(|error| error.to_string())?;
@@ -81,7 +81,7 @@ impl Worker {
 
     async fn once(&mut self) -> Result<(), String> {
         let attempt = self.log.start(&self.lock).map_err(told)?;
-        let reads = self.group.kind == Kind::RwLock && self.random.unit() < self.group.readers;
+        let reads = self.group.kind == LockKind::Write && self.random.unit() < self.group.readers;
         let wish = Wish {
             lock: &self.lock,
             group: &self.group,

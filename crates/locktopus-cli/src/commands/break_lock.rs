@@ -1,12 +1,13 @@
 //! `break`: takes a lock away from whoever holds it.
 
 use clap::Args;
+use locktopus::LockKind;
 use serde::Serialize;
 
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{Kind, LockArgs, Seen, Shown, close, connect, find};
+use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
 use crate::output::owner_tag;
 
 /// Which lock to break.
@@ -44,11 +45,13 @@ pub(crate) async fn run(args: BreakArgs, context: &Context) -> Result<(), Failur
             let problem = "a latch is not held; locktopus latch delete opens it";
             return Err(Failure::new(Exit::Usage, problem));
         };
-        let before = Shown::new(&args.name, kind.word(), &state, &who);
-        let request = args.lock.request(&locks, &args.name, kind, 1);
+        let before = Shown::new(&args.name, &kind, &state, &who);
+        let request = locks.of_kind(&*args.name, kind);
         let eviction = request.force_release(args.reason).await?;
         // Readers have no tokens, though those of the lock are fenced.
-        let fence = eviction.fence.filter(|_| before.kind != Kind::Read.word());
+        let fence = eviction
+            .fence
+            .filter(|_| before.kind != LockKind::Read.as_str());
         Ok(Broken {
             before,
             evicted: eviction.evicted.iter().map(owner_tag).collect(),
@@ -87,7 +90,7 @@ fn text(broken: &Broken) -> String {
         )),
         None => lines.push(
             match kind {
-                _ if kind == Kind::Read.word() => {
+                _ if kind == LockKind::Read.as_str() => {
                     "  readers may go on until they notice; they have no fencing tokens to keep them out"
                 }
                 _ => "  it may go on working until it notices; this kind has no fencing tokens to keep it out",

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use futures_util::future::join_all;
-use locktopus::{ListedLock, LockState, Locktopus};
+use locktopus::{ListedLock, LockKind, LockState, Locktopus};
 use serde::Serialize;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::locks::{Holder, Kind, Shown, ask, close, connect};
+use crate::locks::{Holder, Shown, ask, close, connect};
 use crate::output::Table;
 
 pub(crate) use pattern::Pattern;
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failur
 
 /// Every lock that is held and fits, by name.
 pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Shown>, Failure> {
-    let mut found: BTreeMap<String, (&'static str, LockState)> = BTreeMap::new();
+    let mut found: BTreeMap<String, (LockKind, LockState)> = BTreeMap::new();
     let mut list = locks.list(pattern.prefix())?;
     while let Some(page) = list.next_page().await? {
         let fitting: Vec<_> = page
@@ -67,7 +67,7 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
             for ((_, (name, kind)), state) in some.iter().zip(join_all(looks).await) {
                 match state {
                     Ok(state) if !state.holders.is_empty() => {
-                        found.insert(name.clone(), (*kind, state));
+                        found.insert(name.clone(), (kind.clone(), state));
                     }
                     // Released, or taken as another kind, since it was listed.
                     Ok(_) => {}
@@ -86,14 +86,13 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
     Ok(shown.collect())
 }
 
-/// The name as other commands take it, and the kind's word. What no command could ask for is shown as it is stored.
-fn named(lock: &ListedLock) -> (String, &'static str) {
+/// The name as other commands take it, and the kind. What no command could ask for is shown as it is stored.
+fn named(lock: &ListedLock) -> (String, LockKind) {
     let given = lock
         .given_name()
         .and_then(|name| String::from_utf8(name).ok());
     let name = given.unwrap_or_else(|| lock.name().as_str().to_owned());
-    let word = lock.kind().as_str();
-    (name, Kind::of_word(word).map_or(word, Kind::word))
+    (name, lock.kind().clone())
 }
 
 fn text(listed: &Listed) -> String {

@@ -14,7 +14,7 @@ pub(crate) struct Which {
     /// The semaphore's name, without the namespace
     name: String,
 
-    /// One whose permits have ids and expiries (--kind permits of other commands)
+    /// One whose permits have ids and expiries (--kind permit_semaphore of other commands)
     #[arg(long)]
     with_ids: bool,
 }

@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &StatusArgs, context: &Context) -> Result<u8, Fail
     close(locks).await;
     let held = match seen? {
         Seen::Lock { kind, state, who } => {
-            let shown = Shown::new(&args.name, kind.word(), &state, &who);
+            let shown = Shown::new(&args.name, &kind, &state, &who);
             context.out.answer(&shown, text)?;
             shown.held
         }

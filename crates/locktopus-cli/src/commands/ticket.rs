@@ -5,12 +5,11 @@
 mod store;
 
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
-use locktopus::{AnyGuard, LeaseTicket, LockError, LockGuard, LockRequest, Locktopus};
+use locktopus::{LeaseTicket, LockError, LockGuard, Locktopus};
 use serde::Serialize;
 
 use super::Context;
@@ -18,7 +17,7 @@ use super::signals::Signals;
 use crate::exit::{Exit, of_signal};
 use crate::failure::Failure;
 use crate::locks::{
-    Asked, LabelArgs, Lasting, LockArgs, Terms, acquire, busy, close, connect, connect_as, request,
+    LabelArgs, Lasting, LockArgs, Terms, acquire, busy, close, connect, connect_as, request,
 };
 use store::{Before, Store, TicketArgs};
 
@@ -195,21 +194,11 @@ async fn may_write(
         return Ok(());
     };
     let asked = request(locks, &args.name, &args.lock, before.permits())?;
-    match asked.ask(HeldBy(&before)).await {
+    match asked.is_held_by(&before).await {
         Ok(false) => Ok(()),
         Ok(true) => Err(file.in_use("whose lock is still held")),
         Err(LockError::Ticket { .. }) => Err(file.in_use("of another lock")),
         Err(error) => Err(error.into()),
-    }
-}
-
-struct HeldBy<'a>(&'a LeaseTicket);
-
-impl<'a> Asked for HeldBy<'a> {
-    type Output = Pin<Box<dyn Future<Output = Result<bool, LockError>> + Send + 'a>>;
-
-    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
-        Box::pin(request.is_held_by(self.0))
     }
 }
 
@@ -259,16 +248,6 @@ pub(crate) async fn extend(args: &ExtendCommand, context: &Context) -> Result<()
     }
 }
 
-struct Adopted<'a>(&'a LeaseTicket);
-
-impl<'a> Asked for Adopted<'a> {
-    type Output = Pin<Box<dyn Future<Output = Result<LockGuard, LockError>> + Send + 'a>>;
-
-    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
-        Box::pin(async move { Ok(request.adopt(self.0).await?.into()) })
-    }
-}
-
 /// Takes the lock over. Without a lease, for as long as it takes to give it back.
 async fn adopt(
     locks: &Locktopus,
@@ -284,6 +263,6 @@ async fn adopt(
         at_least: Duration::ZERO,
         wait: None,
     };
-    let request = request(locks, name, args, ticket.permits())?.on(terms);
-    Ok(request.ask(Adopted(ticket)).await?)
+    let request = terms.apply(request(locks, name, args, ticket.permits())?);
+    Ok(request.adopt(ticket).await?)
 }

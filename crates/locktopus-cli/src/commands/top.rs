@@ -156,15 +156,11 @@ fn keys() -> mpsc::Receiver<KeyEvent> {
 }
 
 async fn break_it(locks: &Locktopus, name: &str, reason: String) -> String {
-    let any = LockArgs {
-        kind: None,
-        profile: None,
-    };
     let broken = async {
-        let Seen::Lock { kind, .. } = find(locks, name, &any).await? else {
+        let Seen::Lock { kind, .. } = find(locks, name, &LockArgs::default()).await? else {
             return Err(Failure::usage("a latch is not held"));
         };
-        let request = any.request(locks, name, kind, 1);
+        let request = locks.of_kind(name, kind);
         Ok(request.force_release(reason).await?)
     };
     match broken.await {

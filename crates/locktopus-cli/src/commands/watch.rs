@@ -119,7 +119,7 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                 let change = Change {
                     after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
                     after: age(after),
-                    lock: Shown::new(&args.name, kind.word(), &state, &who),
+                    lock: Shown::new(&args.name, &kind, &state, &who),
                     broken,
                 };
                 context.out.answer(&change, text)?;

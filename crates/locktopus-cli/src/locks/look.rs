@@ -1,57 +1,24 @@
 //! Looking at a lock without holding it.
 
-use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{
-    AnyGuard, Eviction, HolderState, LockError, LockGuard, LockRequest, LockState, Locktopus, Mode,
-    NameError, SafetyMode, Who,
+    HolderState, LockError, LockKind, LockState, Locktopus, Mode, NameError, SafetyMode, Who,
 };
 use serde::Serialize;
 
-use super::kind::{Asked, Kind, LockArgs, Request};
+use super::kind::LockArgs;
 use super::person::{Person, ask, since};
 use crate::exit::Exit;
 use crate::failure::{Failure, spell};
 use crate::output::{age, owner_tag};
 
-type Answer<T> = Pin<Box<dyn Future<Output = Result<T, LockError>> + Send>>;
-
-struct Inspected;
-
-impl Asked for Inspected {
-    type Output = Answer<LockState>;
-
-    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
-        Box::pin(request.inspect())
-    }
-}
-
-struct Broken(String);
-
-impl Asked for Broken {
-    type Output = Answer<Eviction>;
-
-    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
-        Box::pin(request.force_release(self.0))
-    }
-}
-
-impl Request {
-    pub(crate) async fn inspect(self) -> Result<LockState, LockError> {
-        self.ask(Inspected).await
-    }
-
-    pub(crate) async fn force_release(self, reason: String) -> Result<Eviction, LockError> {
-        self.ask(Broken(reason)).await
-    }
-}
-
 /// A lock as it was when somebody looked.
 #[derive(Debug)]
 pub(crate) enum Seen {
     Lock {
-        kind: Kind,
+        kind: LockKind,
         state: LockState,
         who: Who,
     },
@@ -63,33 +30,29 @@ pub(crate) enum Seen {
 /// only those who ask for a semaphore are told whose it is.
 pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Result<Seen, Failure> {
     if let Some(kind) = args.kind()? {
-        let state = args.request(locks, name, kind, 1).inspect().await?;
-        return Ok(seen(locks, kind, state).await);
+        return seen_as(locks, name, kind).await;
     }
     let mut found = None;
-    for kind in [Kind::Lock, Kind::Semaphore] {
-        let other = match look(locks, name, args, kind).await? {
-            Look::As(state) if kind == Kind::Lock => {
-                return fair_or(state, locks, name, args).await;
+    for kind in [LockKind::Reentrant, LockKind::Semaphore] {
+        let other = match look(locks, name, &kind).await? {
+            Look::As(state) if kind == LockKind::Reentrant => {
+                return fair_or(state, locks, name).await;
             }
             Look::As(state) => return Ok(seen(locks, kind, state).await),
             Look::Other(other) => other,
             Look::Never => continue,
         };
-        if other == "latch" {
-            return Ok(Seen::Latch(locks.latch(name).count().await?));
+        // What may be either is called `one or other`.
+        let mut kinds = LockKind::all().into_iter();
+        match kinds.find(|kind| other.split(" or ").any(|word| word == kind.family())) {
+            Some(LockKind::Latch) => return Ok(Seen::Latch(locks.latch(name).count().await?)),
+            Some(kind) => return seen_as(locks, name, kind).await,
+            None => found = Some(other),
         }
-        if let Some(kind) = Kind::of_word(&other) {
-            let state = args.request(locks, name, kind, 1).inspect().await?;
-            return Ok(seen(locks, kind, state).await);
-        }
-        found = Some(other);
     }
     let Some(found) = found else {
         // Every backend has mutexes, and a quorum nothing else.
-        let kind = Kind::Mutex;
-        let state = args.request(locks, name, kind, 1).inspect().await?;
-        return Ok(seen(locks, kind, state).await);
+        return seen_as(locks, name, LockKind::Mutex(Arc::default())).await;
     };
     Err(Failure::new(
         Exit::Failed,
@@ -100,24 +63,23 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
 }
 
 /// A lock and a fair lock look the same while they are held; who waits for a fair lock is only seen by those who ask for one.
-async fn fair_or(
-    state: LockState,
-    locks: &Locktopus,
-    name: &str,
-    args: &LockArgs,
-) -> Result<Seen, Failure> {
+async fn fair_or(state: LockState, locks: &Locktopus, name: &str) -> Result<Seen, Failure> {
+    let kind = LockKind::Fair;
     if state.waiters.is_empty()
-        && let Look::As(fair) = look(locks, name, args, Kind::Fair).await?
+        && let Look::As(fair) = look(locks, name, &kind).await?
         && !fair.waiters.is_empty()
     {
-        let kind = Kind::Fair;
         return Ok(seen(locks, kind, fair).await);
     }
-    let kind = Kind::Lock;
+    Ok(seen(locks, LockKind::Reentrant, state).await)
+}
+
+async fn seen_as(locks: &Locktopus, name: &str, kind: LockKind) -> Result<Seen, Failure> {
+    let state = locks.of_kind(name, kind.clone()).inspect().await?;
     Ok(seen(locks, kind, state).await)
 }
 
-async fn seen(locks: &Locktopus, kind: Kind, state: LockState) -> Seen {
+async fn seen(locks: &Locktopus, kind: LockKind, state: LockState) -> Seen {
     let who = ask(locks, state.owners()).await;
     Seen::Lock { kind, state, who }
 }
@@ -132,8 +94,8 @@ enum Look {
     Never,
 }
 
-async fn look(locks: &Locktopus, name: &str, args: &LockArgs, kind: Kind) -> Result<Look, Failure> {
-    let error = match args.request(locks, name, kind, 1).inspect().await {
+async fn look(locks: &Locktopus, name: &str, kind: &LockKind) -> Result<Look, Failure> {
+    let error = match locks.of_kind(name, kind.clone()).inspect().await {
         Ok(state) => return Ok(Look::As(state)),
         Err(error) => error,
     };
@@ -148,10 +110,10 @@ async fn look(locks: &Locktopus, name: &str, args: &LockArgs, kind: Kind) -> Res
 
 /// That somebody else has it, and who, as far as that can be seen.
 pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Failure {
-    let kind = args.kind.unwrap_or(Kind::Lock).word();
-    let mut message = format!("{kind} {name:?} is not free");
+    let kind = args.kind.clone().unwrap_or(LockKind::Reentrant);
+    let mut message = format!("{} {name:?} is not free", kind.as_str());
     if let Ok(Seen::Lock { state, who, .. }) = find(locks, name, args).await {
-        let shown = Shown::new(name, kind, &state, &who);
+        let shown = Shown::new(name, &kind, &state, &who);
         if let Some(holder) = shown.holders.first() {
             message.push_str(&format!(": held by {}", holder.named()));
             message.push_str(&format!(", lease {}", holder.remaining));
@@ -214,7 +176,7 @@ pub(crate) struct Waiter {
 }
 
 impl Shown {
-    pub(crate) fn new(name: &str, kind: &'static str, state: &LockState, who: &Who) -> Self {
+    pub(crate) fn new(name: &str, kind: &LockKind, state: &LockState, who: &Who) -> Self {
         Self {
             name: name.to_owned(),
             kind: half(kind, state),
@@ -240,16 +202,16 @@ impl Shown {
     }
 }
 
-/// The held half of a read-write lock. Either half shows the holders of both.
-fn half(kind: &'static str, state: &LockState) -> &'static str {
-    let of_rw = [Kind::Read.word(), Kind::Write.word()].contains(&kind);
-    let holds = |mode| state.holders.iter().any(|holder| holder.mode == mode);
-    if of_rw && holds(Mode::Exclusive) {
-        Kind::Write.word()
-    } else if of_rw && holds(Mode::Read) {
-        Kind::Read.word()
+/// The kind; of a read-write lock the half that is held. Either half shows the holders of both.
+fn half(kind: &LockKind, state: &LockState) -> &'static str {
+    let is_rw = kind.family() == LockKind::Write.family();
+    let holds = |mode| is_rw && state.holders.iter().any(|holder| holder.mode == mode);
+    if holds(Mode::Exclusive) {
+        LockKind::Write.as_str()
+    } else if holds(Mode::Read) {
+        LockKind::Read.as_str()
     } else {
-        kind
+        kind.as_str()
     }
 }
 

@@ -9,7 +9,7 @@ mod person;
 mod terms;
 
 pub(crate) use connect::{close, connect, connect_as, connect_to};
-pub(crate) use kind::{Asked, Kind, LockArgs};
+pub(crate) use kind::LockArgs;
 pub(crate) use label::LabelArgs;
 #[cfg(test)]
 pub(crate) use look::Waiter;

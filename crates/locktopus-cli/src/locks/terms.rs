@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use locktopus::{AnyGuard, LockError, LockGuard, LockRequest, Locktopus};
+use locktopus::{LockGuard, LockKind, LockRequest, Locktopus, Mode, UnlessBusy};
 
-use super::kind::{Asked, Kind, LockArgs, Request};
+use super::kind::LockArgs;
 use crate::failure::Failure;
 
 /// How long it is held.
@@ -29,7 +29,7 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// The request on these terms.
-    fn apply<G: AnyGuard>(self, mut request: LockRequest<G>) -> LockRequest<G> {
+    pub(crate) fn apply(self, mut request: LockRequest) -> LockRequest {
         request = match self.lasting {
             Lasting::Renewed(Some(lease)) => request.renewed_lease(lease),
             Lasting::Renewed(None) => request,
@@ -48,58 +48,31 @@ impl Terms {
     }
 }
 
-impl Request {
-    /// The same request on these terms.
-    pub(crate) fn on(self, terms: Terms) -> Self {
-        match self {
-            Self::Write(request) => Self::Write(terms.apply(request)),
-            Self::Other(request) => Self::Other(terms.apply(request)),
-        }
-    }
-}
-
-/// Whether waiting is allowed at all.
-struct Taken {
-    at_once: bool,
-}
-
-impl Asked for Taken {
-    type Output =
-        std::pin::Pin<Box<dyn Future<Output = Result<Option<LockGuard>, LockError>> + Send>>;
-
-    fn ask<G: AnyGuard + Into<LockGuard>>(self, request: LockRequest<G>) -> Self::Output {
-        Box::pin(async move {
-            if self.at_once {
-                return Ok(request.try_acquire().await?.map(Into::into));
-            }
-            match request.acquire().await {
-                Ok(guard) => Ok(Some(guard.into())),
-                Err(LockError::WaitTimeout { source: None, .. }) => Ok(None),
-                Err(error) => Err(error),
-            }
-        })
-    }
-}
-
 /// Takes it; `None` if somebody else has it for as long as the terms allow to wait.
-pub(crate) async fn acquire(request: Request, terms: Terms) -> Result<Option<LockGuard>, Failure> {
-    let at_once = terms.wait.is_some_and(|wait| wait.is_zero());
-    Ok(request.on(terms).ask(Taken { at_once }).await?)
+pub(crate) async fn acquire(
+    request: LockRequest,
+    terms: Terms,
+) -> Result<Option<LockGuard>, Failure> {
+    let request = terms.apply(request);
+    if terms.wait.is_some_and(|wait| wait.is_zero()) {
+        return Ok(request.try_acquire().await?);
+    }
+    Ok(request.acquire().await.unless_busy()?)
 }
 
-/// A request for this lock, where the kind is the user's to say: [`Kind::Lock`] if nothing was said.
+/// A request for this lock, where the kind is the user's to say: a `lock` if nothing was said.
 pub(crate) fn request(
     locks: &Locktopus,
     name: &str,
     args: &LockArgs,
     permits: u32,
-) -> Result<Request, Failure> {
-    let kind = args.kind()?.unwrap_or(Kind::Lock);
-    if permits != 1 && !matches!(kind, Kind::Semaphore | Kind::Permits) {
+) -> Result<LockRequest, Failure> {
+    let kind = args.kind()?.unwrap_or(LockKind::Reentrant);
+    if permits != 1 && kind.mode() != Mode::Permits {
         return Err(Failure::usage(format!(
             "--permits is for semaphores, not for --kind {}",
-            kind.word()
+            kind.as_str()
         )));
     }
-    Ok(args.request(locks, name, kind, permits))
+    Ok(locks.of_kind(name, kind).permits(permits))
 }

@@ -45,7 +45,16 @@ async fn the_program_knows_its_lock() {
     assert!(token(&second) > token(&first));
     // Readers have no token, also not one of a command around them.
     let mut command = place.command(&[
-        "-q", "run", "--name", "b", "--kind", "read", "--", "sh", "-c", said,
+        "-q",
+        "run",
+        "--name",
+        "b",
+        "--kind",
+        "read_lock",
+        "--",
+        "sh",
+        "-c",
+        said,
     ]);
     let child = command.env("LOCKTOPUS_TOKEN", "5").spawn().unwrap();
     assert_eq!(finished(child).await.ok().out, "b none\n");
@@ -167,7 +176,7 @@ async fn what_cannot_end_in_time_is_refused() {
         &["--lease", "30s", "--max-hold", "5s"],
         &["--grace", "10s"],
         &["--permits", "2"],
-        &["--kind", "read", "--at-least", "1s"],
+        &["--kind", "read_lock", "--at-least", "1s"],
     ] {
         let options = [&["--name", "a"], options].concat();
         let ran = finished(place.script(&options, "touch ran")).await;

@@ -108,13 +108,13 @@ async fn the_reason_of_a_break_reaches_everybody() {
 #[tokio::test]
 async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
     let place = Place::new().await;
-    for kind in ["read", "write"] {
+    for kind in ["read_lock", "write_lock"] {
         let lock = ["-q", "lock", kind, "--lease", "60s", "--kind", kind];
         place.ran(&lock).await.ok();
         for status in [
             &["-q", "status", kind][..],
-            &["-q", "status", kind, "--kind", "read"],
-            &["-q", "status", kind, "--kind", "write"],
+            &["-q", "status", kind, "--kind", "read_lock"],
+            &["-q", "status", kind, "--kind", "write_lock"],
         ] {
             let said = place.ran(status).await.ok().out;
             let expected = format!("{kind} \"{kind}\" is held");
@@ -122,14 +122,14 @@ async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
         }
         // Either half ends both, and only a writer has a token.
         let broken = place
-            .does(&format!("-q break {kind} --kind read --reason x"))
+            .does(&format!("-q break {kind} --kind read_lock --reason x"))
             .await
             .out;
         let begin = format!("{kind} \"{kind}\" was taken");
         assert!(broken.starts_with(&begin), "{broken}");
         assert_eq!(
             broken.contains("with fencing tokens up to"),
-            kind == "write",
+            kind == "write_lock",
             "{broken}"
         );
     }
@@ -140,7 +140,7 @@ async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
 async fn mistakes_are_told_in_the_words_of_the_command() {
     let place = Place::new().await;
     for done in [
-        "lock fair --lease 60s --kind fair",
+        "lock fair --lease 60s --kind fair_lock",
         "lock mutex --lease 60s --kind mutex",
         "latch set latch 2",
         "semaphore init --with-ids ids 3",
@@ -157,15 +157,15 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
         "{nameless:?}"
     );
     for (line, said) in [
-        ("run fair -- true", "use --kind fair"),
+        ("run fair -- true", "use --kind fair_lock"),
         ("run mutex -- true", "use --kind mutex"),
         (
             "leader fair -- true",
-            "use --kind fair (run, lock and status have --kind)",
+            "use --kind fair_lock (run, lock and status have --kind)",
         ),
         (
             "semaphore show fair",
-            "use --kind fair (run, lock and status have --kind)",
+            "use --kind fair_lock (run, lock and status have --kind)",
         ),
         (
             "semaphore show ids",
@@ -173,7 +173,7 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
         ),
         ("run ids -- true", "See which by locktopus status ids"),
         (
-            "lock ids --lease 9s --kind permits --permits 9",
+            "lock ids --lease 9s --kind permit_semaphore --permits 9",
             "or raise the number: locktopus semaphore resize --with-ids ids PERMITS",
         ),
         (
@@ -192,7 +192,14 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
             "run a --lease 2999ms -- true",
             "--lease 2s999ms is too short: --lease must be at least 3s",
         ),
-        ("run a --at-least 5m --kind read -- true", "--at-least 5m: "),
+        (
+            "status a --kind fair",
+            "a similar value exists: 'fair_lock'",
+        ),
+        (
+            "run a --at-least 5m --kind read_lock -- true",
+            "--at-least 5m: ",
+        ),
         (&quarantined, "--lease 5m: a lease must be at most 1m"),
         ("lock a --lease 1us", "--lease 1us: "),
         ("run a --max-hold 1ns -- true", "--max-hold 1ns "),

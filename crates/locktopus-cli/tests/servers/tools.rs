@@ -7,9 +7,9 @@ async fn ls_shows_what_is_held() {
     let place = Place::new().await;
     for (name, kind) in [
         ("job:1", "lock"),
-        ("job:2", "fair"),
+        ("job:2", "fair_lock"),
         ("job:3", "mutex"),
-        ("other", "write"),
+        ("other", "write_lock"),
     ] {
         place
             .ran(&["-q", "lock", name, "--lease", "60s", "--kind", kind])
@@ -17,7 +17,11 @@ async fn ls_shows_what_is_held() {
             .ok();
     }
     let ran = place.does("ls job:*").await;
-    for (name, kind) in [("job:1", "lock"), ("job:2", "fair"), ("job:3", "mutex")] {
+    for (name, kind) in [
+        ("job:1", "lock"),
+        ("job:2", "fair_lock"),
+        ("job:3", "mutex"),
+    ] {
         let line = ran.out.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line.contains(kind) && line.contains("owner#"), "{line}");
         // The kind is found out.
@@ -186,7 +190,16 @@ async fn what_java_left_is_seen_and_broken() {
     assert!(broken.out.contains("a lease without an end"), "{broken:?}");
     // Its waiter is dead, and in nobody's way for long.
     let arguments = [
-        "-q", "run", "--name", "slow", "--kind", "fair", "--wait", "20s", "--", "true",
+        "-q",
+        "run",
+        "--name",
+        "slow",
+        "--kind",
+        "fair_lock",
+        "--wait",
+        "20s",
+        "--",
+        "true",
     ];
     place.ran(&arguments).await.ok();
 }

@@ -71,11 +71,6 @@ impl<G: AnyGuard> LockRequest<G> {
         }
     }
 
-    pub(crate) fn with_permits(mut self, permits: u32) -> Self {
-        self.permits = permits;
-        self
-    }
-
     /// Takes the lock, waiting for it if need be.
     ///
     /// ```

@@ -216,6 +216,23 @@ impl Locktopus {
         Latch::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
+    /// A lock whose kind is only known when the program runs, for example from a command line. The methods above give
+    /// handles of their kind; this gives a request for one holder, with [`permits`](LockRequest::permits) for several.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LockKind;
+    /// let kind = LockKind::from_word("read_lock").ok_or("no kind of lock")?;
+    /// let reading = locks.of_kind("prices", kind).acquire().await?;
+    /// assert!(locks.rw_lock("prices").write().try_acquire().await?.is_none());
+    /// reading.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn of_kind(&self, name: impl Into<RawName>, kind: LockKind) -> LockRequest {
+        self.request(name.into(), kind)
+    }
+
     /// Several locks of the default kind, all or nothing. [`MultiLock::add`] adds locks of other kinds, and of other
     /// backends.
     ///

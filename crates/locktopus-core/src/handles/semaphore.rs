@@ -77,7 +77,7 @@ impl Semaphore {
     /// ```
     pub fn permits(&self, permits: u32) -> LockRequest {
         let (services, name) = (Arc::clone(&self.engine), self.name.clone());
-        LockRequest::new(services, name, self.kind.clone()).with_permits(permits)
+        LockRequest::new(services, name, self.kind.clone()).permits(permits)
     }
 
     /// How many permits are free. Negative after a [`resize`](Self::resize) below what is held; `None` if nobody has

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locktopus_contract::{
-    BackendError, BackendErrorKind, Executed, FoundLock, LockKind, LockName, LockPage, LockTarget,
-    ScanCursor,
+    BackendError, BackendErrorKind, Executed, FoundLock, LockKind, LockName, LockPage, ScanCursor,
 };
 use tokio::time::Instant;
 
@@ -18,7 +17,7 @@ use crate::client::slot_map::first_slots;
 use crate::client::{Reply, Route};
 use crate::execution::call::{Call, Effect, OnSplit};
 use crate::kinds;
-use crate::kinds::keys::Keys;
+use crate::kinds::keys::further;
 use crate::layout::slot::{SLOTS, key_slot};
 use crate::scripts::CLASSIFY;
 
@@ -198,20 +197,12 @@ async fn classify_slot(
 }
 
 /// The key itself, and those beside it that tell kinds apart.
-fn sides(name: &str) -> Vec<String> {
-    let Ok(lock_name) = LockName::new(name) else {
-        return Vec::new();
-    };
-    let side = |kind: LockKind| {
-        let keys = Keys::of(&LockTarget::new(lock_name.clone(), kind));
-        keys.further().unwrap_or_default().to_owned()
-    };
-    vec![
-        name.to_owned(),
-        side(LockKind::Semaphore),
-        side(LockKind::Permits),
-        side(LockKind::Fair),
-    ]
+fn sides(name: &str) -> impl Iterator<Item = String> {
+    let kinds = [LockKind::Semaphore, LockKind::Permits, LockKind::Fair];
+    let sides = kinds
+        .into_iter()
+        .filter_map(move |kind| further(kinds::of(&kind), name));
+    std::iter::once(name.to_owned()).chain(sides)
 }
 
 /// The primary after the one whose first slot is `slot`.

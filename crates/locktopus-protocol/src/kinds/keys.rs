@@ -124,11 +124,6 @@ impl Keys {
         token.map(String::as_str)
     }
 
-    /// The key that the kind has besides the lock, its token, its queue and its waiters.
-    pub(crate) fn further(&self) -> Option<&str> {
-        self.names.get(QUEUED).map(String::as_str)
-    }
-
     /// The hash slot of the main key.
     #[must_use]
     pub fn slot(&self) -> u16 {
@@ -241,7 +236,7 @@ pub(crate) fn extended<'a>(
 }
 
 /// The key that a kind has besides the lock, its token, its queue and its waiters.
-fn further(row: Option<&RedisKind>, main: &str) -> Option<String> {
+pub(crate) fn further(row: Option<&RedisKind>, main: &str) -> Option<String> {
     Some((row?.further?)(main))
 }
 

@@ -85,14 +85,14 @@ impl Shop {
     }
 }
 
-#[locked(name = "rw", locks = locks, kind = "read", fixed_lease = "1m 30s", bind = lease)]
+#[locked(name = "rw", locks = locks, kind = "read_lock", fixed_lease = "1m 30s", bind = lease)]
 async fn reading(locks: &Locktopus) -> Result<Duration, LockError> {
     let remaining = lease.remaining();
     assert!(locks.rw_lock("rw").write().try_acquire().await.is_err());
     Ok(remaining)
 }
 
-#[locked(name = "rw", locks = locks, kind = "write")]
+#[locked(name = "rw", locks = locks, kind = "write_lock")]
 async fn writing<T>(locks: &Locktopus, (value, _): (&T, u8)) -> Result<T, LockError>
 where
     T: Clone + Send + Sync,

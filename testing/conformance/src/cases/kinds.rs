@@ -37,6 +37,11 @@ fn others(of: &Client) -> Vec<Client> {
         .collect()
 }
 
+/// Whether a number is inside.
+fn has_number(kind: &LockKind) -> bool {
+    kind.mode() == Mode::Permits || !kind.is_held()
+}
+
 /// What is in use: a lock that is held, or a number.
 struct InUse {
     client: Client,
@@ -47,18 +52,15 @@ impl InUse {
     /// The flavour's own kind, or the other half of it.
     async fn begin(ctx: &Ctx, kind: LockKind) -> Self {
         let client = ctx.bare(0).await.as_kind(kind);
-        if matches!(client.target.kind(), LockKind::Latch) || ctx.flavour().is_counted() {
+        let kind = client.target.kind();
+        if has_number(kind) {
             let _ = client.count(CounterAction::Initialise(3)).await;
         }
-        let holder = match client.target.kind() {
-            LockKind::Latch => None,
-            kind => {
-                let owner = kind.new_owner();
-                // Every kind is asked for meanwhile, which takes long on a busy server.
-                client.take(&owner, LONG * 10).await;
-                Some(owner)
-            }
-        };
+        let holder = kind.is_held().then(|| kind.new_owner());
+        if let Some(owner) = &holder {
+            // Every kind is asked for meanwhile, which takes long on a busy server.
+            client.take(owner, LONG * 10).await;
+        }
         Self { client, holder }
     }
 
@@ -76,13 +78,12 @@ impl InUse {
                 said("the holder changed"),
             );
         }
-        let number = match kind {
-            LockKind::Latch => Some(3),
-            LockKind::Semaphore | LockKind::Permits => Some(2),
-            _ => None,
-        };
-        if number.is_some() {
-            Rule::Kinds.check(client.number().await == number, said("the number changed"));
+        if has_number(kind) {
+            let number = 3 - i64::from(self.holder.is_some());
+            Rule::Kinds.check(
+                client.number().await == Some(number),
+                said("the number changed"),
+            );
         }
         let wrote = format!("{what:?} wrote: before {before}, after {picture}");
         Rule::Kinds.check(before == picture, wrote);
@@ -92,7 +93,7 @@ impl InUse {
         if let Some(holder) = &self.holder {
             self.client.give_back(holder).await;
         }
-        if self.holder.is_none() || self.client.target.kind().mode() == Mode::Permits {
+        if has_number(self.client.target.kind()) {
             let _ = self.client.count(CounterAction::Delete).await;
         }
     }
@@ -123,7 +124,7 @@ pub async fn another_kind_is_refused_and_changes_nothing(ctx: Ctx) {
 /// Attempts of every form, alone and in groups, looking, and ending by force.
 async fn asked(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let kind = other.target.kind();
-    if matches!(kind, LockKind::Latch) {
+    if !kind.is_held() {
         return;
     }
     let attempt = || other.attempt_of(&kind.new_owner(), LONG);
@@ -157,14 +158,15 @@ async fn asked(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
 
 /// Every operation on the number that the other kind has inside.
 async fn counted(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
-    let actions: &[CounterAction] = match other.target.kind() {
-        LockKind::Latch => &[
+    let kind = other.target.kind();
+    let actions: &[CounterAction] = match kind.is_held() {
+        false => &[
             CounterAction::Read,
             CounterAction::Initialise(7),
             CounterAction::CountDown,
             CounterAction::Delete,
         ],
-        LockKind::Semaphore | LockKind::Permits => &[
+        true if has_number(kind) => &[
             CounterAction::Read,
             CounterAction::Initialise(7),
             CounterAction::Resize(7),
@@ -173,14 +175,14 @@ async fn counted(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
             CounterAction::Drain,
             CounterAction::Delete,
         ],
-        _ => &[],
+        true => &[],
     };
     for action in actions {
         let answer = other.try_count(&OwnerId::generate(), *action).await;
         refused(other, answer, &format!("{action:?}"));
     }
     if !actions.is_empty() {
-        let what = ("being counted as", other.target.kind());
+        let what = ("being counted as", kind);
         used.unchanged(before, &ctx.picture().await, what).await;
     }
 }
@@ -188,7 +190,7 @@ async fn counted(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
 /// Whoever releases or extends as another kind holds nothing, also under the holder's own id.
 async fn released(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let kind = other.target.kind();
-    if matches!(kind, LockKind::Latch) {
+    if !kind.is_held() {
         return;
     }
     // Owner ids are never the same in two acquisitions, so the holder's own is not tried where it is kept alike.
@@ -241,7 +243,10 @@ pub async fn a_group_with_another_kind_is_not_taken(ctx: Ctx) {
     if group.is_none() || first.backend.group(&used.target) != group {
         return ctx.skip("no locks that can be taken together");
     }
-    for other in others(&used).iter().filter(|other| holds_alone(other)) {
+    for other in others(&used)
+        .iter()
+        .filter(|other| !has_number(other.target.kind()))
+    {
         let holder = other.target.kind().new_owner();
         other.take(&holder, LONG).await;
         let owners = [ctx.owner(), ctx.owner()];
@@ -263,11 +268,6 @@ pub async fn a_group_with_another_kind_is_not_taken(ctx: Ctx) {
     }
 }
 
-fn holds_alone(client: &Client) -> bool {
-    let kind = client.target.kind();
-    kind.mode() != Mode::Permits && !matches!(kind, LockKind::Latch)
-}
-
 /// Those who ask to wait are told at once, as those who do not.
 pub async fn a_waiter_for_another_kind_is_told_at_once(ctx: Ctx) {
     let locks = ctx.locks(0).await;
@@ -275,7 +275,7 @@ pub async fn a_waiter_for_another_kind_is_told_at_once(ctx: Ctx) {
         let used = InUse::begin(&ctx, kind).await;
         let wanted = Flavour::ALL.iter().filter(|flavour| {
             let asked = LockTarget::new(ctx.target().name().clone(), flavour.kind());
-            **flavour != Flavour::Latch
+            asked.kind().is_held()
                 && asked.kind().family() != used.client.target.kind().family()
                 && used.client.backend.check(&asked).is_ok()
         });
@@ -316,23 +316,20 @@ pub async fn a_name_that_is_free_again_may_be_another_kind(ctx: Ctx) {
         let of = ctx.bare(0).await.as_kind(kind.clone());
         for other in others(&of) {
             InUse::begin(&ctx, kind.clone()).await.end().await;
-            let number = match other.target.kind() {
-                LockKind::Latch => true,
-                kind => kind.mode() == Mode::Permits,
-            };
-            if number {
+            let kind = other.target.kind();
+            if has_number(kind) {
                 let set = other.count(CounterAction::Initialise(1)).await;
                 Rule::Kinds.check(
                     set.changed,
                     "a name that was free could not be given a number",
                 );
             }
-            if !matches!(other.target.kind(), LockKind::Latch) {
-                let owner = other.target.kind().new_owner();
+            if kind.is_held() {
+                let owner = kind.new_owner();
                 other.take(&owner, LONG).await;
                 other.give_back(&owner).await;
             }
-            if number {
+            if has_number(kind) {
                 let _ = other.count(CounterAction::Delete).await;
             }
         }

@@ -19,11 +19,12 @@ pub(crate) mod terminal;
 
 use std::ffi::OsString;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
-use locktopus::{Label, LockError, LockGuard, Locktopus, LostCause};
+use locktopus::{Label, LockError, LockGuard, LockKind, Locktopus, LostCause};
 use rustix::process::Signal;
 
 use super::Context;
@@ -31,7 +32,7 @@ use super::signals::Signals;
 use crate::exit::{Exit, of_signal};
 use crate::failure::Failure;
 use crate::locks::{
-    Kind, LabelArgs, Lasting, LockArgs, NameArg, Terms, acquire, busy, close, connect_as, request,
+    LabelArgs, Lasting, LockArgs, NameArg, Terms, acquire, busy, close, connect_as, request,
 };
 use grace::Grace;
 use group::Program;
@@ -104,7 +105,7 @@ impl RunArgs {
         Self {
             name,
             lock: LockArgs {
-                kind: Some(Kind::Mutex),
+                kind: Some(LockKind::Mutex(Arc::default())),
                 profile: None,
             },
             permits: 1,

@@ -20,7 +20,8 @@ const ALL: [Column; 7] = [Name, Kind, Holder, Held, Lease, Waiting, Token];
 /// The columns to leave out on narrow screens, least important first.
 const DISPENSABLE: [Column; 5] = [Token, Kind, Lease, Waiting, Held];
 
-/// Extra width of the holder column on wide screens.
+/// Extra width of the kind and holder columns on wide screens.
+const ROOM_FOR_KIND: u16 = 6;
 const ROOM_FOR_HOLDER: u16 = 10;
 
 impl Column {
@@ -41,7 +42,8 @@ impl Column {
         match self {
             Name => 20,
             Holder => 14,
-            Kind | Held => 9,
+            Kind => 10,
+            Held => 9,
             Lease => 13,
             Waiting => 7,
             Token => 16,
@@ -62,9 +64,16 @@ pub(super) fn columns(width: u16) -> Vec<(Column, u16)> {
         }
     }
     let room = width.saturating_sub(needed(&shown));
+    let for_kind = if shown.contains(&Kind) {
+        room.min(ROOM_FOR_KIND)
+    } else {
+        0
+    };
+    let room = room - for_kind;
     let for_holder = room.min(ROOM_FOR_HOLDER);
     let wide = |column: Column| match column {
         Name => column.least() + room - for_holder,
+        Kind => column.least() + for_kind,
         Holder => column.least() + for_holder,
         _ => column.least(),
     };

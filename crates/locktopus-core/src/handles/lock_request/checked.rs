@@ -19,6 +19,10 @@ impl<G: AnyGuard> LockRequest<G> {
             return Err(LockError::ShutDown);
         }
         let target = self.target()?;
+        if !self.kind.is_held() {
+            let rule = format!("nobody holds a {}", self.kind.as_str());
+            return Err(OptionError::new("lock", &target, rule).into());
+        }
         self.engine.ready_for(&target, Phase::Acquire)?;
         let settings = &self.engine.settings;
         let (option, lease) = match (self.options.fixed_lease, self.options.renewed_lease) {

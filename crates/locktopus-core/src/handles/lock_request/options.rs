@@ -217,6 +217,24 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
+    /// Asks for this many permits of a semaphore together, all or none: between 1 and
+    /// [`MAX_PERMITS`](crate::MAX_PERMITS). Every other kind has 1. See [`Semaphore::permits`](crate::Semaphore::permits).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LockKind;
+    /// locks.semaphore("workers").initialise(3).await?;
+    /// let two = locks.of_kind("workers", LockKind::Semaphore).permits(2).acquire().await?;
+    /// assert_eq!(two.permits(), 2);
+    /// # two.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn permits(mut self, permits: u32) -> Self {
+        self.permits = permits;
+        self
+    }
+
     /// Gives up with [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not free within this time. The first attempt
     /// always has a quarter of the backend's call timeout for its answer, but at least 50 and at most
     /// 250 ms.

@@ -71,10 +71,6 @@ pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
     let mut members: BTreeMap<(Arc<str>, LockName), Member> = BTreeMap::new();
     for Wanted { label, request } in wanted {
         let target = request.plan_for(Wait::Not)?.target;
-        if target.kind() == &LockKind::Latch {
-            let rule = "a latch is waited for, not held";
-            return Err(OptionError::new("lock", &target, rule).into());
-        }
         let backend = called(&mut backends, label, request.engine())?;
         let key = (Arc::clone(&backend), target.name().clone());
         let member = Member {
