@@ -1,6 +1,6 @@
 //! `run` when all goes well, or nobody is to blame.
 
-use crate::usual::{Place, finished, runs, signal};
+use crate::usual::{Place, finished, runs, signal, words};
 
 #[tokio::test]
 async fn the_status_is_the_programs() {
@@ -44,18 +44,8 @@ async fn the_program_knows_its_lock() {
     };
     assert!(token(&second) > token(&first));
     // Readers have no token, also not one of a command around them.
-    let mut command = place.command(&[
-        "-q",
-        "run",
-        "--name",
-        "b",
-        "--kind",
-        "read_lock",
-        "--",
-        "sh",
-        "-c",
-        said,
-    ]);
+    let line = words("-q run --name b --kind read_lock -- sh -c");
+    let mut command = place.command(&[&line[..], &[said]].concat());
     let child = command.env("LOCKTOPUS_TOKEN", "5").spawn().unwrap();
     assert_eq!(finished(child).await.ok().out, "b none\n");
 }

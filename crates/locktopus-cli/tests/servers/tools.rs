@@ -5,23 +5,18 @@ use crate::usual::{Place, finished, signal, words};
 #[tokio::test]
 async fn ls_shows_what_is_held() {
     let place = Place::new().await;
-    for (name, kind) in [
+    let kinds = [
         ("job:1", "lock"),
         ("job:2", "fair_lock"),
         ("job:3", "mutex"),
-        ("other", "write_lock"),
-    ] {
+    ];
+    for (name, kind) in kinds.into_iter().chain([("other", "write_lock")]) {
         place
-            .ran(&["-q", "lock", name, "--lease", "60s", "--kind", kind])
-            .await
-            .ok();
+            .does(&format!("-q lock {name} --lease 60s --kind {kind}"))
+            .await;
     }
     let ran = place.does("ls job:*").await;
-    for (name, kind) in [
-        ("job:1", "lock"),
-        ("job:2", "fair_lock"),
-        ("job:3", "mutex"),
-    ] {
+    for (name, kind) in kinds {
         let line = ran.out.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line.contains(kind) && line.contains("owner#"), "{line}");
         // The kind is found out.
@@ -189,17 +184,7 @@ async fn what_java_left_is_seen_and_broken() {
         .ok();
     assert!(broken.out.contains("a lease without an end"), "{broken:?}");
     // Its waiter is dead, and in nobody's way for long.
-    let arguments = [
-        "-q",
-        "run",
-        "--name",
-        "slow",
-        "--kind",
-        "fair_lock",
-        "--wait",
-        "20s",
-        "--",
-        "true",
-    ];
-    place.ran(&arguments).await.ok();
+    place
+        .does("-q run --name slow --kind fair_lock --wait 20s -- true")
+        .await;
 }
