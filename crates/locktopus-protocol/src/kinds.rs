@@ -44,7 +44,7 @@ impl RedisKind {
 }
 
 /// The scripts by which a kind is held.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldBy {
     /// By which scripts know of which kind a lock is and how it is wanted.
     pub(crate) letter: &'static [u8],
@@ -67,7 +67,7 @@ enum Names {
 }
 
 /// The scripts of the number inside a kind.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Counter {
     pub(crate) plain: &'static Script,
     pub(crate) quarantined: &'static Script,
@@ -92,7 +92,7 @@ const fn held(
     })
 }
 
-const LATCHES: RedisKind = RedisKind {
+static LATCHES: RedisKind = RedisKind {
     scripts: None,
     // Redisson always adds the braces here.
     channel: |name| format!("redisson_countdownlatch__channel__{{{name}}}"),
@@ -110,7 +110,7 @@ const LATCHES: RedisKind = RedisKind {
     attempts_announce: false,
     wakes_by_name: false,
 };
-const LOCKS: RedisKind = RedisKind {
+static LOCKS: RedisKind = RedisKind {
     scripts: held([b"x", b"l"], 0, &LOCK, &QUARANTINED_LOCK),
     channel: |name| prefix_name("redisson_lock__channel", name),
     linger: Some(&LOCK_LINGER),
@@ -119,7 +119,7 @@ const LOCKS: RedisKind = RedisKind {
     is_one_key: true,
     ..LATCHES
 };
-const MUTEXES: RedisKind = RedisKind {
+static MUTEXES: RedisKind = RedisKind {
     scripts: held([b"m", b"m"], 1, &MUTEX, &QUARANTINED_MUTEX),
     channel: |name| prefix_name("locktopus_mutex__channel", name),
     linger: Some(&MUTEX_LINGER),
@@ -127,7 +127,7 @@ const MUTEXES: RedisKind = RedisKind {
     ..LOCKS
 };
 /// Mutexes that are shared with a library whose waiters are woken. All mutexes are extended by the same script.
-const NOTIFYING_MUTEXES: RedisKind = RedisKind {
+static NOTIFYING_MUTEXES: RedisKind = RedisKind {
     scripts: held(
         [b"m", b"m"],
         1,
@@ -136,7 +136,7 @@ const NOTIFYING_MUTEXES: RedisKind = RedisKind {
     ),
     ..MUTEXES
 };
-const FAIR_LOCKS: RedisKind = RedisKind {
+static FAIR_LOCKS: RedisKind = RedisKind {
     scripts: held([b"f", b"f"], 3, &FAIR, &QUARANTINED_FAIR),
     further: Some(|name| prefix_name("redisson_lock_timeout", name)),
     in_groups: None,
@@ -145,7 +145,7 @@ const FAIR_LOCKS: RedisKind = RedisKind {
     wakes_by_name: true,
     ..LOCKS
 };
-const WRITES: RedisKind = RedisKind {
+static WRITES: RedisKind = RedisKind {
     scripts: held([b"w", b"w"], 5, &WRITE, &QUARANTINED_WRITE),
     channel: |name| prefix_name("redisson_rwlock", name),
     // What the keys of readers' expiries begin with.
@@ -153,12 +153,12 @@ const WRITES: RedisKind = RedisKind {
     counter: None,
     ..LATCHES
 };
-const READS: RedisKind = RedisKind {
+static READS: RedisKind = RedisKind {
     scripts: held([b"r", b"r"], 4, &READ, &QUARANTINED_READ),
     extended_by: Names::LockAndReader,
     ..WRITES
 };
-const SEMAPHORES: RedisKind = RedisKind {
+static SEMAPHORES: RedisKind = RedisKind {
     scripts: held([b"s", b"s"], 6, &SEMAPHORE, &QUARANTINED_SEMAPHORE),
     channel: |name| prefix_name("redisson_sc", name),
     further: Some(|name| prefix_name("locktopus_holders", name)),
@@ -172,7 +172,7 @@ const SEMAPHORES: RedisKind = RedisKind {
     attempts_announce: true,
     ..LATCHES
 };
-const PERMIT_SEMAPHORES: RedisKind = RedisKind {
+static PERMIT_SEMAPHORES: RedisKind = RedisKind {
     scripts: held([b"p", b"p"], 7, &PERMITS, &QUARANTINED_PERMITS),
     further: Some(|name| format!("{}:timeout", tag(name))),
     counter: Some(Counter {
