@@ -64,15 +64,14 @@ pub(super) fn columns(width: u16) -> Vec<(Column, u16)> {
         }
     }
     let room = width.saturating_sub(needed(&shown));
-    let for_kind = if shown.contains(&Kind) {
-        room.min(ROOM_FOR_KIND)
-    } else {
-        0
-    };
-    let room = room - for_kind;
     let for_holder = room.min(ROOM_FOR_HOLDER);
+    let room = room - for_holder;
+    let for_kind = match shown.contains(&Kind) {
+        true => room.min(ROOM_FOR_KIND),
+        false => 0,
+    };
     let wide = |column: Column| match column {
-        Name => column.least() + room - for_holder,
+        Name => column.least() + room - for_kind,
         Kind => column.least() + for_kind,
         Holder => column.least() + for_holder,
         _ => column.least(),
