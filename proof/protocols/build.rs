@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// What is compiled, from the sources of the core.
-const FILES: [&str; 14] = [
+const FILES: [&str; 13] = [
     "engine/holding/give_back.rs",
     "engine/holding/grant.rs",
     "engine/holding/held.rs",
     "engine/holding/lease.rs",
-    "engine/holding/lease_in_turns.rs",
-    "engine/holding/role.rs",
     "engine/holding/shared_owner.rs",
     "engine/holding/term.rs",
+    "engine/holding/turn.rs",
     "engine/holding/watchdog.rs",
     "engine/holding/watchdog/due.rs",
     "engine/holding/watchdog/timer_index.rs",

@@ -50,7 +50,7 @@ struct AcquisitionState;
 
 /// A lease, and who has it: nobody may begin a turn while another one lasts.
 #[derive(Debug)]
-struct SharedLease {
+struct Lease {
     over: AtomicBool,
     /// May be kept while nobody holds it.
     keeps: AtomicBool,
@@ -58,7 +58,7 @@ struct SharedLease {
     given_back: AtomicUsize,
 }
 
-impl SharedLease {
+impl Lease {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             over: AtomicBool::new(false),
@@ -68,8 +68,8 @@ impl SharedLease {
         })
     }
 
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
+    fn is_active(&self) -> bool {
+        !self.over.load(Ordering::SeqCst)
     }
 
     fn is_used_up(&self) -> bool {
@@ -77,13 +77,13 @@ impl SharedLease {
     }
 
     fn kept() -> Arc<Self> {
-        let shared = Self::new();
-        shared.keeps.store(true, Ordering::SeqCst);
-        shared
+        let lease = Self::new();
+        lease.keeps.store(true, Ordering::SeqCst);
+        lease
     }
 
     fn may_keep(&self, _: impl Fn() -> BootInstant) -> bool {
-        self.keeps.load(Ordering::SeqCst) && !self.is_over()
+        self.keeps.load(Ordering::SeqCst) && self.is_active()
     }
 
     fn hold(&self) {
@@ -111,18 +111,18 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-fn may(shared: &SharedLease, _: &Asker) -> bool {
-    !shared.is_over()
+fn may(lease: &Lease, _: &Asker) -> bool {
+    lease.is_active()
 }
 
 /// A local queue in which one holds and so many wait.
-fn held(shared: &Arc<SharedLease>, waiting: usize) -> (Arc<LocalQueue>, Vec<Arc<Slot>>) {
+fn held(lease: &Arc<Lease>, waiting: usize) -> (Arc<LocalQueue>, Vec<Arc<Slot>>) {
     let queue = LocalQueue::new();
     let Arrival::Leads { number, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
         panic!("not alone")
     };
-    assert!(queue.won(number, shared));
-    shared.hold();
+    assert!(queue.won(number, lease));
+    lease.hold();
     let slots = (0..waiting)
         .map(|_| match queue.arrive(|| Asker, BootInstant::now, may) {
             Arrival::Waits { slot, .. } => slot,
@@ -137,25 +137,25 @@ fn call(next: &Next) {
 }
 
 /// The holder is done.
-fn pass(queue: &LocalQueue, shared: &Arc<SharedLease>) {
-    shared.let_go();
-    match queue.pass(shared, BootInstant::now, may) {
+fn pass(queue: &LocalQueue, lease: &Arc<Lease>) {
+    lease.let_go();
+    match queue.pass(lease, BootInstant::now, may) {
         Passed::On(next) => call(&next),
         Passed::Kept => {}
         Passed::Over(next) => {
-            shared.give_back();
+            lease.give_back();
             next.inspect(call);
         }
-        Passed::NotHere => shared.give_back(),
+        Passed::NotHere => lease.give_back(),
     }
 }
 
 /// What a waiter does whose turn has come; true if it holds the lock.
-fn begin(queue: &LocalQueue, slot: &Arc<Slot>) -> Option<Arc<SharedLease>> {
+fn begin(queue: &LocalQueue, slot: &Arc<Slot>) -> Option<Arc<Lease>> {
     match queue.begin(slot).expect("whoever takes a turn owns it") {
-        Begun::Holds(shared, _) => {
-            shared.hold();
-            Some(shared)
+        Begun::Holds(lease, _) => {
+            lease.hold();
+            Some(lease)
         }
         Begun::Leads(number, _) => {
             leave(queue, number);
@@ -181,8 +181,8 @@ fn cancel(queue: &LocalQueue, slot: &Arc<Slot>) {
 
 fn settle(left: Leavings) {
     left.wake.iter().for_each(|next| next.wake());
-    if let Some(shared) = left.lease {
-        shared.give_back();
+    if let Some(lease) = left.lease {
+        lease.give_back();
     }
 }
 
@@ -192,8 +192,8 @@ fn try_once(queue: &LocalQueue, slot: &Arc<Slot>) -> bool {
     let mut cx = std::task::Context::from_waker(waker);
     match slot.poll_turn(&mut cx) {
         std::task::Poll::Ready(Turned::Taken(_)) => {
-            if let Some(shared) = begin(queue, slot) {
-                pass(queue, &shared);
+            if let Some(lease) = begin(queue, slot) {
+                pass(queue, &lease);
             }
             true
         }
@@ -251,8 +251,8 @@ fn no_wake_up_is_lost() {
 #[test]
 fn a_dropped_future_loses_no_lease() {
     model(|| {
-        let shared = SharedLease::new();
-        let (queue, slots) = held(&shared, 2);
+        let lease = Lease::new();
+        let (queue, slots) = held(&lease, 2);
         let drops = {
             let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
             loom::thread::spawn(move || cancel(&queue, &slot))
@@ -265,10 +265,10 @@ fn a_dropped_future_loses_no_lease() {
                 }
             })
         };
-        pass(&queue, &shared);
+        pass(&queue, &lease);
         drops.join().unwrap();
         other.join().unwrap();
-        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
         assert_eq!(queue.glance(), Glance::Empty);
     });
 }
@@ -276,9 +276,9 @@ fn a_dropped_future_loses_no_lease() {
 #[test]
 fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
     loom::model(|| {
-        let shared = SharedLease::new();
-        let (queue, slots) = held(&shared, 1);
-        pass(&queue, &shared);
+        let lease = Lease::new();
+        let (queue, slots) = held(&lease, 1);
+        pass(&queue, &lease);
         let check = {
             let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
@@ -288,7 +288,7 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
         let took = try_once(&queue, &slots[0]);
         check.join().unwrap();
         assert!(took, "it had a turn, or was told that it was revoked");
-        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
         assert_eq!(queue.glance(), Glance::Empty);
     });
 }
@@ -297,13 +297,13 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
 #[test]
 fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
     model(|| {
-        let shared = SharedLease::new();
-        let (queue, slots) = held(&shared, 1);
+        let lease = Lease::new();
+        let (queue, slots) = held(&lease, 1);
         let watchdog = {
-            let (queue, shared) = (Arc::clone(&queue), Arc::clone(&shared));
+            let (queue, lease) = (Arc::clone(&queue), Arc::clone(&lease));
             loom::thread::spawn(move || {
-                shared.over.store(true, Ordering::SeqCst);
-                if let Some(next) = queue.remove(&shared, BootInstant::now()) {
+                lease.over.store(true, Ordering::SeqCst);
+                if let Some(next) = queue.remove(&lease, BootInstant::now()) {
                     call(&next);
                 }
             })
@@ -315,13 +315,13 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
                 assert!(matches!(turned, Turned::Taken(_)));
                 // Holding it is right only if it was not known to be lost by then; then the loss takes it away.
                 match queue.begin(&slot).expect("its own turn") {
-                    Begun::Holds(shared, _) => drop(shared),
+                    Begun::Holds(lease, _) => drop(lease),
                     Begun::Leads(number, _) => leave(&queue, number),
                 }
             })
         };
-        shared.let_go();
-        match queue.pass(&shared, BootInstant::now, may) {
+        lease.let_go();
+        match queue.pass(&lease, BootInstant::now, may) {
             Passed::On(next) => call(&next),
             Passed::Over(next) => {
                 next.inspect(call);
@@ -337,9 +337,9 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
 /// Somebody comes to the local queue, does what it came for, and goes; true if it held the lock.
 fn visit(queue: &LocalQueue) -> bool {
     match queue.arrive(|| Asker, BootInstant::now, may) {
-        Arrival::Holds(shared) => {
-            shared.hold();
-            pass(queue, &shared);
+        Arrival::Holds(lease) => {
+            lease.hold();
+            pass(queue, &lease);
             true
         }
         Arrival::Leads { number, kept } => {
@@ -359,21 +359,21 @@ fn visit(queue: &LocalQueue) -> bool {
 }
 
 /// Its time is over, or somebody else wants it: it must go back, whoever has it at that moment.
-fn end_keeping(queue: &LocalQueue, shared: &Arc<SharedLease>) {
-    shared.keeps.store(false, Ordering::SeqCst);
-    if queue.let_go(shared) {
-        shared.give_back();
+fn end_keeping(queue: &LocalQueue, lease: &Arc<Lease>) {
+    lease.keeps.store(false, Ordering::SeqCst);
+    if queue.let_go(lease) {
+        lease.give_back();
     }
 }
 
 #[test]
 fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
     model(|| {
-        let shared = SharedLease::kept();
-        let (queue, _) = held(&shared, 0);
+        let lease = Lease::kept();
+        let (queue, _) = held(&lease, 0);
         let keeper = {
-            let (queue, shared) = (Arc::clone(&queue), Arc::clone(&shared));
-            loom::thread::spawn(move || end_keeping(&queue, &shared))
+            let (queue, lease) = (Arc::clone(&queue), Arc::clone(&lease));
+            loom::thread::spawn(move || end_keeping(&queue, &lease))
         };
         let newcomer = {
             let queue = Arc::clone(&queue);
@@ -381,10 +381,10 @@ fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
                 visit(&queue);
             })
         };
-        pass(&queue, &shared);
+        pass(&queue, &lease);
         keeper.join().unwrap();
         newcomer.join().unwrap();
-        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
         assert!(queue.is_empty(), "something is left in the line");
     });
 }
@@ -392,9 +392,9 @@ fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
 #[test]
 fn a_kept_lease_is_for_one_newcomer() {
     model(|| {
-        let shared = SharedLease::kept();
-        let (queue, _) = held(&shared, 0);
-        pass(&queue, &shared);
+        let lease = Lease::kept();
+        let (queue, _) = held(&lease, 0);
+        pass(&queue, &lease);
         let visits = [(); 2].map(|()| {
             let queue = Arc::clone(&queue);
             loom::thread::spawn(move || {
@@ -404,9 +404,9 @@ fn a_kept_lease_is_for_one_newcomer() {
         for visit in visits {
             visit.join().unwrap();
         }
-        assert_eq!(shared.given_back.load(Ordering::SeqCst), 0);
-        end_keeping(&queue, &shared);
-        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        assert_eq!(lease.given_back.load(Ordering::SeqCst), 0);
+        end_keeping(&queue, &lease);
+        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
         assert!(queue.is_empty(), "something is left in the line");
     });
 }
@@ -414,18 +414,18 @@ fn a_kept_lease_is_for_one_newcomer() {
 #[test]
 fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
     model(|| {
-        let shared = SharedLease::kept();
-        let (queue, _) = held(&shared, 0);
+        let lease = Lease::kept();
+        let (queue, _) = held(&lease, 0);
         let watchdog = {
-            let (queue, shared) = (Arc::clone(&queue), Arc::clone(&shared));
+            let (queue, lease) = (Arc::clone(&queue), Arc::clone(&lease));
             loom::thread::spawn(move || {
-                shared.over.store(true, Ordering::SeqCst);
-                let next = queue.remove(&shared, BootInstant::now());
+                lease.over.store(true, Ordering::SeqCst);
+                let next = queue.remove(&lease, BootInstant::now());
                 assert!(next.is_none(), "nobody waits");
             })
         };
-        shared.let_go();
-        let passed = queue.pass(&shared, BootInstant::now, may);
+        lease.let_go();
+        let passed = queue.pass(&lease, BootInstant::now, may);
         assert!(!matches!(passed, Passed::On(_)), "{passed:?}");
         watchdog.join().unwrap();
         assert!(queue.is_empty(), "a lost lease is still kept");
@@ -437,8 +437,8 @@ fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
 #[test]
 fn a_dropped_future_keeps_its_lease_for_others() {
     model(|| {
-        let shared = SharedLease::kept();
-        let (queue, slots) = held(&shared, 1);
+        let lease = Lease::kept();
+        let (queue, slots) = held(&lease, 1);
         let drops = {
             let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
             loom::thread::spawn(move || cancel(&queue, &slot))
@@ -449,11 +449,11 @@ fn a_dropped_future_keeps_its_lease_for_others() {
                 visit(&queue);
             })
         };
-        pass(&queue, &shared);
+        pass(&queue, &lease);
         drops.join().unwrap();
         newcomer.join().unwrap();
-        end_keeping(&queue, &shared);
-        assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+        end_keeping(&queue, &lease);
+        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
         assert!(queue.is_empty(), "something is left in the line");
     });
 }
@@ -461,7 +461,7 @@ fn a_dropped_future_keeps_its_lease_for_others() {
 #[test]
 fn a_deposed_leader_does_not_win() {
     loom::model(|| {
-        let shared = SharedLease::new();
+        let lease = Lease::new();
         let queue = Arc::new(LocalQueue::new());
         let Arrival::Leads { number, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
             panic!("not alone")
@@ -480,12 +480,12 @@ fn a_deposed_leader_does_not_win() {
                 deposed
             })
         };
-        let won = queue.won(number, &shared);
+        let won = queue.won(number, &lease);
         let deposed = check.join().unwrap();
         assert!(won != deposed, "won {won}, deposed {deposed}");
         if won {
-            shared.hold();
-            pass(&queue, &shared);
+            lease.hold();
+            pass(&queue, &lease);
         }
         assert!(try_once(&queue, &slot));
         assert_eq!(queue.glance(), Glance::Empty);

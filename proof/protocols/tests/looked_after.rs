@@ -47,11 +47,11 @@ struct AcquisitionState;
 
 /// A lease that may always be passed on, and never be kept.
 #[derive(Debug)]
-struct SharedLease;
+struct Lease;
 
-impl SharedLease {
-    fn is_over(&self) -> bool {
-        false
+impl Lease {
+    fn is_active(&self) -> bool {
+        true
     }
 
     fn is_used_up(&self) -> bool {
@@ -76,12 +76,12 @@ struct Walk {
     handed: Vec<(Arc<Slot>, BootInstant)>,
     /// The leader, since when it leads, and until when it said that it would be silent.
     leader: Option<(u64, BootInstant, Option<BootInstant>)>,
-    holder: Option<Arc<SharedLease>>,
+    holder: Option<Arc<Lease>>,
     /// So many turns and leaders were taken back in time.
     taken_back: u32,
 }
 
-fn may(_: &SharedLease, _: &Asker) -> bool {
+fn may(_: &Lease, _: &Asker) -> bool {
     true
 }
 
@@ -167,7 +167,7 @@ impl Walk {
         let (slot, _) = self.handed.swap_remove(at);
         match slot.poll_turn(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Turned::Taken(_)) => match self.queue.begin(&slot).unwrap() {
-                Begun::Holds(shared, _) => self.holder = Some(shared),
+                Begun::Holds(lease, _) => self.holder = Some(lease),
                 Begun::Leads(number, _) => self.leader = Some((number, self.now, None)),
             },
             Poll::Ready(Turned::Revoked) => {}
@@ -210,19 +210,19 @@ impl Walk {
                 self.called(next);
             }
         } else {
-            let shared = Arc::new(SharedLease);
-            if self.queue.won(number, &shared) {
-                self.holder = Some(shared);
+            let lease = Arc::new(Lease);
+            if self.queue.won(number, &lease) {
+                self.holder = Some(lease);
             }
         }
     }
 
     fn pass(&mut self) {
-        let Some(shared) = self.holder.take() else {
+        let Some(lease) = self.holder.take() else {
             return;
         };
         let now = self.now;
-        match self.queue.pass(&shared, || now, may) {
+        match self.queue.pass(&lease, || now, may) {
             Passed::On(next) | Passed::Over(Some(next)) => self.called(next),
             Passed::Over(None) | Passed::Kept | Passed::NotHere => {}
         }

@@ -15,7 +15,7 @@ use tokio::time::timeout_at;
 
 use crate::engine::error::LostCause;
 use crate::engine::holding::calls;
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 
 /// How long a reason is kept. Owners of long leases ask late.
@@ -75,10 +75,10 @@ impl Services {
     /// Looks up the reasons of losses before anybody hears of them, and gives up soon: after the time
     /// of a [first answer](Self::first_answer), a 24th of the lease, or when the lease ends. The loss
     /// itself was found up to a third of the lease late.
-    pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<LeaseState>, LostCause)]) {
+    pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<Lease>, LostCause)]) {
         let now = clock::now();
         let bounds = losses.iter().map(|(lost, _)| {
-            let (lease, valid_until) = lost.lease_and_validity();
+            let (lease, valid_until) = lost.length_and_validity();
             valid_until.since(now).min(lease / DELAY)
         });
         let Some(bound) = bounds.min() else {

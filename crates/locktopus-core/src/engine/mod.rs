@@ -7,8 +7,9 @@
 //! * `acquisition`: how a lease is come by, alone or together with others of this process.
 //! * `jitter`: random durations, which all of them use.
 //!
-//! Layers, lowest first: jitter, error, unless_busy, cohort_settings, settings, wait_progress, observe, holding,
-//! break_reason, acquisition.
+//! Layers, lowest first: jitter, error, unless_busy, cohort_settings, settings, wait_progress,
+//! observe. The others know each other: a lease of `holding` has a `Passing` of `acquisition`, and
+//! that is all of `acquisition` that `holding` knows.
 
 pub(crate) mod acquisition;
 mod break_reason;

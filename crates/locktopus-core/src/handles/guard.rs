@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
-use crate::engine::holding::watchdog::{self, Losses};
+use crate::engine::holding::turn::Turn;
+use crate::engine::holding::watchdog::Losses;
 use crate::handles::fence::Fence;
 use crate::handles::lease::Lease;
 use crate::handles::ticket::LeaseTicket;
@@ -53,12 +53,8 @@ impl LockGuard {
         self.held.services()
     }
 
-    pub(crate) fn state(&self) -> &Arc<LeaseState> {
-        self.held.state()
-    }
-
-    pub(crate) fn watch(&self) -> watchdog::Ticket {
-        self.held.watch()
+    pub(crate) fn turn(&self) -> &Arc<Turn> {
+        self.held.turn()
     }
 
     /// A read-only view of the lease, to be passed to whatever works under the lock.
@@ -76,11 +72,11 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn lease(&self) -> Lease {
-        Lease::new(Arc::clone(self.state()), self.services())
+        Lease::new(Arc::clone(self.turn()), self.services())
     }
 
     pub(crate) fn target(&self) -> &LockTarget {
-        &self.state().target
+        &self.turn().lease.target
     }
 
     /// The lock's name, namespace included.
@@ -98,20 +94,20 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn name(&self) -> &LockName {
-        self.state().target.name()
+        self.target().name()
     }
 
     /// The id under which the lock is held. A secret: it is all that is needed to release the lock.
     #[must_use]
     pub fn owner(&self) -> &OwnerId {
-        &self.state().owner
+        &self.turn().lease.owner
     }
 
     /// The fencing token of this grant; `None` for readers, permits and a
     /// [single-key mutex](crate::MutexProfile::single_key).
     #[must_use]
     pub fn token(&self) -> Option<FencingToken> {
-        self.state().token
+        self.turn().token
     }
 
     /// The token bound to this lock and this holder. See [`Lease::fence`].
@@ -123,19 +119,19 @@ impl LockGuard {
     /// The mode under which it was granted: what it is worth when a server fails.
     #[must_use]
     pub fn safety(&self) -> SafetyMode {
-        self.state().safety()
+        self.turn().lease.safety()
     }
 
     /// How many permits of a semaphore are held; 1 for locks.
     #[must_use]
     pub fn permits(&self) -> u32 {
-        self.state().permits
+        self.turn().lease.permits
     }
 
     /// See [`Lease::valid_until`].
     #[must_use]
     pub fn valid_until(&self) -> Instant {
-        self.state().valid_until().timer()
+        self.turn().lease.valid_until().timer()
     }
 
     /// See [`Lease::remaining`].
@@ -192,7 +188,7 @@ impl LockGuard {
     /// How many guards share this lease.
     #[must_use]
     pub fn hold_count(&self) -> usize {
-        self.state().holds()
+        self.turn().holds()
     }
 
     /// Enters the lock again: another guard on the same lease and token, without asking the backend. The
@@ -219,7 +215,7 @@ impl LockGuard {
             return Err(LockError::NotReentrant { target });
         }
         self.ensure_valid()?;
-        let Some(held) = self.held.again() else {
+        let Some(held) = Held::join(self.services(), self.turn()) else {
             return Err(LockError::Lost {
                 target: target.clone(),
                 cause: LostCause::Released,
@@ -254,18 +250,18 @@ impl LockGuard {
     /// Cancel safe: the extension may or may not happen; the guard's deadline only moves if it is known to
     /// have happened.
     pub async fn extend(&self, lease: Duration) -> Result<Instant, LockError> {
-        let (services, state, watch) = (self.services(), self.state(), self.watch());
+        let (services, held) = (self.services(), &self.turn().lease);
         let lease = services.settings.check_lease("extend", lease)?;
         self.ensure_valid()?;
         let sent = clock::now();
         let usual = services.backend.info().token_retention;
-        let (request, _) = state.extension(lease, usual, sent);
+        let (request, _) = held.extension(lease, usual, sent);
         let (keep_token, deadline) = (request.keep_token, timer_in(services.call_timeout()));
         let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
-                state.token_kept(sent, keep_token);
-                state.extended(lease, services.settings.margin.valid_until(sent, lease));
-                services.watchdog.extended(watch, &state.core());
+                held.token_kept(sent, keep_token);
+                held.extended(lease, services.settings.margin.valid_until(sent, lease));
+                services.watchdog.extended(held);
                 self.ensure_valid()?;
                 return Ok(self.valid_until());
             }
@@ -273,19 +269,18 @@ impl LockGuard {
             Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
             Err(source) => {
                 return Err(LockError::Backend {
-                    target: state.target.clone(),
+                    target: held.target.clone(),
                     phase: Phase::Extend,
                     source,
                 });
             }
         };
-        let core = state.core();
-        let losses = Losses(vec![(Arc::clone(&core), cause.clone())]);
+        let losses = Losses(vec![(Arc::clone(held), cause.clone())]);
         losses.tell(services).await;
-        services.watchdog.forget(watch, &core);
+        services.watchdog.forget(held);
         Err(LockError::Lost {
-            target: state.target.clone(),
-            cause: core.lost().cloned().unwrap_or(cause),
+            target: held.target.clone(),
+            cause: held.lost().cloned().unwrap_or(cause),
         })
     }
 
@@ -335,12 +330,12 @@ impl LockGuard {
     /// Gives the guard back if the lease is lost or shared with other guards, or if a read-write lock is held for
     /// reading and for writing at once.
     pub fn into_ticket(self) -> Result<LeaseTicket, Self> {
-        let shared = self.state().shared_owner();
+        let shared = self.turn().lease.shared_owner();
         if self.ensure_valid().is_err() || shared.is_some_and(|shared| !shared.is_over()) {
             return Err(self);
         }
-        let state = self.held.transfer().map_err(|held| Self { held })?;
-        Ok(LeaseTicket::new(&state))
+        let turn = self.held.transfer().map_err(|held| Self { held })?;
+        Ok(LeaseTicket::new(&turn))
     }
 }
 

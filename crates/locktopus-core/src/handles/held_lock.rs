@@ -52,19 +52,19 @@ impl HeldLock {
         let leases = services.watchdog.leases();
         let mut held: Vec<Self> = leases
             .into_iter()
-            .filter(|(_, state)| state.is_active())
-            .map(|(_, state)| {
-                let (state, holds) = state.in_use();
-                let lease = Lease::new(state.clone(), services);
+            .filter(|lease| lease.is_active())
+            .map(|held| {
+                let turn = held.shown(services);
+                let (holds, lease) = (turn.holds(), Lease::new(turn, services));
                 Self {
-                    target: state.target.clone(),
+                    target: held.target.clone(),
                     held_for: lease.held_for(),
                     valid_until: lease.valid_until(),
                     token: lease.token(),
-                    renewed: state.renewed,
+                    renewed: held.renewed,
                     holds,
-                    permits: state.permits,
-                    safety: state.safety(),
+                    permits: held.permits,
+                    safety: held.safety(),
                     lease,
                 }
             })

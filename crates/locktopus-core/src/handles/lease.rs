@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
+use crate::engine::holding::turn::Turn;
 use crate::handles::fence::Fence;
 
 /// A read-only view of a held lock, to be passed to whatever works under it.
@@ -34,15 +34,15 @@ use crate::handles::fence::Fence;
 /// ```
 #[derive(Clone)]
 pub struct Lease {
-    state: Arc<LeaseState>,
+    turn: Arc<Turn>,
     /// Dead once every guard and handle is gone.
     services: Weak<Services>,
 }
 
 impl Lease {
-    pub(crate) fn new(state: Arc<LeaseState>, services: &Arc<Services>) -> Self {
+    pub(crate) fn new(turn: Arc<Turn>, services: &Arc<Services>) -> Self {
         let services = Arc::downgrade(services);
-        Self { state, services }
+        Self { turn, services }
     }
 
     /// Starts the watchdog on this runtime too: the runtimes that ran it may have ended.
@@ -56,61 +56,61 @@ impl Lease {
     /// The lock's name, namespace included.
     #[must_use]
     pub fn name(&self) -> &LockName {
-        self.state.target.name()
+        self.turn.lease.target.name()
     }
 
     /// The id under which the lock is held. A secret: it is all that is needed to release the lock.
     #[must_use]
     pub fn owner(&self) -> &OwnerId {
-        &self.state.owner
+        &self.turn.lease.owner
     }
 
     /// The fencing token of this grant; `None` for readers, permits and a
     /// [single-key mutex](crate::MutexProfile::single_key).
     #[must_use]
     pub fn token(&self) -> Option<FencingToken> {
-        self.state.token
+        self.turn.token
     }
 
     /// The token bound to this lock and this holder, to be sent along with what is written under the lock;
     /// `None` if there is no [token](Self::token).
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
-        let token = self.state.token?;
-        Some(Fence::new(&self.state.target, token).held_by(&self.state.owner))
+        let token = self.turn.token?;
+        Some(Fence::new(&self.turn.lease.target, token).held_by(&self.turn.lease.owner))
     }
 
     /// The mode under which it was granted: what it is worth when a server fails.
     #[must_use]
     pub fn safety(&self) -> SafetyMode {
-        self.state.safety()
+        self.turn.lease.safety()
     }
 
     /// How many permits of a semaphore are held; 1 for locks.
     #[must_use]
     pub fn permits(&self) -> u32 {
-        self.state.permits
+        self.turn.lease.permits
     }
 
     /// The instant up to which the lock may be believed in, as things stand. Renewal moves it.
     #[must_use]
     pub fn valid_until(&self) -> Instant {
-        self.state.valid_until().timer()
+        self.turn.lease.valid_until().timer()
     }
 
     /// What is left until [`valid_until`](Self::valid_until); zero once the lease has ended.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        if self.state.lost().is_some() {
+        if self.turn.lost().is_some() {
             return Duration::ZERO;
         }
-        self.state.valid_until().since(clock::now())
+        self.turn.lease.valid_until().since(clock::now())
     }
 
     /// How long the lock has been held.
     #[must_use]
     pub fn held_for(&self) -> Duration {
-        clock::now().since(self.state.granted_at)
+        clock::now().since(self.turn.since)
     }
 
     /// Checks that the lock may still be believed in. Call it right before a side effect.
@@ -156,15 +156,15 @@ impl Lease {
     /// [`LockError::Lost`] if it is lost; with cause [`LostCause::Expired`] also if it is only too short,
     /// in which case the lease itself is untouched.
     pub fn ensure_valid_for(&self, ahead: Duration) -> Result<(), LockError> {
-        let state = &self.state;
-        let cause = match state.lost() {
+        let turn = &self.turn;
+        let cause = match turn.lost() {
             Some(cause) => cause.clone(),
-            None if state.valid_until().since(clock::now()) > ahead => {
+            None if turn.lease.valid_until().since(clock::now()) > ahead => {
                 return Ok(());
             }
             None if ahead.is_zero() => {
-                state.expire();
-                match state.lost() {
+                turn.expire();
+                match turn.lost() {
                     Some(cause) => cause.clone(),
                     // It was extended at this moment.
                     None => return Ok(()),
@@ -173,7 +173,7 @@ impl Lease {
             None => LostCause::Expired,
         };
         Err(LockError::Lost {
-            target: state.target.clone(),
+            target: turn.lease.target.clone(),
             cause,
         })
     }
@@ -200,8 +200,8 @@ impl Lease {
     /// Cancel safe.
     pub async fn lost(&self) -> LostCause {
         self.watch_here();
-        self.state.signal().cancelled().await;
-        self.state.lost().cloned().unwrap_or(LostCause::Expired)
+        self.turn.signal().cancelled().await;
+        self.turn.lost().cloned().unwrap_or(LostCause::Expired)
     }
 
     /// A token that is cancelled when the lease ends, for code that already knows `CancellationToken`s.
@@ -223,12 +223,12 @@ impl Lease {
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
         self.watch_here();
-        self.state.signal().child_token()
+        self.turn.signal().child_token()
     }
 }
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.state.fmt(f)
+        self.turn.fmt(f)
     }
 }

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 use locktopus_contract::{LockKind, LockTarget, lock};
 
 use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
-use crate::engine::holding::watchdog;
+use crate::engine::holding::turn::Turn;
 use crate::handles::guard::LockGuard;
 
 /// An owner of locks that may enter its reentrant locks again.
@@ -53,19 +52,12 @@ pub(crate) type HeldKey = (usize, LockTarget);
 /// other for it.
 pub(crate) type HeldCell = Arc<tokio::sync::Mutex<HeldByOwner>>;
 
-/// The leases that an owner holds of one lock. Both halves of a read-write lock are in one: whether the owner may have one
-/// half depends on whether it has the other.
+/// The turns that an owner holds of one lock. Both halves of a read-write lock are in here: whether
+/// the owner may have one half depends on the other.
 #[derive(Debug, Default)]
 pub(crate) struct HeldByOwner {
-    exclusive: Option<Entered>,
-    read: Option<Entered>,
-}
-
-/// A lease that the owner entered.
-#[derive(Debug)]
-struct Entered {
-    state: Weak<LeaseState>,
-    watch: watchdog::Ticket,
+    exclusive: Weak<Turn>,
+    read: Weak<Turn>,
 }
 
 impl Owner {
@@ -148,29 +140,25 @@ impl HeldByOwner {
         services: &Arc<Services>,
         kind: &LockKind,
     ) -> Option<LockGuard> {
-        let entered = self.half(kind).as_ref()?;
-        let state = entered.state.upgrade()?;
-        Held::join(services, &state, entered.watch).map(LockGuard::new)
+        let turn = self.half(kind).upgrade()?;
+        Held::join(services, &turn).map(LockGuard::new)
     }
 
     /// Whether this half is held.
     pub(crate) fn holds(&self, kind: &LockKind) -> bool {
-        self.half(kind).as_ref().is_some_and(Entered::is_alive)
+        is_held(self.half(kind))
     }
 
     /// Notes a lease that was taken.
     pub(crate) fn entered(&mut self, guard: &LockGuard) {
-        let entered = Entered {
-            state: Arc::downgrade(guard.state()),
-            watch: guard.watch(),
-        };
+        let turn = Arc::downgrade(guard.turn());
         match guard.target().kind() {
-            LockKind::Read => self.read = Some(entered),
-            _ => self.exclusive = Some(entered),
+            LockKind::Read => self.read = turn,
+            _ => self.exclusive = turn,
         }
     }
 
-    fn half(&self, kind: &LockKind) -> &Option<Entered> {
+    fn half(&self, kind: &LockKind) -> &Weak<Turn> {
         match kind {
             LockKind::Read => &self.read,
             _ => &self.exclusive,
@@ -179,15 +167,10 @@ impl HeldByOwner {
 
     /// Whether any half is held.
     pub(crate) fn is_alive(&self) -> bool {
-        [&self.exclusive, &self.read]
-            .into_iter()
-            .flatten()
-            .any(Entered::is_alive)
+        is_held(&self.exclusive) || is_held(&self.read)
     }
 }
 
-impl Entered {
-    fn is_alive(&self) -> bool {
-        self.state.upgrade().is_some_and(|state| state.holds() > 0)
-    }
+fn is_held(turn: &Weak<Turn>) -> bool {
+    turn.upgrade().is_some_and(|turn| turn.holds() > 0)
 }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use locktopus_contract::{FencingToken, LockTarget, MAX_PERMITS, OwnerId};
 
 use crate::engine::error::LockError;
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::turn::Turn;
 
 /// A lease that nobody renews, ready to be [adopted](crate::LockRequest::adopt).
 ///
@@ -42,13 +42,14 @@ pub struct LeaseTicket {
 const VERSION: &str = "locktopus1";
 
 impl LeaseTicket {
-    pub(crate) fn new(state: &LeaseState) -> Self {
+    pub(crate) fn new(turn: &Turn) -> Self {
+        let lease = &turn.lease;
         Self {
-            kind: state.target.kind().as_str().to_owned(),
-            name: state.target.name().as_str().to_owned(),
-            owner: state.owner.clone(),
-            token: state.token,
-            permits: state.permits,
+            kind: lease.target.kind().as_str().to_owned(),
+            name: lease.target.name().as_str().to_owned(),
+            owner: lease.owner.clone(),
+            token: turn.token,
+            permits: lease.permits,
         }
     }
 

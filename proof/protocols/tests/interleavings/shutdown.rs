@@ -9,7 +9,7 @@ use loom::thread::{JoinHandle, spawn};
 use super::local_queue::{Arrival, LocalQueue};
 use super::slot::{Slot, Turned};
 use super::sync::Arc;
-use super::{Asker, BootInstant, SharedLease, begin, cancel, held, leave, may, model, pass};
+use super::{Asker, BootInstant, Lease, begin, cancel, held, leave, may, model, pass};
 
 /// What a shutdown does with a local queue.
 fn close(queue: &LocalQueue) {
@@ -25,8 +25,8 @@ fn at_once(queue: &Arc<LocalQueue>, work: impl FnOnce(&LocalQueue) + 'static) ->
 fn wait(queue: &LocalQueue, slot: &Arc<Slot>) {
     match loom::future::block_on(poll_fn(|cx| slot.poll_turn(cx))) {
         Turned::Taken(_) => {
-            if let Some(shared) = begin(queue, slot) {
-                pass(queue, &shared);
+            if let Some(lease) = begin(queue, slot) {
+                pass(queue, &lease);
             }
         }
         Turned::Dismissed => {}
@@ -34,8 +34,8 @@ fn wait(queue: &LocalQueue, slot: &Arc<Slot>) {
     }
 }
 
-fn is_over(queue: &LocalQueue, shared: &SharedLease) {
-    assert_eq!(shared.given_back.load(Ordering::SeqCst), 1);
+fn is_over(queue: &LocalQueue, lease: &Lease) {
+    assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
     assert!(queue.is_empty(), "something is left in the line");
     let late = queue.arrive(|| Asker, BootInstant::now, may);
     assert!(matches!(late, Arrival::Closed), "{late:?}");
@@ -44,25 +44,25 @@ fn is_over(queue: &LocalQueue, shared: &SharedLease) {
 #[test]
 fn a_shutdown_ends_a_wait_or_it_had_its_turn() {
     model(|| {
-        let shared = SharedLease::new();
-        let (queue, slots) = held(&shared, 1);
+        let lease = Lease::new();
+        let (queue, slots) = held(&lease, 1);
         let closes = at_once(&queue, close);
         let waits = at_once(&queue, {
             let slot = Arc::clone(&slots[0]);
             move |queue| wait(queue, &slot)
         });
-        pass(&queue, &shared);
+        pass(&queue, &lease);
         closes.join().unwrap();
         waits.join().unwrap();
-        is_over(&queue, &shared);
+        is_over(&queue, &lease);
     });
 }
 
 #[test]
 fn whoever_comes_to_a_shutdown_is_turned_away_or_told() {
     model(|| {
-        let shared = SharedLease::new();
-        let (queue, _) = held(&shared, 0);
+        let lease = Lease::new();
+        let (queue, _) = held(&lease, 0);
         let closes = at_once(&queue, close);
         let comes = at_once(&queue, |queue| {
             match queue.arrive(|| Asker, BootInstant::now, may) {
@@ -75,10 +75,10 @@ fn whoever_comes_to_a_shutdown_is_turned_away_or_told() {
                 Arrival::Closed => {}
             }
         });
-        pass(&queue, &shared);
+        pass(&queue, &lease);
         closes.join().unwrap();
         comes.join().unwrap();
-        is_over(&queue, &shared);
+        is_over(&queue, &lease);
     });
 }
 
@@ -86,17 +86,17 @@ fn whoever_comes_to_a_shutdown_is_turned_away_or_told() {
 #[test]
 fn a_dropped_future_loses_no_lease_in_a_shutdown() {
     model(|| {
-        let shared = SharedLease::new();
-        let (queue, slots) = held(&shared, 1);
+        let lease = Lease::new();
+        let (queue, slots) = held(&lease, 1);
         let closes = at_once(&queue, close);
         let drops = at_once(&queue, {
             let slot = Arc::clone(&slots[0]);
             move |queue| cancel(queue, &slot)
         });
-        pass(&queue, &shared);
+        pass(&queue, &lease);
         closes.join().unwrap();
         drops.join().unwrap();
-        is_over(&queue, &shared);
+        is_over(&queue, &lease);
     });
 }
 
@@ -104,8 +104,8 @@ fn a_dropped_future_loses_no_lease_in_a_shutdown() {
 #[test]
 fn a_lease_is_not_kept_after_a_shutdown() {
     model(|| {
-        let shared = SharedLease::kept();
-        let (queue, _) = held(&shared, 0);
+        let lease = Lease::kept();
+        let (queue, _) = held(&lease, 0);
         let closed = Arc::new(AtomicBool::new(false));
         let closes = at_once(&queue, {
             let closed = Arc::clone(&closed);
@@ -115,13 +115,13 @@ fn a_lease_is_not_kept_after_a_shutdown() {
             }
         });
         let before = closed.load(Ordering::SeqCst);
-        pass(&queue, &shared);
+        pass(&queue, &lease);
         closes.join().unwrap();
-        if queue.let_go(&shared) {
+        if queue.let_go(&lease) {
             assert!(!before, "kept after the end");
             // What was kept before is the watchdog's, which gives back all that it watches.
-            shared.give_back();
+            lease.give_back();
         }
-        is_over(&queue, &shared);
+        is_over(&queue, &lease);
     });
 }

@@ -43,41 +43,52 @@ pub(crate) mod observe {
     }
 }
 
+/// A local queue without waiters.
+pub(crate) mod acquisition {
+    pub(crate) mod passing {
+        use locktopus_core::LostCause;
+
+        use crate::engine::holding::lease::Lease;
+        use crate::engine::holding::services::Services;
+        use crate::sync::Arc;
+
+        pub(crate) struct Passing;
+
+        impl Passing {
+            pub(crate) fn count_turn(&self) -> u32 {
+                0
+            }
+
+            pub(crate) fn end(&self, _: &Arc<Lease>, _: &LostCause) {}
+        }
+
+        impl Lease {
+            pub(crate) fn pass(self: &Arc<Self>, _: &Arc<Services>) -> bool {
+                false
+            }
+
+            pub(crate) fn leave(self: &Arc<Self>) {}
+        }
+    }
+}
+
+/// The text of the core, as it is shipped.
+macro_rules! shipped {
+    ($($name:ident)*) => {
+        $(pub(crate) mod $name {
+            include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs"));
+        })*
+    };
+}
+
 pub(crate) mod holding {
-    pub(crate) mod give_back {
-        include!(concat!(env!("OUT_DIR"), "/give_back.rs"));
-    }
-    pub(crate) mod grant {
-        include!(concat!(env!("OUT_DIR"), "/grant.rs"));
-    }
-    pub(crate) mod held {
-        include!(concat!(env!("OUT_DIR"), "/held.rs"));
-    }
-    pub(crate) mod lease {
-        include!(concat!(env!("OUT_DIR"), "/lease.rs"));
-    }
-    pub(crate) mod lease_in_turns {
-        include!(concat!(env!("OUT_DIR"), "/lease_in_turns.rs"));
-    }
-    pub(crate) mod role {
-        include!(concat!(env!("OUT_DIR"), "/role.rs"));
-    }
-    pub(crate) mod shared_owner {
-        include!(concat!(env!("OUT_DIR"), "/shared_owner.rs"));
-    }
-    mod term {
-        include!(concat!(env!("OUT_DIR"), "/term.rs"));
-    }
-    pub(crate) mod watchdog {
-        include!(concat!(env!("OUT_DIR"), "/watchdog.rs"));
-    }
+    shipped!(give_back grant held lease shared_owner term turn watchdog);
 
     /// No lock is held for longer than its holder wants.
     mod linger {
-        use super::lease::State;
-        use super::role::Role;
+        use super::lease::Lease;
 
-        impl<R: Role + ?Sized> State<R> {
+        impl Lease {
             pub(crate) fn lingers(&self) -> bool {
                 false
             }

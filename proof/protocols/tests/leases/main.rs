@@ -27,13 +27,14 @@ use locktopus_core::{
     ExtendOutcome, FencingToken, LockKind, LockName, LockTarget, LostCause, OwnerId, SafetyMode,
 };
 use loom::future::block_on;
-use loom::thread::spawn;
+use loom::thread::{JoinHandle, spawn};
 
 use contract::clock;
 use engine::holding::grant::Grant;
 use engine::holding::held::Held;
-use engine::holding::lease::LeaseState;
+use engine::holding::lease::Lease;
 use engine::holding::services::{Services, at};
+use engine::holding::turn::Turn;
 use engine::observe::Holding;
 use handles::locktopus::Locktopus;
 use sync::Arc;
@@ -72,21 +73,36 @@ fn grant() -> Grant {
     }
 }
 
-fn hold(services: &Arc<Services>, lease: &Arc<LeaseState>) -> Held {
-    let ticket = services.watchdog.watch(lease).expect("not shut down");
-    Held::new(Arc::clone(services), Arc::clone(lease), ticket)
+/// Does something on another thread.
+fn at_once<T: 'static, R: 'static>(
+    with: &Arc<T>,
+    work: impl FnOnce(&Arc<T>) -> R + 'static,
+) -> JoinHandle<R> {
+    let with = Arc::clone(with);
+    spawn(move || work(&with))
 }
 
-fn held(services: &Arc<Services>) -> (Held, Arc<LeaseState>) {
-    let lease = LeaseState::of(grant());
-    (hold(services, &lease), lease)
+/// A lease that is not watched.
+fn lease() -> Arc<Lease> {
+    Lease::new(grant(), None)
+}
+
+fn turn_of(lease: &Arc<Lease>) -> Arc<Turn> {
+    Turn::begin(lease, lease.token, clock::now())
+}
+
+fn hold(services: &Arc<Services>, grant: Grant) -> (Held, Arc<Lease>) {
+    let lease = Lease::start(services, grant, None).expect("not shut down");
+    (lease.begin_turn(services, None, clock::now()), lease)
+}
+
+fn held(services: &Arc<Services>) -> (Held, Arc<Lease>) {
+    hold(services, grant())
 }
 
 fn shut_down(services: &Arc<Services>) -> usize {
-    let locks = Locktopus {
-        engine: Arc::clone(services),
-    };
-    block_on(locks.shutdown(LEASE)).abandoned
+    let engine = Arc::clone(services);
+    block_on(Locktopus { engine }.shutdown(LEASE)).abandoned
 }
 
 /// As the task of the watchdog does it, of what is due now.
@@ -98,31 +114,57 @@ fn renew(services: &Arc<Services>) -> usize {
 #[test]
 fn whoever_asks_for_the_signal_hears_of_the_end() {
     model(|| {
-        let lease = LeaseState::of(grant());
-        let ends = {
-            let lease = Arc::clone(&lease);
-            spawn(move || lease.end(LostCause::Missing))
-        };
-        let signal = lease.signal().clone();
+        let lease = lease();
+        let turn = turn_of(&lease);
+        let ends = spawn(move || lease.end(LostCause::Missing));
+        let signal = turn.signal().clone();
         ends.join().unwrap();
         assert!(signal.is_cancelled(), "it was lost, and nobody said so");
+    });
+}
+
+/// A member takes its turn, and another task lists the held locks, while the lease is lost.
+#[test]
+fn a_turn_that_begins_while_its_lease_is_lost_hears_of_it() {
+    model(|| {
+        let lease = lease();
+        let ends = at_once(&lease, |lease| lease.end(LostCause::Missing));
+        let listed = lease.current_turn(clock::now());
+        let turn = turn_of(&lease);
+        ends.join().unwrap();
+        assert_eq!(turn.lost(), Some(&LostCause::Missing));
+        assert!(listed.lost().is_some(), "nobody holds it any more");
+    });
+}
+
+/// Listing the held locks never ends a turn that begins at that moment.
+#[test]
+fn a_turn_is_listed_and_goes_on() {
+    model(|| {
+        let lease = lease();
+        let begins = at_once(&lease, turn_of);
+        let listed = lease.current_turn(clock::now());
+        let turn = begins.join().unwrap();
+        assert_eq!(turn.lost(), None);
+        assert!(Arc::ptr_eq(&listed, &turn) || listed.lost().is_some());
+        lease.end(LostCause::Missing);
+        assert_eq!(turn.lost(), Some(&LostCause::Missing));
     });
 }
 
 #[test]
 fn a_lease_ends_once_and_for_the_first_reason() {
     model(|| {
-        let lease = LeaseState::of(grant());
-        lease.observed(Holding);
-        let ends = {
-            let lease = Arc::clone(&lease);
-            spawn(move || {
-                lease.end(LostCause::Missing);
-                lease.lost().cloned().expect("it was ended")
-            })
-        };
+        let lease = lease();
+        let turn = turn_of(&lease);
+        turn.observed(Holding);
+        let ends = at_once(&lease, |lease| {
+            lease.end(LostCause::Missing);
+            lease.lost().cloned().expect("it was ended")
+        });
         lease.end(LostCause::TakenOver);
         let first = lease.lost().cloned().expect("it was ended");
+        assert_eq!(turn.lost(), Some(&first), "told before the end returns");
         assert_eq!(ends.join().unwrap(), first);
         assert_eq!(lease.lost(), Some(&first));
     });
@@ -134,14 +176,10 @@ fn a_lease_ends_once_and_for_the_first_reason() {
 fn a_limit_is_lifted_or_the_lease_is_over() {
     model(|| {
         time::set(DUE);
-        let lease = LeaseState::of(Grant {
-            hold_until: Some(at(DUE)),
-            ..grant()
-        });
-        let judges = {
-            let lease = Arc::clone(&lease);
-            spawn(move || lease.judge(clock::now(), None).is_some())
-        };
+        let mut limited = grant();
+        limited.hold_until = Some(at(DUE));
+        let lease = Lease::new(limited, None);
+        let judges = at_once(&lease, |lease| lease.judge(clock::now(), None).is_some());
         let lifted = lease.limit_hold(None);
         let over = judges.join().unwrap();
         assert!(lifted != over, "lifted {lifted}, over {over}");
@@ -153,18 +191,14 @@ fn a_limit_is_lifted_or_the_lease_is_over() {
 fn the_last_hold_is_the_last_one() {
     model(|| {
         let services = Services::new();
-        let (held, lease) = held(&services);
-        let joins = {
-            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
-            let ticket = held.watch();
-            spawn(move || {
-                let joined = Held::join(&services, &lease, ticket);
-                if let Some(joined) = joined {
-                    assert_eq!(services.released.in_time.get(), 0, "given back under it");
-                    drop(joined);
-                }
-            })
-        };
+        let (held, _) = held(&services);
+        let turn = Arc::clone(held.turn());
+        let joins = at_once(&services, move |services| {
+            if let Some(joined) = Held::join(services, &turn) {
+                assert_eq!(services.released.in_time.get(), 0, "given back under it");
+                drop(joined);
+            }
+        });
         drop(held);
         joins.join().unwrap();
         assert_eq!(services.released.in_time.get(), 1);
@@ -176,12 +210,9 @@ fn the_last_hold_is_the_last_one() {
 fn a_ticket_is_the_only_hold_or_there_is_none() {
     model(|| {
         let services = Services::new();
-        let (held, lease) = held(&services);
-        let joins = {
-            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
-            let ticket = held.watch();
-            spawn(move || Held::join(&services, &lease, ticket))
-        };
+        let (held, _) = held(&services);
+        let turn = Arc::clone(held.turn());
+        let joins = at_once(&services, move |services| Held::join(services, &turn));
         let kept = held.transfer().err();
         let joined = joins.join().unwrap();
         let transferred = kept.is_none();
@@ -201,18 +232,12 @@ fn an_answer_about_one_lease_ends_no_other() {
         services.renewed.set(ExtendOutcome::Missing);
         let (held, lease) = held(&services);
         time::set(DUE);
-        let holder = {
-            let services = Arc::clone(&services);
-            spawn(move || {
-                drop(held);
-                let another = LeaseState::of(Grant {
-                    valid_until: at(DUE + LEASE),
-                    ..grant()
-                });
-                let held = hold(&services, &another);
-                (held, another)
-            })
-        };
+        let holder = at_once(&services, |services| {
+            drop(held);
+            let mut another = grant();
+            another.valid_until = at(DUE + LEASE);
+            hold(services, another)
+        });
         let asked = renew(&services);
         let (held, another) = holder.join().unwrap();
         assert!(asked <= 1 && lease.lost().is_some());
@@ -266,17 +291,13 @@ fn the_watchdog_wakes_up_for_a_lease_that_is_due_before_it_would_look() {
     model(|| {
         let services = Services::new();
         time::set(OVER);
-        let lease = LeaseState::of(grant());
-        let holder = {
-            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
-            spawn(move || {
-                let held = hold(&services, &lease);
-                // Its loss is told by the watchdog alone.
-                block_on(lease.signal().cancelled());
-                services.closed.cancel();
-                drop(held);
-            })
-        };
+        let holder = at_once(&services, |services| {
+            let (held, _) = held(services);
+            // Its loss is told by the watchdog alone.
+            block_on(held.turn().signal().cancelled());
+            services.closed.cancel();
+            drop(held);
+        });
         let watchdog = Arc::clone(&services.watchdog);
         block_on(watchdog.run(Arc::downgrade(&services), services.closed.clone()));
         holder.join().unwrap();
@@ -287,11 +308,11 @@ fn the_watchdog_wakes_up_for_a_lease_that_is_due_before_it_would_look() {
 fn a_lease_that_comes_to_a_shutdown_is_refused_or_given_back() {
     model(|| {
         let services = Services::new();
-        let lease = LeaseState::of(grant());
-        let comes = {
-            let (services, lease) = (Arc::clone(&services), Arc::clone(&lease));
-            spawn(move || services.watchdog.watch(&lease).is_some())
-        };
+        let lease = lease();
+        let comes = at_once(&services, {
+            let lease = Arc::clone(&lease);
+            move |services| services.watchdog.watch(&lease, clock::now())
+        });
         shut_down(&services);
         let watched = comes.join().unwrap();
         assert_eq!(lease.lost(), Some(&LostCause::ShutDown));
@@ -323,10 +344,7 @@ fn what_is_renewed_in_a_shutdown_is_given_back_once() {
         let services = Services::new();
         let (held, lease) = held(&services);
         time::set(DUE);
-        let closes = {
-            let services = Arc::clone(&services);
-            spawn(move || shut_down(&services))
-        };
+        let closes = at_once(&services, shut_down);
         renew(&services);
         assert_eq!(closes.join().unwrap(), 0);
         drop(held);

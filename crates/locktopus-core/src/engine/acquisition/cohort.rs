@@ -6,8 +6,9 @@
 //! * **The way to the backend.** The first to come leads: it asks the backend, for all. There is one network
 //!   waiter for each process and lock. If it gives up, the next one leads, under the same owner id and with the same
 //!   place in the backend's queue if it asks for the same.
-//! * **The lease.** What the leader is granted is a [`SharedLease`]: one owner id and one lease at the backend, one entry in
-//!   the watchdog, and a block of fencing tokens. A release passes it to the first waiter, if it may.
+//! * **The lease.** The leader is granted one [`Lease`], with a [`Passing`](super::passing::Passing):
+//!   one owner id at the backend, one entry in the watchdog, and a block of fencing tokens. A
+//!   release passes it to the first waiter, if it may.
 //!
 //! Rules. They do inside a process what `docs/adr/0012-direct-hand-off.md` does between processes:
 //!
@@ -54,9 +55,8 @@ use super::hand_off::{Leavings, Next};
 use super::local_progress::Told;
 use super::local_queue::{Arrival, Glance, LocalQueue};
 use super::plan::{Plan, least_validity};
-use super::shared_lease::SharedLease;
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::holding::lease_in_turns::LeaseInTurns as _;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog::ScheduledCheck;
@@ -160,9 +160,8 @@ impl Cohorts {
         started: Instant,
     ) -> Option<(Arc<Cohort>, Arrival, Option<BootInstant>)> {
         let now = OnceCell::new();
-        let may = |shared: &SharedLease, asker: &Asker| {
-            shared.may_serve(asker, *now.get_or_init(clock::now))
-        };
+        let may =
+            |lease: &Lease, asker: &Asker| lease.may_serve(asker, *now.get_or_init(clock::now));
         let mut registry = lock(&self.registry);
         if registry.closed {
             return None;
@@ -223,7 +222,7 @@ impl Cohorts {
 
 impl ScheduledCheck for Cohort {
     fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant) {
-        let may = |shared: &SharedLease, asker: &Asker| shared.may_serve(asker, now);
+        let may = |lease: &Lease, asker: &Asker| lease.may_serve(asker, now);
         let found = self.queue.check_members(now, may);
         self.settle(services, found);
         self.tell_of_holder(now);
@@ -261,7 +260,7 @@ impl Cohort {
         // What is owed then goes to the reaper.
         drop(
             left.lease
-                .and_then(|shared| shared.close(services, LostCause::Released)),
+                .and_then(|lease| lease.close(services, LostCause::Released)),
         );
         if let Some(state) = left.state {
             state.give_up(services, &self.target);
@@ -298,9 +297,9 @@ mod tests {
     use crate::Locktopus;
     use crate::engine::acquisition::from_backend;
     use crate::engine::acquisition::plan::Wait;
-    use crate::engine::acquisition::shared_lease::SharedLease;
     use crate::engine::acquisition::slot::Slot;
-    use crate::engine::holding::lease::LeaseState;
+    use crate::engine::holding::lease::Lease;
+    use crate::engine::holding::turn::Turn;
     use crate::engine::observe::Hold;
     use crate::test_backend::{TestBackend, sleep_machine};
 
@@ -316,13 +315,13 @@ mod tests {
     /// they are, and without spans and metrics.
     #[test]
     fn a_held_lock_needs_little_more_than_half_a_kibibyte() {
-        let turn = LeaseState::size_of_turn();
-        let lease = size_of::<SharedLease>();
+        let turn = size_of::<Turn>();
+        let lease = size_of::<Lease>();
         let queue = size_of::<Cohort>();
         let observed = size_of::<Hold>() - size_of::<Mutex<Option<()>>>();
         let counters = 3 * 2 * size_of::<usize>();
-        let all = turn + lease + queue + counters - 2 * observed;
-        assert!(all <= 768, "{turn}, {lease} and {queue} bytes");
+        let all = turn + lease + queue + counters - observed;
+        assert!(all <= 672, "{turn}, {lease} and {queue} bytes");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,5 @@
 //! From a grant of the backend to a held lease.
 
-use std::sync::Arc;
-
 use locktopus_contract::FencingToken;
 use locktopus_contract::clock::{self, BootInstant};
 
@@ -9,10 +7,9 @@ use super::attempts::Acquisition;
 use super::kept_lease::RecallSubscription;
 use super::lead::Stop;
 use super::plan::least_validity;
-use crate::engine::error::LockError;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::settings::WaitStrategy;
 
 impl Acquisition<'_> {
@@ -61,10 +58,9 @@ impl Acquisition<'_> {
                 held
             }
             None => {
-                let state = LeaseState::of(grant);
-                let watch = self.engine.watch(&state);
-                let watch = watch.ok_or(LockError::ShutDown)?;
-                Held::new(Arc::clone(self.engine), state, watch)
+                let hold_until = grant.hold_until;
+                let lease = Lease::start(self.engine, grant, None)?;
+                lease.begin_turn(self.engine, hold_until, granted_at)
             }
         };
         self.state.settled();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::slot::{Slot, Turn};
 use super::sync::Arc;
-use super::{AcquisitionState, Asker, BootInstant, OwnerId, PATIENCE, SharedLease};
+use super::{AcquisitionState, Asker, BootInstant, Lease, OwnerId, PATIENCE};
 
 #[derive(Debug)]
 pub(crate) struct QueueState {
@@ -37,14 +37,14 @@ pub(crate) enum Stage {
         state: Option<Box<AcquisitionState>>,
     },
     /// A member holds the lock.
-    Held(Arc<SharedLease>),
+    Held(Arc<Lease>),
     /// Nobody holds the lock and nobody waits; the lease is kept for whoever comes next.
-    Kept(Arc<SharedLease>),
+    Kept(Arc<Lease>),
     /// The lock was passed to a waiter that has not taken it.
     Handed {
         to: Arc<Slot>,
         since: BootInstant,
-        shared: Arc<SharedLease>,
+        lease: Arc<Lease>,
     },
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Leader {
 #[derive(Debug)]
 pub(crate) enum Baton {
     /// The lease, and since when it is the member's.
-    Lease(Arc<SharedLease>, BootInstant),
+    Lease(Arc<Lease>, BootInstant),
     /// The way to the backend, and where the leader before it was.
     Way(Option<Box<AcquisitionState>>),
 }
@@ -96,7 +96,7 @@ pub(crate) struct Leavings {
     /// To be woken.
     pub(crate) wake: Vec<Arc<Slot>>,
     /// A lease that nobody fetched and nobody else wants: to be given back.
-    pub(crate) lease: Option<Arc<SharedLease>>,
+    pub(crate) lease: Option<Arc<Lease>>,
     /// What a leader left behind that nobody follows.
     pub(crate) state: Option<Box<AcquisitionState>>,
     /// A leader that showed no life asked under this owner id, for something that may last for so long.
@@ -156,8 +156,8 @@ impl QueueState {
     /// Takes what was handed to this slot out of the stage, which the caller must set anew.
     pub(crate) fn take_from(&mut self, slot: &Arc<Slot>) -> Option<Baton> {
         match std::mem::replace(&mut self.stage, Stage::Empty) {
-            Stage::Handed { to, since, shared } if Arc::ptr_eq(&to, slot) => {
-                Some(Baton::Lease(shared, since))
+            Stage::Handed { to, since, lease } if Arc::ptr_eq(&to, slot) => {
+                Some(Baton::Lease(lease, since))
             }
             Stage::Offered { to, state, .. } if Arc::ptr_eq(&to, slot) => Some(Baton::Way(state)),
             other => {
@@ -172,11 +172,11 @@ impl QueueState {
         &mut self,
         baton: Baton,
         now: BootInstant,
-        may: impl Fn(&SharedLease, &Asker) -> bool,
+        may: impl Fn(&Lease, &Asker) -> bool,
         left: &mut Leavings,
     ) {
-        let shared = match baton {
-            Baton::Lease(shared, _) => shared,
+        let lease = match baton {
+            Baton::Lease(lease, _) => lease,
             Baton::Way(state) => {
                 match self.offer(state, now) {
                     Ok(next) => left.call(next),
@@ -185,13 +185,13 @@ impl QueueState {
                 return;
             }
         };
-        match self.pass(&shared, || now, may) {
+        match self.pass(&lease, || now, may) {
             Passed::On(next) => left.call(next),
             Passed::Over(next) => {
                 if let Some(next) = next {
                     left.call(next);
                 }
-                left.lease = Some(shared);
+                left.lease = Some(lease);
             }
             Passed::Kept | Passed::NotHere => {}
         }
@@ -199,12 +199,12 @@ impl QueueState {
 
     pub(crate) fn pass(
         &mut self,
-        shared: &Arc<SharedLease>,
+        lease: &Arc<Lease>,
         now: impl Fn() -> BootInstant,
-        may: impl Fn(&SharedLease, &Asker) -> bool,
+        may: impl Fn(&Lease, &Asker) -> bool,
     ) -> Passed {
         while let Some(first) = self.waiting.front() {
-            if first.is_waiting() && !may(shared, &first.asker) {
+            if first.is_waiting() && !may(lease, &first.asker) {
                 break;
             }
             if let Some(next) = self.waiting.pop_front()
@@ -214,21 +214,21 @@ impl QueueState {
                 self.stage = Stage::Handed {
                     to: Arc::clone(&next),
                     since,
-                    shared: Arc::clone(shared),
+                    lease: Arc::clone(lease),
                 };
                 return Passed::On(self.handed(next, since));
             }
         }
-        if self.waiting.is_empty() && !self.closed && shared.may_keep(&now) {
+        if self.waiting.is_empty() && !self.closed && lease.may_keep(&now) {
             self.empty();
-            self.stage = Stage::Kept(Arc::clone(shared));
+            self.stage = Stage::Kept(Arc::clone(lease));
             return Passed::Kept;
         }
         if self.waiting.is_empty() {
             self.empty();
             return Passed::Over(None);
         }
-        self.used_up = shared.is_used_up();
+        self.used_up = lease.is_used_up();
         Passed::Over(self.offer(None, now()).ok())
     }
 

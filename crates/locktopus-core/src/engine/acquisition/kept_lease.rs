@@ -1,4 +1,4 @@
-//! Lease caching: a shared lease that the local queue keeps while nobody of this process has it.
+//! Lease caching: a lease that the local queue keeps while nobody of this process has it.
 //!
 //! The backend knows whom to tell since the grant itself ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)),
 //! and this process listened before it asked, so nothing that was said is missed. When the lease is released for
@@ -9,7 +9,6 @@
 //! bounded time however often it is taken again. It ends at the latest when the backend may have forgotten whom to
 //! tell.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -30,21 +29,22 @@ pub(crate) struct RecallSubscription {
 pub(super) struct Recall {
     hints: WakeStream,
     until: BootInstant,
+    over: CancellationToken,
 }
 
 impl Recall {
     /// Waits until the lease must be given back, or has ended.
-    pub(super) async fn over(mut self, ended: &CancellationToken) {
+    pub(super) async fn over(mut self) {
         tokio::select! {
             biased;
-            () = ended.cancelled() => {}
+            () = self.over.cancelled() => {}
             () = self.hints.wanted() => {}
             () = tokio::time::sleep_until(self.until.timer()) => {}
         }
     }
 }
 
-/// A shared lease that is kept.
+/// What it takes to keep a lease while nobody holds it.
 pub(super) struct Keeping {
     /// Until the first release.
     subscription: Mutex<Option<RecallSubscription>>,
@@ -52,8 +52,8 @@ pub(super) struct Keeping {
     known_until: BootInstant,
     /// Set by the first release.
     until: OnceLock<BootInstant>,
-    /// Somebody else wants the lock, or the time is over.
-    over: AtomicBool,
+    /// Cancelled when the lease has ended or must be given back.
+    over: CancellationToken,
 }
 
 impl Keeping {
@@ -62,19 +62,19 @@ impl Keeping {
             subscription: Mutex::new(Some(subscription)),
             known_until,
             until: OnceLock::new(),
-            over: AtomicBool::new(false),
+            over: CancellationToken::new(),
         }
     }
 
     /// Until when the lease is kept; `None` before the first release, and when keeping is over.
     pub(super) fn until(&self) -> Option<BootInstant> {
-        let over = self.over.load(Ordering::Acquire);
-        self.until.get().copied().filter(|_| !over)
+        let until = self.until.get().copied();
+        until.filter(|_| !self.over.is_cancelled())
     }
 
     /// Starts with the first release. The caller must await the returned `Recall` while the lease
     /// is kept.
-    pub(super) fn begin(&self, now: BootInstant) -> Option<Recall> {
+    pub(super) fn begin(&self, now: impl Fn() -> BootInstant) -> Option<Recall> {
         let RecallSubscription { mut hints, keep } = lock(&self.subscription).take()?;
         // What was said while the lock was held.
         if hints.wanted().now_or_never().is_some() {
@@ -82,13 +82,14 @@ impl Keeping {
         }
         let until = *self
             .until
-            .get_or_init(|| (now + keep).min(self.known_until));
-        Some(Recall { hints, until })
+            .get_or_init(|| (now() + keep).min(self.known_until));
+        let over = self.over.clone();
+        Some(Recall { hints, until, over })
     }
 
     /// From now on the lease is not kept. Whoever looks under the local queue's lock after this sees it.
     pub(super) fn end(&self) {
-        self.over.store(true, Ordering::Release);
+        self.over.cancel();
         lock(&self.subscription).take();
     }
 }

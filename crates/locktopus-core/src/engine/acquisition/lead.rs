@@ -11,13 +11,13 @@ use super::engine::Engine;
 use super::kept_lease::RecallSubscription;
 use super::local_progress::Told;
 use super::local_queue::Deposed;
-use super::shared_lease::SharedLease;
+use super::passing::Passing;
 use super::state::AcquisitionState;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
-use crate::engine::holding::lease_in_turns::LeaseInTurns as _;
+use crate::engine::holding::lease::Lease;
 
 /// Why an acquisition ended without an answer.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Lead {
     /// What the leader before it has at the backend.
     state: Option<Box<AcquisitionState>>,
     /// A lease that the local queue kept and that is in the way now.
-    kept: Option<Arc<SharedLease>>,
+    kept: Option<Arc<Lease>>,
     leads: bool,
 }
 
@@ -55,7 +55,7 @@ impl Lead {
         cohort: &Arc<Cohort>,
         number: u64,
         state: Option<Box<AcquisitionState>>,
-        kept: Option<Arc<SharedLease>>,
+        kept: Option<Arc<Lease>>,
     ) -> Self {
         Self {
             engine: Arc::clone(engine),
@@ -114,24 +114,25 @@ impl Lead {
         self.cohort.tell(Told::now(self.number, ahead, remaining));
     }
 
-    /// The backend granted the lock: a shared lease begins, and the leader has its first turn. With a `recall` subscription the lease may
-    /// be kept after its last one.
+    /// The backend granted the lock, and the leader has the first turn of the lease. With a `recall`
+    /// subscription the lease may be kept after a turn.
     pub(crate) fn won(
         &mut self,
         grant: Grant,
         recall: Option<RecallSubscription>,
     ) -> Result<Held, Stop> {
         let (hold_until, now) = (grant.hold_until, grant.granted_at);
-        let shared = SharedLease::start(&self.engine, &self.cohort, grant, recall);
-        let shared = shared.ok_or(LockError::ShutDown)?;
+        let passing = Passing::new(&self.engine, &self.cohort, &grant, recall);
+        let lease = Lease::start(&self.engine, grant, Some(passing))?;
         self.leads = false;
-        if !self.cohort.queue.won(self.number, &shared) {
+        if !self.cohort.queue.won(self.number, &lease) {
             // The caller gives the grant back.
-            shared.abandon(&self.engine);
+            lease.begin_release();
+            self.engine.watchdog.forget(&lease);
             return Err(Stop::Deposed);
         }
         self.cohort.tell_of_holder(now);
-        Ok(shared.begin(&self.engine, hold_until, now))
+        Ok(lease.begin_turn(&self.engine, hold_until, now))
     }
 
     /// The backend cannot be reached: tells those who have been waiting for as long as anybody has to. An answer that comes too

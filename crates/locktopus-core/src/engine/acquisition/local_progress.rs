@@ -79,12 +79,12 @@ impl Cohort {
         if !self.is_watched() {
             return false;
         }
-        let Some(shared) = self.queue.in_use() else {
+        let Some(lease) = self.queue.in_use() else {
             return false;
         };
-        let remaining = shared.valid_until().since(now);
-        for (before, (reporter, lease)) in self.queue.pick(watching) {
-            reporter.report(Some(before), Some(remaining), lease);
+        let remaining = lease.valid_until().since(now);
+        for (before, (reporter, wanted)) in self.queue.pick(watching) {
+            reporter.report(Some(before), Some(remaining), wanted);
         }
         true
     }

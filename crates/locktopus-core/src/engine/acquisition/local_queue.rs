@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::hand_off::{Baton, Leavings, Next, Passed, QueueState, Stage};
 use super::slot::Slot;
 use super::sync::{Arc, Mutex, lock};
-use super::{AcquisitionState, Asker, BootInstant, OwnerId, PATIENCE, SharedLease};
+use super::{AcquisitionState, Asker, BootInstant, Lease, OwnerId, PATIENCE};
 
 #[derive(Debug)]
 pub(crate) struct LocalQueue {
@@ -25,10 +25,10 @@ pub(crate) enum Arrival {
     /// back first.
     Leads {
         number: u64,
-        kept: Option<Arc<SharedLease>>,
+        kept: Option<Arc<Lease>>,
     },
     /// Alone with a lease that was kept: it holds the lock.
-    Holds(Arc<SharedLease>),
+    Holds(Arc<Lease>),
     /// Behind others: `ahead` of them wait, or did. `look_at`: somebody must be sent to look after the local queue then.
     Waits {
         slot: Arc<Slot>,
@@ -58,7 +58,7 @@ pub(crate) struct Deposed;
 #[derive(Debug)]
 pub(crate) enum Begun {
     /// It has held the lock since it was passed on.
-    Holds(Arc<SharedLease>, BootInstant),
+    Holds(Arc<Lease>, BootInstant),
     /// It leads, and goes on from where the leader before it stood.
     Leads(u64, Option<Box<AcquisitionState>>),
 }
@@ -79,7 +79,7 @@ impl LocalQueue {
         &self,
         asker: impl FnOnce() -> Asker,
         now: impl Fn() -> BootInstant,
-        may: impl Fn(&SharedLease, &Asker) -> bool,
+        may: impl Fn(&Lease, &Asker) -> bool,
     ) -> Arrival {
         let mut inner = lock(&self.inner);
         if inner.closed {
@@ -90,13 +90,13 @@ impl LocalQueue {
                 let (number, kept) = (inner.lead(), None);
                 return Arrival::Leads { number, kept };
             }
-            Stage::Kept(shared) => {
-                let shared = Arc::clone(shared);
-                if may(&shared, &asker()) {
-                    inner.stage = Stage::Held(Arc::clone(&shared));
-                    return Arrival::Holds(shared);
+            Stage::Kept(lease) => {
+                let lease = Arc::clone(lease);
+                if may(&lease, &asker()) {
+                    inner.stage = Stage::Held(Arc::clone(&lease));
+                    return Arrival::Holds(lease);
                 }
-                let (number, kept) = (inner.lead(), Some(shared));
+                let (number, kept) = (inner.lead(), Some(lease));
                 return Arrival::Leads { number, kept };
             }
             Stage::Led(_) | Stage::Offered { .. } | Stage::Held(_) | Stage::Handed { .. } => {}
@@ -119,9 +119,9 @@ impl LocalQueue {
     }
 
     /// The lease that a member has, or was just handed.
-    pub(crate) fn in_use(&self) -> Option<Arc<SharedLease>> {
+    pub(crate) fn in_use(&self) -> Option<Arc<Lease>> {
         match &lock(&self.inner).stage {
-            Stage::Held(shared) | Stage::Handed { shared, .. } => Some(Arc::clone(shared)),
+            Stage::Held(lease) | Stage::Handed { lease, .. } => Some(Arc::clone(lease)),
             Stage::Empty | Stage::Kept(_) | Stage::Led(_) | Stage::Offered { .. } => None,
         }
     }
@@ -177,11 +177,11 @@ impl LocalQueue {
     }
 
     /// The leader has a lease. False: it was deposed, and must give the lease back.
-    pub(crate) fn won(&self, number: u64, shared: &Arc<SharedLease>) -> bool {
+    pub(crate) fn won(&self, number: u64, lease: &Arc<Lease>) -> bool {
         let mut inner = lock(&self.inner);
-        let leads = inner.is_led_by(number) && !shared.is_over();
+        let leads = inner.is_led_by(number) && lease.is_active();
         if leads {
-            inner.stage = Stage::Held(Arc::clone(shared));
+            inner.stage = Stage::Held(Arc::clone(lease));
         }
         leads
     }
@@ -204,9 +204,9 @@ impl LocalQueue {
     pub(crate) fn begin(&self, slot: &Arc<Slot>) -> Option<Begun> {
         let mut inner = lock(&self.inner);
         match inner.take_from(slot)? {
-            Baton::Lease(shared, since) if !shared.is_over() => {
-                inner.stage = Stage::Held(Arc::clone(&shared));
-                Some(Begun::Holds(shared, since))
+            Baton::Lease(lease, since) if lease.is_active() => {
+                inner.stage = Stage::Held(Arc::clone(&lease));
+                Some(Begun::Holds(lease, since))
             }
             Baton::Lease(..) => Some(Begun::Leads(inner.lead(), None)),
             Baton::Way(state) => Some(Begun::Leads(inner.lead(), state)),
@@ -217,16 +217,16 @@ impl LocalQueue {
     /// be kept. The clock is only read if somebody waits or it may be kept.
     pub(crate) fn pass(
         &self,
-        shared: &Arc<SharedLease>,
+        lease: &Arc<Lease>,
         now: impl Fn() -> BootInstant,
-        may: impl Fn(&SharedLease, &Asker) -> bool,
+        may: impl Fn(&Lease, &Asker) -> bool,
     ) -> Passed {
         let mut inner = lock(&self.inner);
         match &inner.stage {
-            Stage::Held(held) if Arc::ptr_eq(held, shared) => {}
+            Stage::Held(held) if Arc::ptr_eq(held, lease) => {}
             _ => return Passed::NotHere,
         }
-        inner.pass(shared, now, may)
+        inner.pass(lease, now, may)
     }
 
     /// A waiter goes away with the turn it was handed: passes it on. To be called once, by whoever took the turn
@@ -235,7 +235,7 @@ impl LocalQueue {
         &self,
         slot: &Arc<Slot>,
         now: BootInstant,
-        may: impl Fn(&SharedLease, &Asker) -> bool,
+        may: impl Fn(&Lease, &Asker) -> bool,
     ) -> Leavings {
         let mut inner = lock(&self.inner);
         let mut left = Leavings::default();
@@ -257,10 +257,10 @@ impl LocalQueue {
 
     /// The lease is not to be passed on any more: it is lost, or leaves the local queue. Whoever has to be woken. If it lies
     /// in a slot it stays there, and whoever takes it out sees that it is over.
-    pub(crate) fn remove(&self, shared: &Arc<SharedLease>, now: BootInstant) -> Option<Next> {
+    pub(crate) fn remove(&self, lease: &Arc<Lease>, now: BootInstant) -> Option<Next> {
         let mut inner = lock(&self.inner);
         match &inner.stage {
-            Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, shared) => {
+            Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, lease) => {
                 inner.offer(None, now).ok()
             }
             _ => None,
@@ -268,9 +268,9 @@ impl LocalQueue {
     }
 
     /// Takes out a lease that is kept: it belongs to the caller. False if somebody else has it, or had it.
-    pub(crate) fn let_go(&self, shared: &Arc<SharedLease>) -> bool {
+    pub(crate) fn let_go(&self, lease: &Arc<Lease>) -> bool {
         let mut inner = lock(&self.inner);
-        let kept = matches!(&inner.stage, Stage::Kept(kept) if Arc::ptr_eq(kept, shared));
+        let kept = matches!(&inner.stage, Stage::Kept(kept) if Arc::ptr_eq(kept, lease));
         if kept {
             inner.empty();
         }
@@ -281,7 +281,7 @@ impl LocalQueue {
     pub(crate) fn check_members(
         &self,
         now: BootInstant,
-        may: impl Fn(&SharedLease, &Asker) -> bool,
+        may: impl Fn(&Lease, &Asker) -> bool,
     ) -> Leavings {
         let mut inner = lock(&self.inner);
         let mut found = Leavings::default();

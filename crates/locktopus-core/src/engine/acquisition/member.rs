@@ -12,12 +12,12 @@ use super::engine::Engine;
 use super::lead::{Lead, Stop};
 use super::local_queue::{Arrival, Begun, Glance};
 use super::plan::{Plan, Wait};
-use super::shared_lease::SharedLease;
 use super::slot::{Slot, Turned};
 use super::state::AcquisitionState;
 use super::{alone, from_backend};
 use crate::engine::error::LockError;
 use crate::engine::holding::held::Held;
+use crate::engine::holding::lease::Lease;
 use crate::engine::observe;
 
 /// Takes a lock that has a local queue in this process.
@@ -41,8 +41,8 @@ pub(crate) async fn acquire(
                 drop(waiting);
                 return alone(engine, plan, started).await;
             }
-            Place::Holds(shared, since) => {
-                return Ok(Some(hold(engine, plan, &shared, since)));
+            Place::Holds(lease, since) => {
+                return Ok(Some(hold(engine, plan, &lease, since)));
             }
             Place::Leads(lead) => {
                 // Boxed, so that the futures of waiters stay small: only the leader needs this state.
@@ -53,9 +53,9 @@ pub(crate) async fn acquire(
                 }
             }
             Place::Waits(mut waiting) => match waiting.turn(plan, started).await? {
-                Some(Begun::Holds(shared, since)) => {
+                Some(Begun::Holds(lease, since)) => {
                     engine.observer.handed_on(&plan.target, since);
-                    return Ok(Some(hold(engine, plan, &shared, since)));
+                    return Ok(Some(hold(engine, plan, &lease, since)));
                 }
                 Some(Begun::Leads(number, state)) => Place::Leads(waiting.lead(number, state)),
                 None => Place::arrive(engine, plan, started)?,
@@ -66,14 +66,14 @@ pub(crate) async fn acquire(
 
 /// Begins a turn with a lease that was granted before, and has been this member's since then. How long it may be held
 /// counts from now: a member that is woken late must not find that time used up.
-fn hold(engine: &Arc<Engine>, plan: &Plan, shared: &Arc<SharedLease>, since: BootInstant) -> Held {
+fn hold(engine: &Arc<Engine>, plan: &Plan, lease: &Arc<Lease>, since: BootInstant) -> Held {
     let hold_until = plan.max_hold.map(|hold| clock::now() + hold);
-    shared.begin(engine, hold_until, since)
+    lease.begin_turn(engine, hold_until, since)
 }
 
 /// Where a member is in its local queue.
 enum Place {
-    Holds(Arc<SharedLease>, BootInstant),
+    Holds(Arc<Lease>, BootInstant),
     Leads(Lead),
     Waits(Waiting),
 }
@@ -85,7 +85,7 @@ impl Place {
         let (cohort, arrival, now) = arrival.ok_or(LockError::ShutDown)?;
         match arrival {
             Arrival::Closed => Err(LockError::ShutDown),
-            Arrival::Holds(shared) => Ok(Self::Holds(shared, now.unwrap_or_else(clock::now))),
+            Arrival::Holds(lease) => Ok(Self::Holds(lease, now.unwrap_or_else(clock::now))),
             Arrival::Leads { number, kept } => {
                 Ok(Self::Leads(Lead::new(engine, &cohort, number, None, kept)))
             }
@@ -173,7 +173,7 @@ impl Drop for Waiting {
             return;
         }
         let now = clock::now();
-        let may = |shared: &SharedLease, asker: &Asker| shared.may_serve(asker, now);
+        let may = |lease: &Lease, asker: &Asker| lease.may_serve(asker, now);
         let left = self.cohort.queue.hand_back(&self.slot, now, may);
         self.cohort.settle(&self.engine, left);
     }

@@ -6,7 +6,7 @@
 //! | `plan` | what was asked for, checked |
 //! | `cohort`, `member`, `lead` | tasks of this process that want the same lock; one of them leads: it asks the backend for all |
 //! | `local_queue`, `slot`, `hand_off` | their queue, without a network |
-//! | `shared_lease`, `kept_lease`, `lease_cache_options` | the lease that they pass to each other, and keep for a moment |
+//! | `passing`, `kept_lease`, `lease_cache_options` | how they pass a lease to each other, and keep it for a moment |
 //! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
 //! | `waiting` | how that loop waits: pushed grants, wake-ups, heartbeats, polling |
 //! | `local_progress` | what waiters of the local queue are told of their wait |
@@ -26,8 +26,8 @@ pub(crate) mod lease_cache_options;
 mod local_progress;
 mod local_queue;
 mod member;
+pub(crate) mod passing;
 mod plan;
-mod shared_lease;
 mod slot;
 mod state;
 mod sync;
@@ -44,10 +44,10 @@ use self::cohort::{Asker, PATIENCE};
 pub(crate) use self::engine::Engine;
 use self::lead::{Lead, Stop};
 pub(crate) use self::plan::{Plan, Wait};
-use self::shared_lease::SharedLease;
 use self::state::AcquisitionState;
 use crate::engine::error::LockError;
 use crate::engine::holding::held::Held;
+use crate::engine::holding::lease::Lease;
 
 /// Takes the lock, or says why not. `Ok(None)`: one attempt was allowed and somebody else holds the lock.
 ///
@@ -56,7 +56,10 @@ pub(crate) async fn acquire(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<
     let waiting = engine.observer.waits(&plan.target);
     let answer = waiting.around(unobserved(engine, plan)).await;
     match &answer {
-        Ok(Some(held)) => held.observed(waiting.granted(held.state().token)),
+        Ok(Some(held)) => {
+            let turn = held.turn();
+            turn.observed(waiting.granted(turn.token));
+        }
         Ok(None) => waiting.busy(),
         Err(error) => waiting.failed(error),
     }

@@ -9,27 +9,27 @@ use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::engine::error::{LockError, LostCause, Phase};
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
 
-/// A lease that nobody of this process has any more, and that the backend must be given back. Dropping it leaves that
-/// to the reaper, so whatever happens on the way, it is done.
+/// A lease that no task of this process has any more, and that the backend must be given back.
+/// Dropping it leaves that to the reaper.
 #[must_use = "dropping it gives the lease back in the background"]
 pub(crate) struct Owed {
     services: Arc<Services>,
-    state: Arc<LeaseState>,
+    lease: Arc<Lease>,
     open: bool,
     /// A shutdown waits for it. Dropped last, after the reaper has taken over.
     _under_way: TaskTrackerToken,
 }
 
 impl Owed {
-    pub(crate) fn new(services: Arc<Services>, state: Arc<LeaseState>) -> Self {
+    pub(crate) fn new(services: Arc<Services>, lease: Arc<Lease>) -> Self {
         Self {
             _under_way: services.attempts.token(),
             services,
-            state,
+            lease,
             open: true,
         }
     }
@@ -44,9 +44,9 @@ impl Owed {
         mut self,
         lost_before: Option<LostCause>,
     ) -> Result<(), LockError> {
-        let state = Arc::clone(&self.state);
+        let lease = Arc::clone(&self.lease);
         let deadline = timer_in(self.services.call_timeout());
-        let pending = self.services.pending_release_of(&state);
+        let pending = self.services.pending_release_of(&lease);
         let mut pause = Duration::from_millis(5);
         let mut may_have_run = false;
         let outcome = loop {
@@ -57,7 +57,7 @@ impl Owed {
                     may_have_run |= source.executed() == Executed::Maybe;
                     if !source.is_transient() || Instant::now() + pause >= deadline {
                         // Dropping `self` hands the rest to the reaper.
-                        let target = state.target.clone();
+                        let target = lease.target.clone();
                         if let Some(cause) = lost_before {
                             return Err(LockError::Lost { target, cause });
                         }
@@ -73,9 +73,9 @@ impl Owed {
             }
         };
         // An attempt that may still arrive is the reaper's.
-        if !state.late_attempt {
+        if !lease.late_attempt {
             self.open = false;
-            SharedOwner::returned_by(&self.services, &state, pending.last);
+            SharedOwner::returned_by(&self.services, &lease, pending.last);
         }
         let cause = match (lost_before, outcome) {
             (Some(cause), _) => cause,
@@ -84,9 +84,9 @@ impl Owed {
             (None, ReleaseOutcome::NotHeld) if may_have_run => return Ok(()),
             (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
         };
-        let cause = self.services.explain(&state.owner, cause).await;
+        let cause = self.services.explain(&lease.owner, cause).await;
         Err(LockError::Lost {
-            target: state.target.clone(),
+            target: lease.target.clone(),
             cause,
         })
     }
@@ -97,11 +97,11 @@ impl Drop for Owed {
         if !self.open {
             return;
         }
-        let pending = self.services.pending_release_of(&self.state);
-        let (last, state) = (pending.last, Arc::clone(&self.state));
+        let pending = self.services.pending_release_of(&self.lease);
+        let (last, lease) = (pending.last, Arc::clone(&self.lease));
         let services = Arc::clone(&self.services);
         self.services.reap_then(pending, move || {
-            SharedOwner::returned_by(&services, &state, last);
+            SharedOwner::returned_by(&services, &lease, last);
         });
     }
 }

@@ -1,17 +1,15 @@
-//! A hold on a lease.
+//! A hold on a lease: what a guard has.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::give_back::Owed;
-use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
-use crate::engine::holding::watchdog;
-use crate::engine::observe::Holding;
+use crate::engine::holding::turn::Turn;
 
-/// One hold of a lease. Dropping it ends the hold, and with the last one the lease: whatever happens to whoever took
-/// the lock, it is given back.
+/// One hold of a turn. Dropping it ends the hold, and the last drop ends the turn: the lease is then
+/// passed on or given back.
 #[must_use = "dropping it gives the lock back"]
 pub(crate) struct Held {
     /// `None` only while the hold is taken apart.
@@ -20,80 +18,47 @@ pub(crate) struct Held {
 
 struct Parts {
     services: Arc<Services>,
-    state: Arc<LeaseState>,
-    watch: watchdog::Ticket,
+    turn: Arc<Turn>,
 }
 
 impl Held {
     /// A hold that just began.
-    pub(crate) fn new(
-        services: Arc<Services>,
-        state: Arc<LeaseState>,
-        watch: watchdog::Ticket,
-    ) -> Self {
-        let parts = Parts {
-            services,
-            state,
-            watch,
-        };
-        Self { parts: Some(parts) }
+    pub(crate) fn new(services: Arc<Services>, turn: Arc<Turn>) -> Self {
+        let parts = Some(Parts { services, turn });
+        Self { parts }
     }
 
     fn parts(&self) -> &Parts {
         self.parts
             .as_ref()
-            .expect("a hold has its lease until it is consumed")
+            .expect("a hold has its turn until it is consumed")
     }
 
     pub(crate) fn services(&self) -> &Arc<Services> {
         &self.parts().services
     }
 
-    pub(crate) fn state(&self) -> &Arc<LeaseState> {
-        &self.parts().state
+    pub(crate) fn turn(&self) -> &Arc<Turn> {
+        &self.parts().turn
     }
 
-    pub(crate) fn watch(&self) -> watchdog::Ticket {
-        self.parts().watch
+    /// A hold of a turn that is held already, unless the last hold is gone.
+    pub(crate) fn join(services: &Arc<Services>, turn: &Arc<Turn>) -> Option<Self> {
+        turn.try_add_hold()
+            .then(|| Self::new(Arc::clone(services), Arc::clone(turn)))
     }
 
-    /// Lets those who watch know of the first hold of a lease: `holding` is told of its end.
-    pub(crate) fn observed(&self, holding: Holding) {
-        self.state().observed(holding);
-    }
-
-    /// Another hold of the same lease, unless the last one is gone.
-    pub(crate) fn again(&self) -> Option<Self> {
-        let Parts {
-            services,
-            state,
-            watch,
-        } = self.parts();
-        Self::join(services, state, *watch)
-    }
-
-    /// A hold of a lease that is held already, unless the last hold is gone.
-    pub(crate) fn join(
-        services: &Arc<Services>,
-        state: &Arc<LeaseState>,
-        watch: watchdog::Ticket,
-    ) -> Option<Self> {
-        state
-            .try_add_hold()
-            .then(|| Self::new(Arc::clone(services), Arc::clone(state), watch))
-    }
-
-    /// Ends this hold and, if it is the last one and nobody else of this process goes on with the lease, gives the lease
-    /// back to the backend and waits for the answer. If the future is dropped, the reaper goes on.
+    /// Ends this hold. The last one passes the lease to another task of this process, or gives it back
+    /// to the backend and waits for the answer. If the future is dropped, the reaper takes over.
     pub(crate) async fn release(mut self) -> Result<(), LockError> {
         let Some(parts) = self.parts.take() else {
             return Ok(());
         };
-        let state = Arc::clone(&parts.state);
-        let lost_before = state.lost().cloned();
+        let turn = Arc::clone(&parts.turn);
+        let lost_before = turn.lost().cloned();
         let Some(owed) = parts.close(LostCause::Released) else {
             return lost_before.map_or(Ok(()), |cause| {
-                let target = state.target.clone();
+                let target = turn.lease.target.clone();
                 Err(LockError::Lost { target, cause })
             });
         };
@@ -101,47 +66,40 @@ impl Held {
     }
 
     /// Ends the lease for this process and leaves it to another one, if this is the only hold of it.
-    pub(crate) fn transfer(mut self) -> Result<Arc<LeaseState>, Self> {
+    pub(crate) fn transfer(mut self) -> Result<Arc<Turn>, Self> {
         // From here on nobody can enter the lease again.
-        let alone = self.state().remove_only_hold();
+        let alone = self.turn().remove_only_hold();
         let Some(parts) = self.parts.take_if(|_| alone) else {
             return Err(self);
         };
-        let state = Arc::clone(&parts.state);
+        let turn = Arc::clone(&parts.turn);
         if let Some(owed) = parts.end(LostCause::Transferred) {
             owed.left_to_others();
         }
-        Ok(state)
+        Ok(turn)
     }
 }
 
 impl Parts {
-    /// Ends this hold. What comes back, if it was the last one and nobody else of this process goes on with the
-    /// lease, is what the backend must be given back.
+    /// Ends this hold. Returns the debt to the backend, if this was the last hold and no other task
+    /// of this process has the lease now.
     fn close(self, cause: LostCause) -> Option<Owed> {
-        self.state.remove_hold().then(|| self.end(cause)).flatten()
+        self.turn.remove_hold().then(|| self.end(cause)).flatten()
     }
 
-    /// Ends the lease for all who share it.
+    /// Ends the turn, and passes the lease on or returns the debt to the backend.
     fn end(self, cause: LostCause) -> Option<Owed> {
-        // From before anybody finds that it is being given back: a shutdown waits for what follows.
+        // Taken before the turn ends, so that a shutdown waits for the release.
         let _under_way = self.services.attempts.token();
-        if !self.state.begin_release() {
+        let lease = &self.turn.lease;
+        self.turn.end(cause.clone());
+        if cause == LostCause::Transferred || lease.lingers() {
+            // A lock that lingers may go to no task of this process before the others.
+            lease.leave();
+        } else if lease.pass(&self.services) {
             return None;
         }
-        let Some(lease_in_turns) = self.state.lease_in_turns() else {
-            self.services.watchdog.forget(self.watch, &self.state);
-            self.state.end(cause);
-            return Some(Owed::new(self.services, self.state));
-        };
-        self.state.end(cause.clone());
-        if cause == LostCause::Transferred || self.state.lingers() {
-            // If it lingers, nobody of this process may have it before the others.
-            Arc::clone(lease_in_turns).leave();
-        } else if Arc::clone(lease_in_turns).pass(&self.services) {
-            return None;
-        }
-        Arc::clone(lease_in_turns).close(&self.services, cause)
+        lease.close(&self.services, cause)
     }
 }
 
@@ -156,6 +114,6 @@ impl Drop for Held {
 
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.parts.as_ref().map(|parts| &parts.state).fmt(f)
+        self.parts.as_ref().map(|parts| &parts.turn).fmt(f)
     }
 }

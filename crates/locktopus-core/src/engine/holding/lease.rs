@@ -1,148 +1,120 @@
-//! The state of one lease, shared by guards, leases, the watchdog and the reaper.
+//! One lease of the backend: what was granted, how long it lasts, and why it ended.
 
 use std::fmt;
-use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
-use locktopus_contract::clock::{self, BootInstant};
-use locktopus_contract::{ExtendRequest, FencingToken, SafetyMode, TokenRetention, lock};
-use tokio_util::sync::CancellationToken;
+use locktopus_contract::clock::BootInstant;
+use locktopus_contract::{
+    ExtendRequest, FencingToken, LockTarget, OwnerId, SafetyMode, TokenRetention, lock,
+};
 
-use crate::engine::error::LostCause;
+use crate::engine::acquisition::passing::Passing;
+use crate::engine::error::{LockError, LostCause};
+use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
-use crate::engine::holding::lease_in_turns::LeaseInTurns;
-use crate::engine::holding::role::{Granted, Role, Turn};
+use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
 use crate::engine::holding::term::Term;
-use crate::engine::observe::{Hold, Holding};
+use crate::engine::holding::turn::Turn;
 
-/// A lease, or one task's turn of a lease that is passed on inside the process. Shared by guards, leases, the watchdog and
-/// owner handles.
-///
-/// Here is what each of them has for itself. The [role](Role) says what was granted, for which a turn looks at its lease:
-/// a lock that is held costs one of these small, and one with a grant.
-pub(crate) struct State<R: ?Sized> {
+/// A lease of the backend. The watchdog renews it, and a release or the reaper gives it back.
+/// Guards hold a [`Turn`] of it.
+pub(crate) struct Lease {
+    pub(crate) target: LockTarget,
+    pub(crate) owner: OwnerId,
+    /// The token of the first turn.
     pub(crate) token: Option<FencingToken>,
-    pub(crate) granted_at: BootInstant,
-    holds: AtomicUsize,
+    /// How many permits of a semaphore; 1 for locks.
+    pub(crate) permits: u32,
+    /// Whether the watchdog renews it.
+    pub(crate) renewed: bool,
+    /// An attempt of this owner got no answer and may arrive after the release: release twice.
+    pub(crate) late_attempt: bool,
+    /// The safety mode of the grant; `None` if it is the default.
+    safety: Option<Box<SafetyMode>>,
+    pub(crate) retention: Option<TokenRetention>,
+    term: Mutex<Term>,
     cause: OnceLock<LostCause>,
-    /// Made when somebody wants to hear it.
-    signal: OnceLock<CancellationToken>,
-    /// What is told to those who watch.
-    hold: Hold,
     /// Set once a release began: from then on no renewal is sent and no result of one matters.
     releasing: AtomicBool,
-    role: R,
+    /// The latest turn, which hears of a loss.
+    pub(super) turn: Mutex<Weak<Turn>>,
+    /// The index of its entry in the watchdog, which reads and sets it under a mutex.
+    pub(super) slot: AtomicUsize,
+    /// A writer's id, lent to a reader: noted by both of them.
+    loan: Mutex<Option<Arc<SharedOwner>>>,
+    /// How tasks of this process pass it on; `None` if they do not.
+    pub(crate) passing: Option<Passing>,
 }
 
-/// A lease, whatever its role.
-pub(crate) type LeaseState = State<dyn Role>;
-
-/// What was granted is the same for a lease and for each of its turns.
-impl<R: Role + ?Sized> Deref for State<R> {
-    type Target = Granted;
-
-    fn deref(&self) -> &Granted {
-        self.role.granted()
-    }
-}
-
-/// A lease that was found to be over.
-#[must_use = "somebody may wait to hear of it"]
-#[derive(Debug)]
-pub(crate) struct Over {
-    pub(crate) lease: Arc<LeaseState>,
-    /// Nobody had found it before.
-    first: bool,
-}
-
-impl Over {
-    /// Tells everybody. Runs whatever waits for that, so no lock may be held.
-    pub(crate) fn announce(&self) {
-        if self.first {
-            self.lease.announce();
-        }
-    }
-}
-
-impl<R> State<R> {
-    /// A lease that is held once.
-    pub(crate) fn with(role: R, token: Option<FencingToken>, granted_at: BootInstant) -> Self {
-        Self {
+impl Lease {
+    pub(crate) fn new(grant: Grant, passing: Option<Passing>) -> Arc<Self> {
+        let Grant {
+            target,
+            owner,
             token,
-            granted_at,
-            holds: AtomicUsize::new(1),
+            permits,
+            turns: _,
+            lease,
+            renewed,
+            hold_until,
+            granted_at: _,
+            valid_until,
+            late_attempt,
+            safety,
+            retention,
+        } = grant;
+        Arc::new(Self {
+            target,
+            owner,
+            token,
+            permits,
+            renewed,
+            late_attempt,
+            safety: (safety != SafetyMode::default()).then(|| Box::new(safety)),
+            retention,
+            term: Mutex::new(Term {
+                lease,
+                longest: lease,
+                valid_until,
+                hold_until,
+                linger_until: None,
+                token_until: None,
+            }),
             cause: OnceLock::new(),
-            signal: OnceLock::new(),
-            hold: Hold::default(),
             releasing: AtomicBool::new(false),
-            role,
-        }
+            turn: Mutex::new(Weak::new()),
+            slot: AtomicUsize::new(usize::MAX),
+            loan: Mutex::new(None),
+            passing,
+        })
     }
 
-    pub(crate) fn role(&self) -> &R {
-        &self.role
-    }
-}
-
-impl LeaseState {
-    /// A lease that is not passed on.
-    pub(crate) fn of(grant: Grant) -> Arc<Self> {
-        let (token, granted_at) = (grant.token, grant.granted_at);
-        Arc::new(State::with(Granted::new(grant), token, granted_at))
-    }
-
-    /// One task's turn of a lease that is passed on.
-    pub(crate) fn of_turn(
-        shared: Arc<dyn LeaseInTurns>,
-        token: Option<FencingToken>,
-        granted_at: BootInstant,
-    ) -> Arc<Self> {
-        Arc::new(State::with(Turn(shared), token, granted_at))
-    }
-
-    #[cfg(test)]
-    pub(crate) fn size_of_turn() -> usize {
-        size_of::<State<Turn>>()
-    }
-
-    /// What this is a turn of, if it is one.
-    pub(crate) fn lease_in_turns(&self) -> Option<&Arc<dyn LeaseInTurns>> {
-        self.role.lease_in_turns()
-    }
-
-    /// What `held_locks` reports: the lease, or the current turn if the lease is passed on and a task has it; and how many
-    /// guards share it.
-    pub(crate) fn in_use(self: &Arc<Self>) -> (Arc<Self>, usize) {
-        let Some(shared) = self.role.as_core() else {
-            return (Arc::clone(self), self.holds());
-        };
-        match shared.turn() {
-            Some(turn) => {
-                let holds = turn.holds();
-                (turn, holds)
-            }
-            None => (Arc::clone(self), 0),
-        }
-    }
-
-    /// The lease that the backend keeps and the watchdog watches.
-    pub(crate) fn core(self: &Arc<Self>) -> Arc<Self> {
-        match self.lease_in_turns() {
-            Some(shared) => Arc::clone(shared).core(),
-            None => Arc::clone(self),
-        }
-    }
-
-    /// Finds out whether the deadline has passed; if so, the lease is over from now on, and what comes back tells everybody.
-    /// `failed`: what the last renewal failed with.
+    /// A lease that is watched from now on.
     ///
-    /// The deadline may be moved, or a maximum hold time lifted, by whoever passes the lease on at the same moment. Either
-    /// that happens before, and the lease is not over, or nobody goes on with it.
+    /// # Errors
+    ///
+    /// [`LockError::ShutDown`] after a shutdown.
+    pub(crate) fn start(
+        services: &Services,
+        grant: Grant,
+        passing: Option<Passing>,
+    ) -> Result<Arc<Self>, LockError> {
+        let granted_at = grant.granted_at;
+        let lease = Self::new(grant, passing);
+        let watched = services.watchdog.watch(&lease, granted_at);
+        watched.then_some(lease).ok_or(LockError::ShutDown)
+    }
+
+    /// Ends the lease once its deadline has passed, and gives the cause. The caller must pass that
+    /// to [`end`](Self::end). `failed`: the error of the last renewal.
+    ///
+    /// The holder may move the deadline, or lift its maximum hold time, at the same moment. The
+    /// mutex decides: the lease either goes on with the new deadline, or is over for every task.
     #[must_use]
-    pub(crate) fn judge(self: &Arc<Self>, now: BootInstant, failed: Option<&str>) -> Option<Over> {
+    pub(crate) fn judge(&self, now: BootInstant, failed: Option<&str>) -> Option<LostCause> {
         let term = self.term();
         if term.valid_until() > now {
             return None;
@@ -157,30 +129,71 @@ impl LeaseState {
             },
             (false, false) => LostCause::Expired,
         };
-        let first = self.cause.set(cause).is_ok();
-        drop(term);
-        let lease = Arc::clone(self);
-        Some(Over { lease, first })
+        Some(self.cause.get_or_init(|| cause).clone())
     }
 
-    /// Ends a lease whose deadline has passed, unless that was moved meanwhile.
-    pub(crate) fn expire(self: &Arc<Self>) {
-        let core = self.core();
-        if let Some(over) = core.judge(clock::now(), None) {
-            over.announce();
-            // Nothing new if this turn was told already.
-            self.end(core.lost().cloned().unwrap_or(LostCause::Expired));
+    /// Ends the lease, and tells the turn and the local queue. The first cause stays; telling them
+    /// again has no effect. Wakers of other tasks run in here, so the caller must hold no mutex.
+    pub(crate) fn end(self: &Arc<Self>, cause: LostCause) {
+        let cause = self.cause.get_or_init(|| cause);
+        // A turn that begins after this look sees the cause (`Turn::begin`).
+        let turn = lock(&self.turn).upgrade();
+        if let Some(turn) = turn {
+            turn.end(cause.clone());
+        }
+        if let Some(passing) = &self.passing {
+            passing.end(self, cause);
         }
     }
-}
 
-impl<R: Role + ?Sized> State<R> {
-    /// What the grant is worth when a server fails.
+    pub(crate) fn lost(&self) -> Option<&LostCause> {
+        self.cause.get()
+    }
+
+    /// Marks the beginning of a release; true for the first caller.
+    pub(crate) fn begin_release(&self) -> bool {
+        !self.releasing.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_releasing(&self) -> bool {
+        self.releasing.load(Ordering::Acquire)
+    }
+
+    /// Whether it is neither lost nor being released.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.is_releasing() && self.lost().is_none()
+    }
+
+    /// Whether it ended because its maximum hold time was over, and no release has begun.
+    pub(crate) fn is_held_too_long(&self) -> bool {
+        !self.is_releasing() && self.lost() == Some(&LostCause::MaxHold)
+    }
+
+    /// Ends the lease for this process. Gives what the backend must be given back; `None` if
+    /// another caller has that.
+    pub(crate) fn close(
+        self: &Arc<Self>,
+        services: &Arc<Services>,
+        cause: LostCause,
+    ) -> Option<Owed> {
+        if !self.begin_release() {
+            return None;
+        }
+        services.watchdog.forget(self);
+        self.end(cause);
+        Some(Owed::new(Arc::clone(services), Arc::clone(self)))
+    }
+
+    /// The safety mode of the grant.
     pub(crate) fn safety(&self) -> SafetyMode {
         self.safety.as_deref().copied().unwrap_or_default()
     }
 
-    /// A turn's is its lease's.
+    /// The token of the turn with this number.
+    pub(crate) fn token_of(&self, turn: u32) -> Option<FencingToken> {
+        FencingToken::new(self.token?.get() + u64::from(turn))
+    }
+
     pub(super) fn term(&self) -> MutexGuard<'_, Term> {
         lock(&self.term)
     }
@@ -195,30 +208,30 @@ impl<R: Role + ?Sized> State<R> {
     }
 
     /// Sets or lifts the maximum hold time; true if that changed anything. No effect
-    /// once [`judge`](Self::judge) has found the lease over; both hold the lock of `term`.
+    /// once [`judge`](Self::judge) has found the lease over; both hold the mutex of `term`.
     pub(crate) fn limit_hold(&self, until: Option<BootInstant>) -> bool {
         let mut term = self.term();
         self.lost().is_none() && until != std::mem::replace(&mut term.hold_until, until)
     }
 
-    /// The lease that renewals ask for.
-    pub(crate) fn lease(&self) -> Duration {
+    /// The length that renewals ask for.
+    pub(crate) fn length(&self) -> Duration {
         self.term().lease
     }
 
-    /// The lease that renewals ask for, and until when it may be believed in as things stand.
-    pub(crate) fn lease_and_validity(&self) -> (Duration, BootInstant) {
+    /// The length that renewals ask for, and until when the lease is valid as things stand.
+    pub(crate) fn length_and_validity(&self) -> (Duration, BootInstant) {
         let term = self.term();
         (term.lease, term.valid_until())
     }
 
-    /// The lease that renewals ask for, and the instant after which it is not renewed.
-    pub(crate) fn lease_and_end(&self) -> (Duration, Option<BootInstant>) {
+    /// The length that renewals ask for, and the instant after which it is not renewed.
+    pub(crate) fn length_and_end(&self) -> (Duration, Option<BootInstant>) {
         let term = self.term();
         (term.lease, term.hold_until)
     }
 
-    /// From when the validity counts that the backend confirmed: before that was asked for.
+    /// When the confirmed validity began: before the request for it was sent.
     pub(crate) fn counts_from(&self) -> BootInstant {
         let term = self.term();
         term.valid_until.before(term.lease)
@@ -267,79 +280,12 @@ impl<R: Role + ?Sized> State<R> {
         term.valid_until = term.valid_until.max(valid_until);
     }
 
-    /// Notes a confirmed renewal, which changes nothing about what renewals ask for: that, and until when the lease may be
-    /// believed in now.
+    /// Notes a confirmed renewal. Gives the length that renewals ask for, and until when the lease
+    /// is valid now.
     pub(crate) fn confirmed(&self, valid_until: BootInstant) -> (Duration, BootInstant) {
         let mut term = self.term();
         term.valid_until = term.valid_until.max(valid_until);
         (term.lease, term.valid_until())
-    }
-
-    pub(crate) fn lost(&self) -> Option<&LostCause> {
-        self.cause.get()
-    }
-
-    /// Ends the lease for a reason; the first reason stays.
-    pub(crate) fn end(&self, cause: LostCause) {
-        if self.cause.set(cause).is_ok() {
-            self.announce();
-        }
-    }
-
-    /// Tells everybody that the lease has ended. To be called once, by whoever gave the cause.
-    fn announce(&self) {
-        let Some(cause) = self.lost() else {
-            return;
-        };
-        self.hold.end(cause);
-        // Pairs with the fence in `signal()`: either this sees its signal, or it sees the cause.
-        fence(Ordering::SeqCst);
-        if let Some(signal) = self.signal.get() {
-            signal.cancel();
-        }
-        if let Some(shared) = self.role.as_core() {
-            shared.ended(cause);
-        }
-    }
-
-    /// The lease is held from now on; `holding` is told when it is not any more.
-    pub(crate) fn observed(&self, holding: Holding) {
-        self.hold.begin(holding, || self.lost());
-    }
-
-    /// Cancelled when the lease has ended.
-    pub(crate) fn signal(&self) -> &CancellationToken {
-        let signal = self.signal.get_or_init(CancellationToken::new);
-        fence(Ordering::SeqCst);
-        if self.lost().is_some() {
-            signal.cancel();
-        }
-        signal
-    }
-
-    /// Adds a hold, unless the last one is already gone.
-    pub(crate) fn try_add_hold(&self) -> bool {
-        self.holds
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
-                (n > 0).then_some(n + 1)
-            })
-            .is_ok()
-    }
-
-    /// Takes the hold away if it is the only one.
-    pub(crate) fn remove_only_hold(&self) -> bool {
-        self.holds
-            .compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
-    }
-
-    /// Takes a hold away; true if it was the last one.
-    pub(crate) fn remove_hold(&self) -> bool {
-        self.holds.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-
-    pub(crate) fn holds(&self) -> usize {
-        self.holds.load(Ordering::Acquire)
     }
 
     /// The loan of the owner id, if it was lent or borrowed.
@@ -350,36 +296,13 @@ impl<R: Role + ?Sized> State<R> {
     pub(crate) fn set_shared_owner(&self, loan: &Arc<SharedOwner>) {
         *lock(&self.loan) = Some(Arc::clone(loan));
     }
-
-    /// Marks the beginning of a release; true for the first caller.
-    pub(crate) fn begin_release(&self) -> bool {
-        !self.releasing.swap(true, Ordering::AcqRel)
-    }
-
-    pub(crate) fn is_releasing(&self) -> bool {
-        self.releasing.load(Ordering::Acquire)
-    }
-
-    /// Whether it ended because its maximum hold time was over, and nobody gives it back yet.
-    pub(crate) fn is_held_too_long(&self) -> bool {
-        !self.is_releasing() && self.lost() == Some(&LostCause::MaxHold)
-    }
-
-    /// Whether the watchdog still has anything to do for it.
-    pub(crate) fn is_active(&self) -> bool {
-        !self.is_releasing() && self.lost().is_none()
-    }
 }
 
-impl<R: Role + ?Sized> fmt::Debug for State<R> {
+impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("target", &self.target)
             .field("owner", &self.owner)
-            .field("token", &self.token)
-            .field("renewed", &self.renewed)
-            .field("holds", &self.holds())
-            .field("safety", &format_args!("{}", self.safety()))
             .field("lost", &self.lost())
             .finish_non_exhaustive()
     }
@@ -387,16 +310,16 @@ impl<R: Role + ?Sized> fmt::Debug for State<R> {
 
 #[cfg(test)]
 mod tests {
-    use locktopus_contract::{LockKind, LockName, LockTarget, OwnerId};
+    use locktopus_contract::{LockKind, LockName, clock};
 
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     /// A lease of three seconds that may be held for two.
-    fn lease() -> Arc<LeaseState> {
+    fn lease() -> Arc<Lease> {
         let now = clock::now();
-        LeaseState::of(Grant {
+        let grant = Grant {
             target: LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant),
             owner: OwnerId::generate(),
             token: FencingToken::new(7),
@@ -410,7 +333,8 @@ mod tests {
             late_attempt: false,
             safety: SafetyMode::Quorum,
             retention: None,
-        })
+        };
+        Lease::new(grant, None)
     }
 
     #[tokio::test(start_paused = true)]
@@ -420,7 +344,8 @@ mod tests {
         assert_eq!(lease.hold_until(), Some(now + 2 * SECOND));
         assert_eq!(lease.valid_until(), now + 2 * SECOND);
         assert_eq!(lease.counts_from(), now);
-        let shown = format!("{lease:?}");
+        let turn = Turn::begin(&lease, lease.token, now);
+        let shown = format!("{turn:?}");
         for part in [
             "Lease",
             "token: Some",
@@ -456,19 +381,5 @@ mod tests {
         assert!(too_long.judge(end, None).is_some());
         assert!(too_long.is_held_too_long());
         assert!(too_long.begin_release() && !too_long.is_held_too_long());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lock_lingers_until_its_least_time_is_over() {
-        let lease = lease();
-        lease.hold_at_least(Duration::ZERO);
-        assert!(lease.linger_until().is_none() && !lease.lingers());
-        lease.hold_at_least(SECOND);
-        lease.hold_at_least(SECOND / 2);
-        assert_eq!(lease.linger_until(), Some(clock::now() + SECOND));
-        tokio::time::advance(SECOND - Duration::from_nanos(1)).await;
-        assert!(lease.lingers());
-        tokio::time::advance(Duration::from_nanos(1)).await;
-        assert!(!lease.lingers());
     }
 }

@@ -6,12 +6,12 @@ use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::internal::OwnerIds;
 use locktopus_contract::{Linger, LockKind};
 
-use crate::engine::holding::lease::State;
-use crate::engine::holding::role::Role;
+use crate::engine::holding::lease::Lease;
 
-impl<R: Role + ?Sized> State<R> {
-    /// From now on whoever gives it back leaves it held until so long from now. Said when a guard goes to its user: what is
-    /// taken and given back before, because others of several locks cannot be had, leaves nothing.
+impl Lease {
+    /// Makes an earlier release leave the lock held, without a holder, until this time is over. Called
+    /// when a guard goes to its user. A lock that is given back before, because others of several
+    /// locks are not available, leaves nothing.
     pub(crate) fn hold_at_least(&self, time: Duration) {
         if !time.is_zero() {
             let mut term = self.term();
@@ -45,15 +45,15 @@ pub(super) fn left(kind: &LockKind, until: Option<BootInstant>, ids: &OwnerIds) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::holding::lease::LeaseState;
     use crate::test_backend::grant;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
     async fn what_is_held_at_least_so_long_stays_held_so_long_and_not_longer() {
-        let lease = LeaseState::of(grant(SECOND * 30));
-        assert!(!lease.lingers());
+        let lease = Lease::new(grant(SECOND * 30), None);
+        lease.hold_at_least(Duration::ZERO);
+        assert!(lease.linger_until().is_none() && !lease.lingers());
         lease.hold_at_least(SECOND);
         let end = clock::now() + SECOND;
         lease.hold_at_least(SECOND / 2);

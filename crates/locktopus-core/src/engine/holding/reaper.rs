@@ -11,7 +11,7 @@ use locktopus_contract::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::limits::Debt;
 use crate::engine::holding::linger;
 use crate::engine::holding::services::Services;
@@ -86,31 +86,31 @@ impl Services {
     /// What must be given back when a lease ends without an answered release. Its end is not that of its
     /// validity: a renewal whose answer was lost, or one longer than the maximum hold time, keeps the lock
     /// on the server.
-    pub(crate) fn pending_release_of(&self, state: &LeaseState) -> PendingRelease {
+    pub(crate) fn pending_release_of(&self, lease: &Lease) -> PendingRelease {
         PendingRelease {
-            target: state.target.clone(),
-            owner: state.owner.clone(),
-            permits: state.permits,
-            until: clock::now() + state.longest_lease() + self.call_timeout(),
-            late_attempt: state.late_attempt,
-            retention: state.retention,
-            linger_until: state.linger_until(),
+            target: lease.target.clone(),
+            owner: lease.owner.clone(),
+            permits: lease.permits,
+            until: clock::now() + lease.longest_lease() + self.call_timeout(),
+            late_attempt: lease.late_attempt,
+            retention: lease.retention,
+            linger_until: lease.linger_until(),
             sought: None,
             // A writer may read again under its id.
-            last: *state.target.kind() != LockKind::Read
-                || state
+            last: *lease.target.kind() != LockKind::Read
+                || lease
                     .shared_owner()
                     .is_none_or(|loan| loan.writer_is_gone()),
         }
     }
 
     /// Releases the readers' half under the id of this lease. No attempt follows under it.
-    pub(crate) fn last_release_of_reader(&self, state: &LeaseState) -> PendingRelease {
+    pub(crate) fn last_release_of_reader(&self, lease: &Lease) -> PendingRelease {
         PendingRelease {
-            target: LockTarget::new(state.target.name().clone(), LockKind::Read),
+            target: LockTarget::new(lease.target.name().clone(), LockKind::Read),
             late_attempt: false,
             last: true,
-            ..self.pending_release_of(state)
+            ..self.pending_release_of(lease)
         }
     }
 

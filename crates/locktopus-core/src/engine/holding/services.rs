@@ -11,9 +11,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::engine::holding::announcing::Announcing;
 use crate::engine::holding::background::{Home, Jobs};
-use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::limits::{AttemptLimits, Debts, ShardLimits};
-use crate::engine::holding::watchdog::{self, Watchdog};
+use crate::engine::holding::watchdog::Watchdog;
 use crate::engine::observe::Observer;
 use crate::engine::settings::Settings;
 
@@ -99,11 +98,6 @@ impl Services {
         self.in_background(Some(&self.announcing), move |_| {
             Arc::clone(&announcing).run(closing.clone(), closed.clone())
         });
-    }
-
-    /// Starts watching a lease; `None`, and the lease has ended, after a shutdown.
-    pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<watchdog::Ticket> {
-        self.watchdog.watch(lease)
     }
 
     pub(crate) fn safety(&self) -> SafetyMode {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 
 /// A writer's owner id while a reader uses it too.
@@ -12,12 +12,12 @@ use crate::engine::holding::services::Services;
 /// not be used for reading again: the release would end the new hold as well.
 #[derive(Debug)]
 pub(crate) struct SharedOwner {
-    writer: Weak<LeaseState>,
+    writer: Weak<Lease>,
     returned: AtomicBool,
 }
 
 impl SharedOwner {
-    pub(crate) fn of(writer: &Arc<LeaseState>) -> Arc<Self> {
+    pub(crate) fn of(writer: &Arc<Lease>) -> Arc<Self> {
         Arc::new(Self {
             writer: Arc::downgrade(writer),
             returned: AtomicBool::new(false),
@@ -35,30 +35,30 @@ impl SharedOwner {
 
     /// Notes that a lease is certainly released; of interest if its id is lent or borrowed.
     /// `last`: as its release said.
-    pub(crate) fn returned_by(services: &Arc<Services>, state: &Arc<LeaseState>, last: bool) {
-        let Some(loan) = state.shared_owner() else {
+    pub(crate) fn returned_by(services: &Arc<Services>, lease: &Arc<Lease>, last: bool) {
+        let Some(loan) = lease.shared_owner() else {
             return;
         };
-        let of_reader = !loan.writer.ptr_eq(&Arc::downgrade(state));
+        let of_reader = !loan.writer.ptr_eq(&Arc::downgrade(lease));
         if of_reader {
             loan.give_back();
         }
         if !(of_reader && last) {
-            loan.end_reading(services, state);
+            loan.end_reading(services, lease);
         }
     }
 
     /// Releases the reader once more if neither half is held any more. More attempts could have
     /// followed its own release, so a backend could not repeat that one after a failover.
-    pub(crate) fn end_reading(&self, services: &Arc<Services>, state: &LeaseState) {
+    pub(crate) fn end_reading(&self, services: &Arc<Services>, lease: &Lease) {
         if self.is_returned() && self.writer_is_gone() {
-            services.reap(services.last_release_of_reader(state));
+            services.reap(services.last_release_of_reader(lease));
         }
     }
 
-    /// Whether the writer has no hold left, so that it does not read again.
+    /// Whether no guard holds the writer any more, so that it does not read again.
     pub(crate) fn writer_is_gone(&self) -> bool {
-        self.writer.upgrade().is_none_or(|w| w.holds() == 0)
+        self.writer.upgrade().is_none_or(|writer| !writer.is_held())
     }
 
     /// Whether only one lease uses the id any more, so that it may leave this process.

@@ -28,12 +28,11 @@ use locktopus_contract::{BackendError, ExtendOutcome, lock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use self::due::{Due, Next, Watched};
+use self::due::{Due, Next};
 use self::timing::{renewal, renewal_lease};
 use self::watched_leases::{Failures, Sooner, WatchedLeases};
 use crate::engine::error::LostCause;
-use crate::engine::holding::give_back::Owed;
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 use crate::engine::observe::Extensions;
 
@@ -75,7 +74,7 @@ impl Default for Watchdog {
 }
 
 /// Leases that the backend does not hold for their owners any more. Dropping it tells the holders.
-pub(crate) struct Losses(pub(crate) Vec<(Arc<LeaseState>, LostCause)>);
+pub(crate) struct Losses(pub(crate) Vec<(Arc<Lease>, LostCause)>);
 
 impl Losses {
     /// Tells the holders, with the reason if an operator broke the lock. They wait a moment for that
@@ -94,29 +93,21 @@ impl Drop for Losses {
     }
 }
 
-/// The position of a lease among those that are watched, needed to remove it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ticket(usize);
-
-impl Ticket {
-    /// Of a lease that is not watched.
-    pub(crate) const NONE: Self = Self(usize::MAX);
-}
-
 impl Watchdog {
-    /// Starts watching a lease that was granted just now. After `close` nobody would report its loss, so it ends at once
-    /// and there is no ticket.
-    pub(crate) fn watch(&self, lease: &Arc<LeaseState>) -> Option<Ticket> {
+    /// Starts watching a lease that was granted then. False after `close`: its loss would not be
+    /// reported, so it ends at once.
+    #[must_use]
+    pub(crate) fn watch(&self, lease: &Arc<Lease>, granted_at: BootInstant) -> bool {
         let mut watched = lock(&self.watched);
         if watched.closed {
             drop(watched);
             lease.end(LostCause::ShutDown);
-            return None;
+            return false;
         }
-        let (slot, sooner) = watched.insert(lease, lease.granted_at);
+        let sooner = watched.insert(lease, granted_at);
         drop(watched);
         self.look_sooner(sooner);
-        Some(Ticket(slot))
+        true
     }
 
     fn look_sooner(&self, Sooner(sooner): Sooner) {
@@ -126,50 +117,39 @@ impl Watchdog {
     }
 
     /// Stops watching for good, and returns what was being watched.
-    pub(crate) fn close(&self) -> Vec<Arc<LeaseState>> {
+    pub(crate) fn close(&self) -> Vec<Arc<Lease>> {
         lock(&self.watched).close()
     }
 
     /// Stops watching a lease. Does nothing if it was lost and taken out meanwhile.
-    pub(crate) fn forget(&self, ticket: Ticket, lease: &LeaseState) {
-        let mut watched = lock(&self.watched);
-        if watched.get(ticket.0, lease).is_some() {
-            watched.remove(ticket.0);
-        }
+    pub(crate) fn forget(&self, lease: &Lease) {
+        lock(&self.watched).remove(lease);
     }
 
     /// Puts a lease where it belongs after its deadline moved.
-    pub(crate) fn extended(&self, ticket: Ticket, lease: &LeaseState) {
+    pub(crate) fn extended(&self, lease: &Lease) {
         let now = clock::now();
         let mut watched = lock(&self.watched);
         let renew_at = lease
             .renewed
-            .then(|| renewal(watched.origin(), now, lease.lease()));
-        if let Some(entry) = watched.get(ticket.0, lease) {
+            .then(|| renewal(watched.origin(), now, lease.length()));
+        if let Some(entry) = watched.get(lease) {
             entry.renew_at = renew_at;
-            let sooner = watched.put_right(ticket.0, lease.valid_until());
+            let sooner = watched.put_right(lease, lease.valid_until());
             drop(watched);
             self.look_sooner(sooner);
         }
     }
 
     /// The leases being watched.
-    pub(crate) fn leases(&self) -> Vec<(Ticket, Arc<LeaseState>)> {
-        let watched = lock(&self.watched);
-        let leases = watched.leases();
-        leases
-            .map(|(slot, lease)| (Ticket(slot), Arc::clone(lease)))
-            .collect()
+    pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
+        lock(&self.watched).leases().cloned().collect()
     }
 
     /// Looks at a lease's deadline again: its maximum hold time has changed.
-    pub(crate) fn retime(&self, ticket: Ticket, lease: &LeaseState) {
-        let mut watched = lock(&self.watched);
-        if watched.get(ticket.0, lease).is_some() {
-            let sooner = watched.put_right(ticket.0, lease.valid_until());
-            drop(watched);
-            self.look_sooner(sooner);
-        }
+    pub(crate) fn retime(&self, lease: &Lease) {
+        let sooner = lock(&self.watched).put_right(lease, lease.valid_until());
+        self.look_sooner(sooner);
     }
 
     /// Comes for a look at this instant.
@@ -217,20 +197,18 @@ impl Watchdog {
     fn attend(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
         // Outside the lock: ending a lease runs whatever waits for its loss.
         let mut ended = due.held_too_long;
-        for over in due.over {
-            over.announce();
-            let lease = over.lease;
-            tracing::warn!(lock = %lease.target, cause = lease.lost().map(tracing::field::display), "lock lost");
+        for (lease, cause) in due.over {
+            tracing::warn!(lock = %lease.target, %cause, "lock lost");
+            lease.end(cause);
             ended.push(lease);
         }
         let Some(services) = services.upgrade() else {
             return false;
         };
-        // Its guard may be there for long, and outlive a shutdown, which gives back what is watched. One that is passed on has seen
-        // to that by itself.
+        // A guard may stay for long, and a shutdown gives back only leases that are watched.
         for lease in ended {
-            if lease.is_held_too_long() && lease.begin_release() {
-                drop(Owed::new(Arc::clone(&services), lease));
+            if lease.is_held_too_long() {
+                drop(lease.close(&services, LostCause::MaxHold));
             }
         }
         for of in due.checks {
@@ -241,10 +219,10 @@ impl Watchdog {
         let mut renew: Vec<_> = due
             .renew
             .into_iter()
-            .map(|watched| {
-                let lease = renewal_lease(&watched.lease, due.now, &services);
-                let shard = services.backend.shard(&watched.lease.target);
-                ((shard, lease), watched)
+            .map(|lease| {
+                let length = renewal_lease(&lease, due.now, &services);
+                let shard = services.backend.shard(&lease.target);
+                ((shard, length), lease)
             })
             .collect();
         renew.sort_by_key(|(together, _)| *together);
@@ -257,36 +235,36 @@ impl Watchdog {
                 batch.push(next);
             }
             let (watchdog, services_) = (Arc::clone(self), Arc::clone(&services));
-            let (_, lease) = together;
+            let (_, length) = together;
             services
                 .tasks
-                .spawn(async move { watchdog.renew(&services_, batch, lease).await });
+                .spawn(async move { watchdog.renew(&services_, batch, length).await });
         }
         true
     }
 
-    async fn renew(&self, services: &Services, mut batch: Vec<Watched>, lease: Duration) {
+    async fn renew(&self, services: &Services, mut batch: Vec<Arc<Lease>>, length: Duration) {
         let sent = clock::now();
-        batch.retain(|watched| watched.lease.is_active());
+        batch.retain(|lease| lease.is_active());
         if batch.is_empty() {
             return;
         }
         // A third of the lease is left for a second try, and a third to spare.
-        let mut until = sent + services.call_timeout().min(lease / RENEWALS_PER_LEASE);
+        let mut until = sent + services.call_timeout().min(length / RENEWALS_PER_LEASE);
         let mut requests = Vec::with_capacity(batch.len());
         let usual = services.backend.info().token_retention;
-        for Watched { lease: state, .. } in &batch {
-            let (request, valid_until) = state.extension(lease, usual, sent);
+        for lease in &batch {
+            let (request, valid_until) = lease.extension(length, usual, sent);
             until = until.min(valid_until);
             requests.push(request);
         }
         // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is saved.
         let deadline = until.max(sent + Duration::from_millis(5)).timer();
         let answers = services.extend(&requests, deadline).await;
-        let valid_until = services.settings.margin.valid_until(sent, lease);
-        for ((watched, request), answer) in batch.iter().zip(&requests).zip(&answers) {
+        let valid_until = services.settings.margin.valid_until(sent, length);
+        for ((lease, request), answer) in batch.iter().zip(&requests).zip(&answers) {
             if matches!(answer, Ok(ExtendOutcome::Extended)) {
-                watched.lease.token_kept(sent, request.keep_token);
+                lease.token_kept(sent, request.keep_token);
             }
         }
         let mut extensions = Extensions::default();
@@ -298,20 +276,19 @@ impl Watchdog {
     /// Notes the answers to a renewal. Gives the leases that turn out to be lost.
     fn renewed(
         &self,
-        batch: &[Watched],
+        batch: &[Arc<Lease>],
         answers: Vec<Result<ExtendOutcome, BackendError>>,
         valid_until: BootInstant,
         extensions: &mut Extensions,
-    ) -> Vec<(Arc<LeaseState>, LostCause)> {
+    ) -> Vec<(Arc<Lease>, LostCause)> {
         let (now, mut lost, mut look_sooner) = (clock::now(), Vec::new(), false);
         // Usually all of a batch have the same lease.
         let mut usual = None;
         let mut leases = lock(&self.watched);
         let origin = leases.origin();
-        for (watched, answer) in batch.iter().zip(answers) {
-            let (slot, state) = (watched.slot, &watched.lease);
+        for (lease, answer) in batch.iter().zip(answers) {
             // It may have been released, and its place taken, while the renewal was under way.
-            let Some(entry) = leases.get(slot, state) else {
+            let Some(entry) = leases.get(lease) else {
                 continue;
             };
             entry.in_flight = None;
@@ -319,40 +296,40 @@ impl Watchdog {
                 Ok(ExtendOutcome::Extended) => {
                     let failures = entry.failures.take();
                     let due = failures.map(|failures| failures.since).or(entry.renew_at);
-                    extensions.note(&state.target, now.since(due.unwrap_or(now)));
-                    let (lease, deadline) = state.confirmed(valid_until);
+                    extensions.note(&lease.target, now.since(due.unwrap_or(now)));
+                    let (length, deadline) = lease.confirmed(valid_until);
                     let renew_at = match usual {
-                        Some((usual, renew_at)) if usual == lease => renew_at,
-                        _ => renewal(origin, now, lease),
+                        Some((usual, renew_at)) if usual == length => renew_at,
+                        _ => renewal(origin, now, length),
                     };
-                    usual = Some((lease, renew_at));
+                    usual = Some((length, renew_at));
                     entry.renew_at = Some(renew_at);
                     deadline
                 }
                 Ok(outcome) => {
-                    leases.remove(slot);
+                    leases.remove(lease);
                     // A hold that is being released is expected to be gone.
-                    if state.is_active() {
+                    if lease.is_active() {
                         let cause = match outcome {
                             ExtendOutcome::TakenOver => LostCause::TakenOver,
                             ExtendOutcome::Extended | ExtendOutcome::Missing => LostCause::Missing,
                         };
-                        lost.push((Arc::clone(state), cause));
+                        lost.push((Arc::clone(lease), cause));
                     }
                     continue;
                 }
                 Err(error) => {
-                    tracing::debug!(lock = %state.target, %error, "renewal failed, will try again");
+                    tracing::debug!(lock = %lease.target, %error, "renewal failed, will try again");
                     let due = entry.renew_at.unwrap_or(now);
                     let failures = entry.failures.get_or_insert_with(|| Failures::since(due));
                     let pause = FIRST_RETRY * 2_u32.pow(failures.count.min(4));
                     failures.count += 1;
                     failures.detail = error.to_string();
-                    entry.renew_at = Some(now + pause.min(state.lease() / 8));
-                    state.valid_until()
+                    entry.renew_at = Some(now + pause.min(lease.length() / 8));
+                    lease.valid_until()
                 }
             };
-            let Sooner(sooner) = leases.put_right(slot, deadline);
+            let Sooner(sooner) = leases.put_right(lease, deadline);
             look_sooner |= sooner;
         }
         drop(leases);
@@ -428,35 +405,39 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_over_for_one_is_not_over_for_the_next() {
         let (holder, next) = over().await;
-        let state = Arc::clone(holder.state());
+        let turn = Arc::clone(holder.turn());
         drop(holder);
         let next = next.await.unwrap();
-        state.expire();
+        turn.expire();
         is_held_for_good(next).await;
     }
 
     /// A watchdog that watches leases of these lengths, all granted now, and the renewal of all of them.
-    fn watching(leases: &[Duration]) -> (Watchdog, Vec<Watched>) {
+    fn watching(leases: &[Duration]) -> (Watchdog, Vec<Arc<Lease>>) {
         let watchdog = Watchdog::default();
         let watch = |lease: &Duration| {
-            let lease = LeaseState::of(grant(*lease));
-            let Ticket(slot) = watchdog.watch(&lease).unwrap();
-            Watched { slot, lease }
+            let lease = Lease::new(grant(*lease), None);
+            assert!(watchdog.watch(&lease, clock::now()));
+            lease
         };
         let batch = leases.iter().map(watch).collect();
         (watchdog, batch)
     }
 
     /// After how long the lease is to be renewed next.
-    fn renewed_in(watchdog: &Watchdog, watched: &Watched) -> Duration {
+    fn renewed_in(watchdog: &Watchdog, lease: &Lease) -> Duration {
         let mut leases = lock(&watchdog.watched);
-        let entry = leases.get(watched.slot, &watched.lease).unwrap();
+        let entry = leases.get(lease).unwrap();
         entry.renew_at.unwrap().since(clock::now())
     }
 
     impl Watchdog {
         /// All of a batch are answered like this.
-        fn answered(&self, batch: &[Watched], answer: fn() -> Result<ExtendOutcome, BackendError>) {
+        fn answered(
+            &self,
+            batch: &[Arc<Lease>],
+            answer: fn() -> Result<ExtendOutcome, BackendError>,
+        ) {
             let answers = batch.iter().map(|_| answer()).collect();
             let until = clock::now() + LIMIT * 24;
             let lost = self.renewed(batch, answers, until, &mut Extensions::default());
@@ -471,7 +452,10 @@ mod tests {
         let (watchdog, batch) = watching(&leases);
         tokio::time::advance(LIMIT).await;
         watchdog.answered(&batch, || Ok(ExtendOutcome::Extended));
-        let renewed: Vec<_> = batch.iter().map(|w| renewed_in(&watchdog, w)).collect();
+        let renewed: Vec<_> = batch
+            .iter()
+            .map(|lease| renewed_in(&watchdog, lease))
+            .collect();
         assert_eq!(renewed, leases.map(|lease| lease / 3));
     }
 
@@ -495,11 +479,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_extended_by_its_holder_is_renewed_after_a_third_of_that() {
         let (watchdog, batch) = watching(&[LIMIT * 24]);
-        let Watched { slot, lease } = &batch[0];
+        let lease = &batch[0];
         lease.extended(LIMIT * 12, clock::now() + LIMIT * 12);
-        assert_eq!(renewed_in(&watchdog, &batch[0]), LIMIT * 8);
-        watchdog.extended(Ticket(*slot), lease);
-        assert_eq!(renewed_in(&watchdog, &batch[0]), LIMIT * 4);
+        assert_eq!(renewed_in(&watchdog, lease), LIMIT * 8);
+        watchdog.extended(lease);
+        assert_eq!(renewed_in(&watchdog, lease), LIMIT * 4);
     }
 
     /// Whoever has a lease that is lost for another reason gives it back when it comes to know.
@@ -510,9 +494,9 @@ mod tests {
         let watchdog = &services.watchdog;
         let (lost, mut too_long) = (grant(LIMIT), grant(LIMIT * 2));
         too_long.hold_until = Some(clock::now() + LIMIT);
-        let leases = [lost, too_long].map(LeaseState::of);
+        let leases = [lost, too_long].map(|grant| Lease::new(grant, None));
         for lease in &leases {
-            assert!(watchdog.watch(lease).is_some());
+            assert!(watchdog.watch(lease, clock::now()));
         }
         // The watchdog does not run meanwhile.
         sleep_machine(LIMIT);

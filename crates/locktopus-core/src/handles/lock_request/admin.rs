@@ -166,12 +166,12 @@ impl Services {
     /// Ends the leases of this process that an eviction ended on the backend. Owner ids are unique, so the lock need
     /// not be compared.
     fn tell_victims(&self, eviction: &Eviction, reason: &str) {
-        for (ticket, lease) in self.watchdog.leases() {
+        for lease in self.watchdog.leases() {
             if eviction.evicted.contains(&lease.owner) && lease.is_active() {
                 lease.end(LostCause::Evicted {
                     reason: reason.to_owned(),
                 });
-                self.watchdog.forget(ticket, &lease);
+                self.watchdog.forget(&lease);
             }
         }
     }

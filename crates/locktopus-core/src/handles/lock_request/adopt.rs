@@ -9,8 +9,7 @@ use super::LockRequest;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::grant::Grant;
-use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 use crate::handles::any_guard::{AnyGuard, Taken};
 use crate::handles::guard::LockGuard;
@@ -78,7 +77,7 @@ impl<G: AnyGuard> LockRequest<G> {
                     inside.entered(&guard);
                 }
                 guard.ensure_valid()?;
-                guard.state().hold_at_least(plan.hold_at_least);
+                guard.turn().lease.hold_at_least(plan.hold_at_least);
                 drop(inside);
                 let owner = owner.map(|owner| (owner, Arc::clone(&engine)));
                 return Ok(G::from_taken(Taken { guard, owner }));
@@ -109,7 +108,9 @@ pub(crate) fn hold(
     sent: BootInstant,
     late_attempt: bool,
 ) -> Result<LockGuard, LockError> {
-    let state = LeaseState::of(Grant {
+    let granted_at = clock::now();
+    let hold_until = plan.max_hold.map(|hold| sent + hold);
+    let grant = Grant {
         target: plan.target.clone(),
         owner: owner.clone(),
         token,
@@ -117,15 +118,15 @@ pub(crate) fn hold(
         turns: 1,
         lease: plan.lease,
         renewed: plan.renewed,
-        hold_until: plan.max_hold.map(|hold| sent + hold),
-        granted_at: clock::now(),
+        hold_until,
+        granted_at,
         valid_until: services.settings.margin.valid_until(sent, plan.lease),
         late_attempt,
         safety: services.safety(),
         retention: plan.retention,
-    });
-    let watch = services.watch(&state).ok_or(LockError::ShutDown)?;
-    let held = Held::new(Arc::clone(services), state, watch);
-    held.observed(services.observer.holds(&plan.target, token));
+    };
+    let held = Lease::start(services, grant, None)?.begin_turn(services, hold_until, granted_at);
+    held.turn()
+        .observed(services.observer.holds(&plan.target, token));
     Ok(LockGuard::new(held))
 }

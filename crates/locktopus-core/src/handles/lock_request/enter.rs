@@ -19,7 +19,7 @@ impl<G: AnyGuard> LockRequest<G> {
         let Some(owner) = self.owner_in_force() else {
             let held = acquisition::acquire(&self.engine, &plan).await?;
             return Ok(held.map(|held| {
-                held.state().hold_at_least(plan.hold_at_least);
+                held.turn().lease.hold_at_least(plan.hold_at_least);
                 let guard = LockGuard::new(held);
                 Taken { guard, owner: None }
             }));
@@ -64,7 +64,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 guard
             }
         };
-        guard.state().hold_at_least(plan.hold_at_least);
+        guard.turn().lease.hold_at_least(plan.hold_at_least);
         let owner = Some((owner, Arc::clone(&self.engine)));
         Ok(Some(Taken { guard, owner }))
     }
@@ -102,8 +102,8 @@ impl<G: AnyGuard> LockRequest<G> {
     /// The other guards count on the lease that they share, so it never gets shorter.
     async fn lengthen(&self, guard: &LockGuard) -> Result<(), LockError> {
         if let Some(lease) = self.options.fixed_lease
-            && !guard.state().renewed
-            && guard.state().lease() < lease
+            && !guard.turn().lease.renewed
+            && guard.turn().lease.length() < lease
             && guard.remaining() < lease
         {
             guard.extend(lease).await?;

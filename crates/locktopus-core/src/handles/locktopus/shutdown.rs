@@ -39,10 +39,10 @@ impl Locktopus {
         let here = services.here();
         services.closing.cancel();
         services.cohorts.close();
-        for state in services.watchdog.close() {
-            if state.begin_release() {
-                state.end(LostCause::ShutDown);
-                services.reap(services.pending_release_of(&state));
+        for lease in services.watchdog.close() {
+            if lease.begin_release() {
+                lease.end(LostCause::ShutDown);
+                services.reap(services.pending_release_of(&lease));
             }
         }
         let drain = drain(Arc::clone(services), grace);

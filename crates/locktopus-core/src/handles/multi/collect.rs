@@ -184,7 +184,7 @@ impl Collector {
         let step = tokio::select! {
             biased;
             (cause, index) = first_lost(taken.iter().map(|t| &t.lease)) => {
-                return Ok(Step::Lost(taken[index].state.target.clone(), cause));
+                return Ok(Step::Lost(taken[index].turn.lease.target.clone(), cause));
             }
             never = keep(taken) => match never {},
             held = acquisition::acquire(member.engine(), &plan) => held,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::taken::Taken;
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::turn::Turn;
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
@@ -73,7 +73,7 @@ struct Shared {
 struct Member {
     name: MemberName,
     lease: Lease,
-    state: Arc<LeaseState>,
+    turn: Arc<Turn>,
 }
 
 impl MultiGuard {
@@ -87,7 +87,7 @@ impl MultiGuard {
         for Taken {
             backend,
             guard,
-            state,
+            turn,
             services,
             ..
         } in taken
@@ -97,7 +97,7 @@ impl MultiGuard {
                 backend,
                 name: lease.name().clone(),
             };
-            members.push(Member { name, lease, state });
+            members.push(Member { name, lease, turn });
             guards.push(guard);
             first.get_or_insert(services);
         }
@@ -201,7 +201,7 @@ impl MultiGuard {
     /// Cancel safe.
     pub async fn lost(&self) -> (MemberName, LostCause) {
         let (target, cause) = self.shared.first_loss().await;
-        let lost = |member: &&Member| member.state.target == target;
+        let lost = |member: &&Member| member.turn.lease.target == target;
         let member = self.shared.members.iter().find(lost);
         let name = member.map_or_else(
             || MemberName {
@@ -274,7 +274,7 @@ impl Shared {
         let (cause, index) = first_lost(self.members.iter().map(|member| &member.lease)).await;
         self.lose(index, cause.clone());
         let member = &self.members[index];
-        let found = || (member.state.target.clone(), cause);
+        let found = || (member.turn.lease.target.clone(), cause);
         self.loss.get().cloned().unwrap_or_else(found)
     }
 
@@ -282,12 +282,12 @@ impl Shared {
         let Some(guards) = lock(&self.guards).take() else {
             return;
         };
-        let target = &self.members[index].state.target;
+        let target = &self.members[index].turn.lease.target;
         // Before the others end, so that nobody takes one of them for the first.
         let _ = self.loss.set((target.clone(), cause));
         for member in &self.members {
             let lock = target.to_string();
-            member.state.end(LostCause::MemberLost { lock });
+            member.turn.end(LostCause::MemberLost { lock });
         }
         self.ended.cancel();
         drop(guards);

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::set::Member;
 use crate::engine::error::LockError;
-use crate::engine::holding::lease::LeaseState;
 use crate::engine::holding::services::Services;
+use crate::engine::holding::turn::Turn;
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
@@ -19,7 +19,7 @@ const FRESH: (u32, u32) = (9, 10);
 pub(super) struct Taken {
     pub(super) backend: Arc<str>,
     pub(super) guard: LockGuard,
-    pub(super) state: Arc<LeaseState>,
+    pub(super) turn: Arc<Turn>,
     pub(super) services: Arc<Services>,
     pub(super) lease: Lease,
     hold_at_least: Duration,
@@ -27,36 +27,40 @@ pub(super) struct Taken {
 
 impl Taken {
     pub(super) fn new(member: &Member, guard: LockGuard) -> Self {
-        let (state, services) = (Arc::clone(guard.state()), Arc::clone(guard.services()));
+        let (turn, services) = (Arc::clone(guard.turn()), Arc::clone(guard.services()));
         Self {
             backend: Arc::clone(&member.backend),
             lease: guard.lease(),
             hold_at_least: member.hold_at_least(),
             guard,
-            state,
+            turn,
             services,
         }
     }
 
     /// All were taken: from now on it counts.
     pub(super) fn hold_at_least(&self) {
-        self.state.hold_at_least(self.hold_at_least);
+        self.turn.lease.hold_at_least(self.hold_at_least);
     }
 
     /// Until when it can wait for the other locks without being extended; `None` if the watchdog sees to it.
     pub(super) fn due(&self) -> Option<Instant> {
-        let half = self.state.lease() / 2;
-        (!self.state.renewed).then(|| self.state.valid_until().before(half).timer())
+        let half = self.turn.lease.length() / 2;
+        (!self.turn.lease.renewed).then(|| self.turn.lease.valid_until().before(half).timer())
     }
 
     pub(super) async fn extend(&self) -> Result<Instant, LockError> {
-        self.guard.extend(self.state.lease()).await
+        self.guard.extend(self.turn.lease.length()).await
     }
 
     /// Makes sure that a fixed lease begins about when the last lock was taken.
     pub(super) async fn refresh(&self) -> Result<(), LockError> {
-        let full = self.services.settings.margin.validity(self.state.lease());
-        if !self.state.renewed && self.guard.remaining() < full * FRESH.0 / FRESH.1 {
+        let full = self
+            .services
+            .settings
+            .margin
+            .validity(self.turn.lease.length());
+        if !self.turn.lease.renewed && self.guard.remaining() < full * FRESH.0 / FRESH.1 {
             self.extend().await?;
         }
         self.guard.ensure_valid()

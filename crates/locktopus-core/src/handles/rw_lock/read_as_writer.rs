@@ -15,7 +15,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::engine::acquisition::Plan;
 use crate::engine::error::{LockError, LostCause, Phase};
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
@@ -54,7 +54,7 @@ async fn take(
     let mut unsettled: Option<Unsettled<'_>> = None;
     let mut pause = FIRST_PAUSE;
     loop {
-        let lent = writer.state().shared_owner();
+        let lent = writer.turn().lease.shared_owner();
         let error = if unsettled.is_none() && lent.is_some_and(|loan| !loan.is_returned()) {
             still_lent(services)
         } else {
@@ -95,7 +95,7 @@ struct Unsettled<'a> {
     services: &'a Arc<Services>,
     target: &'a LockTarget,
     owner: &'a OwnerId,
-    writer: &'a Arc<LeaseState>,
+    writer: &'a Arc<Lease>,
     lease: Duration,
     loan: Arc<SharedOwner>,
     /// An attempt was sent.
@@ -108,14 +108,14 @@ struct Unsettled<'a> {
 
 impl<'a> Unsettled<'a> {
     fn new(services: &'a Arc<Services>, plan: &'a Plan, writer: &'a LockGuard) -> Self {
-        let state = writer.state();
-        let loan = SharedOwner::of(state);
-        state.set_shared_owner(&loan);
+        let lease = &writer.turn().lease;
+        let loan = SharedOwner::of(lease);
+        lease.set_shared_owner(&loan);
         Self {
             services,
             target: &plan.target,
             owner: writer.owner(),
-            writer: state,
+            writer: lease,
             lease: plan.lease,
             loan,
             sent: false,
@@ -146,7 +146,7 @@ impl<'a> Unsettled<'a> {
                     return Ok(Err(too_slow(services)));
                 }
                 let reading = hold(services, plan, self.owner, None, sent, was_late)?;
-                reading.state().set_shared_owner(&self.loan);
+                reading.turn().lease.set_shared_owner(&self.loan);
                 self.open = None;
                 Ok(Ok(reading))
             }

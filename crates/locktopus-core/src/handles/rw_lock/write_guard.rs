@@ -177,16 +177,16 @@ impl WriteGuard {
 
     /// A request for the readers' half, for the same owner and under the same terms.
     fn reading(&self) -> LockRequest {
-        let (engine, state) = (Arc::clone(&self.engine), self.guard.state());
-        let name = Named::Stored(state.target.name().clone());
+        let (engine, held) = (Arc::clone(&self.engine), &self.guard.turn().lease);
+        let name = Named::Stored(held.target.name().clone());
         let request = LockRequest::new(engine, name, LockKind::Read).owner(&self.owner);
-        let lease = state.lease();
-        let request = if state.renewed {
+        let lease = held.length();
+        let request = if held.renewed {
             request.renewed_lease(lease)
         } else {
             request.fixed_lease(lease)
         };
-        match state.hold_until() {
+        match held.hold_until() {
             Some(end) => {
                 let left = end.since(clock::now());
                 request.max_hold(left.max(Duration::from_nanos(1)))

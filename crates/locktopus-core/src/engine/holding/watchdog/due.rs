@@ -6,16 +6,18 @@ use locktopus_contract::clock::BootInstant;
 use tokio::time::Instant;
 
 use super::ScheduledCheck;
-use crate::engine::holding::lease::{LeaseState, Over};
+use crate::engine::error::LostCause;
+use crate::engine::holding::lease::Lease;
 
-/// What one look at the wheel found.
+/// The findings of one look.
 #[derive(Debug)]
 pub(super) struct Due {
     pub(super) now: BootInstant,
-    pub(super) renew: Vec<Watched>,
-    pub(super) over: Vec<Over>,
-    /// Whose maximum hold time somebody else found over.
-    pub(super) held_too_long: Vec<Arc<LeaseState>>,
+    pub(super) renew: Vec<Arc<Lease>>,
+    /// Leases whose deadline has passed. The watchdog must end them.
+    pub(super) over: Vec<(Arc<Lease>, LostCause)>,
+    /// Leases whose maximum hold time another task found over.
+    pub(super) held_too_long: Vec<Arc<Lease>>,
     pub(super) checks: Vec<Weak<dyn ScheduledCheck>>,
     pub(super) next: Next,
 }
@@ -28,14 +30,6 @@ pub(super) enum Next {
     /// At this instant of tokio's clock.
     At(Instant),
     Never,
-}
-
-/// A lease that is due for renewal, and where it sits. The place alone does not name it: it may belong to
-/// another lease by the time the answer comes.
-#[derive(Debug)]
-pub(super) struct Watched {
-    pub(super) slot: usize,
-    pub(super) lease: Arc<LeaseState>,
 }
 
 impl Due {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_contract::clock::BootInstant;
 
 use super::{BATCHES_PER_PERIOD, RENEWALS_PER_LEASE};
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 
 /// Slack for a call past its deadline and for a busy scheduler.
@@ -32,8 +32,8 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// The lease to ask for: the usual one, but not longer than the maximum hold time needs.
-pub(super) fn renewal_lease(lease: &LeaseState, now: BootInstant, services: &Services) -> Duration {
-    let (usual, end) = lease.lease_and_end();
+pub(super) fn renewal_lease(lease: &Lease, now: BootInstant, services: &Services) -> Duration {
+    let (usual, end) = lease.length_and_end();
     let Some(end) = end else {
         return usual;
     };
@@ -92,7 +92,7 @@ mod tests {
         ] {
             let mut grant = grant(usual);
             grant.hold_until = left.map(|left| now + left);
-            let lease = LeaseState::of(grant);
+            let lease = Lease::new(grant, None);
             assert_eq!(renewal_lease(&lease, now, &services), asked, "{left:?}");
         }
     }

@@ -1,15 +1,16 @@
 //! The leases that are watched, and what is to be done for each of them next.
 
 use std::ptr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use locktopus_contract::clock::{self, BootInstant};
 
-use super::due::{Due, Next, Watched};
+use super::due::{Due, Next};
 use super::timer_index::{Moment, Spot, TimerIndex};
 use super::timing::{answer_within, renewal};
 use super::{LOOK, ScheduledCheck, TICK};
-use crate::engine::holding::lease::LeaseState;
+use crate::engine::holding::lease::Lease;
 use slab::Slab;
 
 /// A grant that took a longer part of the lease than this counts for when it is renewed first.
@@ -27,7 +28,7 @@ pub(super) struct WatchedLeases {
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) lease: Arc<LeaseState>,
+    lease: Arc<Lease>,
     spot: Spot,
     pub(super) renew_at: Option<BootInstant>,
     /// While a renewal is under way: when its answer is overdue, because the runtime that it was
@@ -85,15 +86,16 @@ impl WatchedLeases {
         self.leases.len()
     }
 
-    pub(super) fn leases(&self) -> impl Iterator<Item = (usize, &Arc<LeaseState>)> {
-        self.leases.iter().map(|(slot, entry)| (slot, &entry.lease))
+    pub(super) fn leases(&self) -> impl Iterator<Item = &Arc<Lease>> {
+        self.leases.iter().map(|(_, entry)| &entry.lease)
     }
 
-    /// The entry of this lease, unless it is gone and its place taken.
-    pub(super) fn get(&mut self, slot: usize, lease: &LeaseState) -> Option<&mut Entry> {
-        self.leases
-            .get_mut(slot)
-            .filter(|entry| ptr::addr_eq(Arc::as_ptr(&entry.lease), lease))
+    /// The entry of this lease, unless it was taken out.
+    pub(super) fn get(&mut self, lease: &Lease) -> Option<&mut Entry> {
+        let slot = lease.slot.load(Ordering::Relaxed);
+        let entry = self.leases.get_mut(slot)?;
+        // Another lease may have its place now.
+        ptr::eq(Arc::as_ptr(&entry.lease), lease).then_some(entry)
     }
 
     /// What the grid of renewals counts from.
@@ -102,21 +104,22 @@ impl WatchedLeases {
     }
 
     /// Puts in a lease that was confirmed at `now`.
-    pub(super) fn insert(&mut self, lease: &Arc<LeaseState>, now: BootInstant) -> (usize, Sooner) {
-        // A grant that was long in coming leaves less for the first renewal, which must not wait for a third of the lease as well.
-        // The margin of validity is not what it took.
+    pub(super) fn insert(&mut self, lease: &Arc<Lease>, now: BootInstant) -> Sooner {
+        // A slow grant leaves less time for the first renewal, which must not wait for a third of
+        // the lease as well. The margin of validity does not count as slow.
         let counts_from = lease.counts_from();
-        let since = match now.since(counts_from) > lease.lease() / LONG_GRANT {
+        let since = match now.since(counts_from) > lease.length() / LONG_GRANT {
             true => counts_from,
             false => now,
         };
         let renew_at = lease
             .renewed
-            .then(|| renewal(self.origin(), since, lease.lease()));
+            .then(|| renewal(self.origin(), since, lease.length()));
         let valid_until = lease.valid_until();
         let at = renew_at.map_or(valid_until, |at| at.min(valid_until));
         let place = self.leases.vacant_entry();
         let (slot, at) = (place.key(), self.index.moment(at));
+        lease.slot.store(slot, Ordering::Relaxed);
         place.insert(Entry {
             lease: Arc::clone(lease),
             spot: self.index.insert(at, slot),
@@ -124,7 +127,7 @@ impl WatchedLeases {
             in_flight: None,
             failures: None,
         });
-        (slot, self.is_sooner(at))
+        self.is_sooner(at)
     }
 
     /// Plans a look at a local queue.
@@ -146,11 +149,12 @@ impl WatchedLeases {
         Sooner(sooner)
     }
 
-    /// Takes a lease out.
-    pub(super) fn remove(&mut self, slot: usize) -> Option<Entry> {
-        let entry = self.leases.try_remove(slot)?;
-        self.unlist(entry.spot);
-        Some(entry)
+    /// Takes a lease out, if it is here.
+    pub(super) fn remove(&mut self, lease: &Lease) {
+        if let Some(spot) = self.get(lease).map(|entry| entry.spot) {
+            self.leases.remove(lease.slot.load(Ordering::Relaxed));
+            self.unlist(spot);
+        }
     }
 
     fn unlist(&mut self, spot: Spot) {
@@ -162,11 +166,11 @@ impl WatchedLeases {
     }
 
     /// Puts a lease where it belongs now, after something about it has changed.
-    pub(super) fn put_right(&mut self, slot: usize, valid_until: BootInstant) -> Sooner {
-        let Some(entry) = self.leases.get(slot) else {
+    pub(super) fn put_right(&mut self, lease: &Lease, valid_until: BootInstant) -> Sooner {
+        let Some((before, at)) = self.get(lease).map(|e| (e.spot, e.next(valid_until))) else {
             return Sooner(false);
         };
-        let (before, at) = (entry.spot, self.index.moment(entry.next(valid_until)));
+        let (slot, at) = (lease.slot.load(Ordering::Relaxed), self.index.moment(at));
         self.unlist(before);
         let spot = self.index.insert(at, slot);
         if let Some(entry) = self.leases.get_mut(slot) {
@@ -219,9 +223,8 @@ impl WatchedLeases {
         // Judged before it is removed: a lease that is removed and then passed on would never be renewed.
         let failed = entry.failures.as_deref();
         let failed = failed.map(|failures| failures.detail.as_str());
-        if let Some(over) = entry.lease.judge(due.now, failed) {
-            self.leases.remove(slot);
-            due.over.push(over);
+        if let Some(cause) = entry.lease.judge(due.now, failed) {
+            due.over.push((self.leases.remove(slot).lease, cause));
             return;
         }
         let valid_until = entry.lease.valid_until();
@@ -230,16 +233,15 @@ impl WatchedLeases {
             .or(entry.renew_at)
             .is_some_and(|at| at <= due.now)
         {
-            entry.in_flight = Some(due.now + answer_within(entry.lease.lease()));
-            let lease = Arc::clone(&entry.lease);
-            due.renew.push(Watched { slot, lease });
+            entry.in_flight = Some(due.now + answer_within(entry.lease.length()));
+            due.renew.push(Arc::clone(&entry.lease));
         }
         let at = self.index.moment(entry.next(valid_until));
         entry.spot = self.index.insert(at, slot);
     }
 
     /// Takes everything out for good.
-    pub(super) fn close(&mut self) -> Vec<Arc<LeaseState>> {
+    pub(super) fn close(&mut self) -> Vec<Arc<Lease>> {
         self.closed = true;
         self.index.clear();
         self.checks.clear();
@@ -267,12 +269,12 @@ mod tests {
     }
 
     /// A lease that was granted now.
-    fn lease() -> Arc<LeaseState> {
-        LeaseState::of(grant(LEASE))
+    fn lease() -> Arc<Lease> {
+        Lease::new(grant(LEASE), None)
     }
 
-    fn put(watched: &mut WatchedLeases, lease: &Arc<LeaseState>) -> usize {
-        watched.insert(lease, clock::now()).0
+    fn put(watched: &mut WatchedLeases, lease: &Arc<Lease>) {
+        let Sooner(_) = watched.insert(lease, clock::now());
     }
 
     /// Looks, and says how many are to be renewed and how many are over.
@@ -294,16 +296,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_renewal_is_sent_again_when_its_answer_is_overdue_until_the_lease_ends() {
-        let mut watched = watched();
-        let (slot, lease) = (watched.leases.vacant_key(), lease());
-        assert_eq!(put(&mut watched, &lease), slot);
+        let (mut watched, lease) = (watched(), lease());
+        put(&mut watched, &lease);
         assert_eq!(watched.look().next, soon());
         advance(8 * SECOND - MS).await;
         assert_eq!(found(&mut watched), (0, 0));
         advance(MS).await;
         let due = watched.look();
         assert_eq!((due.renew.len(), due.over.len()), (1, 0));
-        assert!(due.renew[0].slot == slot && Arc::ptr_eq(&due.renew[0].lease, &lease));
+        assert!(Arc::ptr_eq(&due.renew[0], &lease));
         // It is under way.
         let due = watched.look();
         assert_eq!((due.renew.len(), due.next), (0, soon()));
@@ -324,7 +325,7 @@ mod tests {
     async fn a_lease_that_ends_later_than_it_did_is_left_alone_until_then() {
         let mut not_renewed = grant(LEASE);
         not_renewed.renewed = false;
-        let (not_renewed, under_way) = (LeaseState::of(not_renewed), lease());
+        let (not_renewed, under_way) = (Lease::new(not_renewed, None), lease());
         let mut watched = watched();
         put(&mut watched, &not_renewed);
         put(&mut watched, &under_way);
@@ -344,28 +345,29 @@ mod tests {
     async fn a_lease_that_is_taken_out_is_not_found_and_others_are() {
         let mut watched = watched();
         let leases = [lease(), lease(), lease()];
-        let slots = leases.each_ref().map(|lease| put(&mut watched, lease));
-        assert_eq!(watched.len(), 3);
-        for (slot, lease) in watched.leases() {
-            let at = slots.iter().position(|other| *other == slot).unwrap();
-            assert!(Arc::ptr_eq(lease, &leases[at]));
+        for lease in &leases {
+            put(&mut watched, lease);
         }
-        assert_eq!(watched.leases().count(), 3);
-        assert!(watched.get(slots[0], &leases[1]).is_none());
-        assert!(watched.get(slots[0], &leases[0]).is_some());
-        let out = watched.remove(slots[0]).unwrap();
-        assert!(Arc::ptr_eq(&out.lease, &leases[0]));
-        assert!(watched.remove(slots[0]).is_none());
-        assert!(watched.get(slots[0], &leases[0]).is_none());
+        assert_eq!(watched.len(), 3);
+        for (listed, lease) in watched.leases().zip(&leases) {
+            assert!(Arc::ptr_eq(listed, lease));
+        }
+        watched.remove(&leases[0]);
+        let in_its_place = lease();
+        put(&mut watched, &in_its_place);
+        watched.remove(&leases[0]);
+        assert!(watched.get(&leases[0]).is_none());
+        assert!(watched.get(&in_its_place).is_some());
+        watched.remove(&in_its_place);
         // The last one has moved to the place of the first.
-        let Sooner(_) = watched.put_right(slots[2], clock::now() + MS);
+        let Sooner(_) = watched.put_right(&leases[2], clock::now() + MS);
         assert_eq!(watched.len(), 2);
         advance(MS).await;
         assert_eq!(found(&mut watched), (0, 0));
         advance(8 * SECOND - MS).await;
         assert_eq!(found(&mut watched), (2, 0));
-        for slot in &slots[1..] {
-            assert!(watched.remove(*slot).is_some());
+        for lease in &leases[1..] {
+            watched.remove(lease);
         }
         assert_eq!((watched.index.first(), watched.len()), (None, 0));
         assert_eq!(watched.look().next, Next::Never);
@@ -385,8 +387,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_is_due_before_the_next_look_wakes_the_watchdog() {
         let mut watched = watched();
-        let Sooner(first) = watched.insert(&lease(), clock::now()).1;
-        let Sooner(same) = watched.insert(&lease(), clock::now()).1;
+        let Sooner(first) = watched.insert(&lease(), clock::now());
+        let Sooner(same) = watched.insert(&lease(), clock::now());
         assert!(first && !same);
         let check: Weak<dyn ScheduledCheck> = Weak::<Check>::new();
         let mut wakes = |after| {
@@ -438,9 +440,9 @@ mod tests {
             let mut watched = WatchedLeases::new(now);
             let mut grant = grant(LEASE);
             grant.valid_until = now + LEASE.saturating_sub(took);
-            let lease = LeaseState::of(grant);
-            let slot = put(&mut watched, &lease);
-            let entry = watched.get(slot, &lease).unwrap();
+            let lease = Lease::new(grant, None);
+            put(&mut watched, &lease);
+            let entry = watched.get(&lease).unwrap();
             assert_eq!(entry.renew_at, Some(now + renewed), "{took:?}");
         }
     }

@@ -10,7 +10,7 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use super::lease::LeaseState;
+use super::lease::Lease;
 use super::watchdog::Watchdog;
 use crate::contract::clock::{self, BootInstant};
 use crate::engine::observe::Extensions;
@@ -87,7 +87,7 @@ impl Services {
         cause
     }
 
-    pub(crate) async fn explain_losses(&self, _: &mut [(Arc<LeaseState>, LostCause)]) {}
+    pub(crate) async fn explain_losses(&self, _: &mut [(Arc<Lease>, LostCause)]) {}
 
     /// There is one runtime, which is always here.
     pub(crate) fn here(&self) -> Result<Home, ()> {
@@ -100,12 +100,12 @@ impl Services {
 
     pub(crate) fn come_to(&self, _: &Home) {}
 
-    pub(crate) fn pending_release_of(&self, _: &LeaseState) -> PendingRelease {
+    pub(crate) fn pending_release_of(&self, _: &Lease) -> PendingRelease {
         PendingRelease { last: true }
     }
 
-    pub(crate) fn last_release_of_reader(&self, state: &LeaseState) -> PendingRelease {
-        self.pending_release_of(state)
+    pub(crate) fn last_release_of_reader(&self, lease: &Lease) -> PendingRelease {
+        self.pending_release_of(lease)
     }
 
     pub(crate) fn reap(&self, pending: PendingRelease) {

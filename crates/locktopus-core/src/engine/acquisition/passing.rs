@@ -1,0 +1,226 @@
+//! How members of a local queue pass a lease of the backend to each other.
+//!
+//! The backend sees one owner and one lease. Each member has a turn of it, with a token from the
+//! block that the grant reserved, and its own holds, maximum hold time and loss. They share the
+//! validity, which only an answer of the backend moves.
+
+use std::cell::OnceCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use locktopus_contract::clock::{self, BootInstant};
+use locktopus_contract::lock;
+
+use super::cohort::{Asker, Cohort};
+use super::hand_off::Passed;
+use super::kept_lease::{Keeping, RecallSubscription};
+use super::plan::least_validity;
+use crate::engine::error::LostCause;
+use crate::engine::holding::grant::Grant;
+use crate::engine::holding::lease::Lease;
+use crate::engine::holding::services::Services;
+use crate::engine::holding::turn::Turn;
+
+/// The part of a lease that only a lease in a local queue has.
+pub(crate) struct Passing {
+    cohort: Arc<Cohort>,
+    services: Weak<Services>,
+    /// Turns begun. Each has its own token.
+    turns: AtomicU32,
+    /// How many tokens were reserved.
+    most_turns: u32,
+    /// No turn begins after this instant, unless the lease is kept for longer.
+    until: BootInstant,
+    /// Keeps the lease while no member wants it; `None` if the request did not ask for that.
+    keeping: Option<Box<Keeping>>,
+}
+
+impl Passing {
+    pub(super) fn new(
+        services: &Arc<Services>,
+        cohort: &Arc<Cohort>,
+        grant: &Grant,
+        recall: Option<RecallSubscription>,
+    ) -> Self {
+        let settings = services.settings.cohort;
+        Self {
+            cohort: Arc::clone(cohort),
+            services: Arc::downgrade(services),
+            turns: AtomicU32::new(0),
+            most_turns: grant.token.map_or(settings.turns, |_| grant.turns),
+            until: grant.granted_at + settings.last_turn(),
+            keeping: recall.map(|recall| Box::new(Keeping::new(recall, grant.valid_until))),
+        }
+    }
+
+    /// Counts a turn that begins, and gives its number.
+    pub(crate) fn count_turn(&self) -> u32 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn has_turns(&self) -> bool {
+        self.turns.load(Ordering::Relaxed) < self.most_turns
+    }
+
+    fn kept_until(&self) -> Option<BootInstant> {
+        self.keeping.as_deref().and_then(Keeping::until)
+    }
+
+    fn keep_no_longer(&self) {
+        if let Some(keeping) = &self.keeping {
+            keeping.end();
+        }
+    }
+
+    /// The lease has ended.
+    pub(crate) fn end(&self, lease: &Arc<Lease>, cause: &LostCause) {
+        self.keep_no_longer();
+        // Otherwise it left the local queue before.
+        if !matches!(cause, LostCause::Released | LostCause::Transferred) {
+            lease.leave();
+        }
+    }
+}
+
+impl Lease {
+    /// Whether all its turns have begun.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.passing.as_ref().is_some_and(|own| !own.has_turns())
+    }
+
+    /// Whether the lease may be passed to this waiter.
+    ///
+    /// Validity is inherited: the waiter gets the rest. That must be close to the validity of a
+    /// grant of its own. The backend must keep the lock neither longer nor shorter than the waiter
+    /// asked for.
+    pub(super) fn may_serve(&self, asker: &Asker, now: BootInstant) -> bool {
+        let Some(passing) = &self.passing else {
+            return false;
+        };
+        let (length, valid_until) = self.length_and_validity();
+        passing.kept_until().max(Some(passing.until)) > Some(now)
+            && (self.renewed, length) == (asker.renewed, asker.lease)
+            && self.is_good_for_a_turn(passing, valid_until.since(now), asker.least_validity())
+    }
+
+    /// Whether there is a token for another turn, and enough of the validity.
+    fn is_good_for_a_turn(&self, passing: &Passing, left: Duration, least: Duration) -> bool {
+        let turn = passing.turns.load(Ordering::Relaxed);
+        passing.has_turns()
+            && self.is_active()
+            && left >= least
+            && (self.token.is_none() || self.token_of(turn).is_some())
+    }
+
+    /// Whether the local queue may keep an unwanted lease: the next member must be able to have it.
+    pub(super) fn may_keep(&self, now: impl Fn() -> BootInstant) -> bool {
+        let Some(passing) = &self.passing else {
+            return false;
+        };
+        let Some(until) = passing.kept_until() else {
+            return false;
+        };
+        let now = now();
+        let (length, valid_until) = self.length_and_validity();
+        let least = least_validity(length, self.renewed);
+        now < until && self.is_good_for_a_turn(passing, valid_until.since(now), least)
+    }
+
+    /// After the first release the lease may be kept.
+    fn begin_keeping(
+        self: &Arc<Self>,
+        passing: &Passing,
+        services: &Arc<Services>,
+        now: impl Fn() -> BootInstant,
+    ) {
+        let keeping = passing.keeping.as_ref();
+        let Some(recall) = keeping.and_then(|keeping| keeping.begin(now)) else {
+            return;
+        };
+        // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for
+        // the release it starts.
+        let (lease, recall) = (Arc::downgrade(self), Mutex::new(Some(recall)));
+        services.in_background(None, move |services| {
+            let (lease, recall) = (lease.upgrade(), lock(&recall).take());
+            async move {
+                let Some(lease) = lease else { return };
+                // Started again, it may have missed a request for the lock.
+                if let Some(recall) = recall {
+                    recall.over().await;
+                }
+                lease.end_keeping(&services);
+            }
+        });
+    }
+
+    /// Ends the keeping. A lease without a holder goes back to the backend.
+    fn end_keeping(self: &Arc<Self>, services: &Arc<Services>) {
+        let Some(passing) = &self.passing else {
+            return;
+        };
+        passing.keep_no_longer();
+        // A shutdown waits for what follows.
+        let _under_way = services.attempts.token();
+        if !passing.cohort.queue.let_go(self) {
+            return; // its holder passes it on, and does not keep it
+        }
+        // What is owed then goes to the reaper.
+        drop(self.close(services, LostCause::Released));
+        passing.cohort.tidy();
+    }
+
+    /// The task whose turn it was is done. True: the next task has the lease, or it is kept. False:
+    /// the caller gives it back to the backend.
+    pub(crate) fn pass(self: &Arc<Self>, services: &Arc<Services>) -> bool {
+        let Some(passing) = &self.passing else {
+            return false;
+        };
+        // The clock is read when it is first needed, and only once.
+        let read = OnceCell::new();
+        let now = || *read.get_or_init(clock::now);
+        self.limit_turn(services, None);
+        self.begin_keeping(passing, services, now);
+        let cohort = &passing.cohort;
+        let may = |lease: &Self, asker: &Asker| lease.may_serve(asker, now());
+        match cohort.queue.pass(self, now, may) {
+            Passed::On(next) => {
+                cohort.call(services, next);
+                true
+            }
+            Passed::Kept => true,
+            Passed::Over(Some(next)) => {
+                cohort.call(services, next);
+                false
+            }
+            Passed::Over(None) => {
+                cohort.tidy();
+                false
+            }
+            Passed::NotHere => false,
+        }
+    }
+
+    /// Takes the lease out of the local queue, so that no other member gets it. The next member asks
+    /// the backend.
+    pub(crate) fn leave(self: &Arc<Self>) {
+        let Some(passing) = &self.passing else {
+            return;
+        };
+        let next = passing.cohort.queue.remove(self, clock::now());
+        match (next, passing.services.upgrade()) {
+            (Some(next), Some(services)) => passing.cohort.call(&services, next),
+            (None, Some(_)) => passing.cohort.tidy(),
+            // Everything has ended, and so have the waiters.
+            (_, None) => {}
+        }
+    }
+
+    /// The turn that `held_locks` shows. While the lease is kept, or on its way to the next task, that
+    /// turn has no holds.
+    pub(crate) fn shown(self: &Arc<Self>, services: &Services) -> Arc<Turn> {
+        let last_turn = services.settings.cohort.last_turn();
+        let granted_at = self.passing.as_ref().map(|own| own.until.before(last_turn));
+        self.current_turn(granted_at.unwrap_or_else(clock::now))
+    }
+}
