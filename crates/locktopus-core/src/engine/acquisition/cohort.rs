@@ -6,9 +6,9 @@
 //! * **The way to the backend.** The first to come leads: it asks the backend, for all. There is one network
 //!   waiter for each process and lock. If it gives up, the next one leads, under the same owner id and with the same
 //!   place in the backend's queue if it asks for the same.
-//! * **The lease.** The leader is granted one [`Lease`], with a [`Passing`](super::passing::Passing):
-//!   one owner id at the backend, one entry in the watchdog, and a block of fencing tokens. A
-//!   release passes it to the first waiter, if it may.
+//! * **The lease.** The leader is granted one [`Lease`], with a
+//!   [`Passing`](super::passing::Passing): one owner id at the backend, one entry in the watchdog,
+//!   and a block of fencing tokens. A release passes it to the first waiter, if it may.
 //!
 //! Rules. They do inside a process what `docs/adr/0012-direct-hand-off.md` does between processes:
 //!

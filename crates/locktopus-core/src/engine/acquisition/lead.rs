@@ -114,8 +114,8 @@ impl Lead {
         self.cohort.tell(Told::now(self.number, ahead, remaining));
     }
 
-    /// The backend granted the lock, and the leader has the first turn of the lease. With a `recall`
-    /// subscription the lease may be kept after a turn.
+    /// The backend granted the lock, and the leader has the first turn of the lease. With a
+    /// `recall` subscription the lease may be kept after a turn.
     pub(crate) fn won(
         &mut self,
         grant: Grant,

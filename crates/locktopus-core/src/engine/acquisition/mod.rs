@@ -6,7 +6,7 @@
 //! | `plan` | what was asked for, checked |
 //! | `cohort`, `member`, `lead` | tasks of this process that want the same lock; one of them leads: it asks the backend for all |
 //! | `local_queue`, `slot`, `hand_off` | their queue, without a network |
-//! | `passing`, `kept_lease`, `lease_cache_options` | how they pass a lease to each other, and keep it for a moment |
+//! | `passing`, `kept_lease`, `lease_cache_options` | how they pass a lease on, and keep it |
 //! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
 //! | `waiting` | how that loop waits: pushed grants, wake-ups, heartbeats, polling |
 //! | `local_progress` | what waiters of the local queue are told of their wait |

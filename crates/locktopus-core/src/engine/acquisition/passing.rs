@@ -201,8 +201,8 @@ impl Lease {
         }
     }
 
-    /// Takes the lease out of the local queue, so that no other member gets it. The next member asks
-    /// the backend.
+    /// Takes the lease out of the local queue, so that no other member gets it. The next member
+    /// asks the backend.
     pub(crate) fn leave(self: &Arc<Self>) {
         let Some(passing) = &self.passing else {
             return;
@@ -216,8 +216,8 @@ impl Lease {
         }
     }
 
-    /// The turn that `held_locks` shows. While the lease is kept, or on its way to the next task, that
-    /// turn has no holds.
+    /// The turn that `held_locks` shows. While the lease is kept, or on its way to the next task,
+    /// that turn has no holds.
     pub(crate) fn shown(self: &Arc<Self>, services: &Services) -> Arc<Turn> {
         let last_turn = services.settings.cohort.last_turn();
         let granted_at = self.passing.as_ref().map(|own| own.until.before(last_turn));

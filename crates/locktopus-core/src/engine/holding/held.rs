@@ -8,8 +8,8 @@ use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
 
-/// One hold of a turn. Dropping it ends the hold, and the last drop ends the turn: the lease is then
-/// passed on or given back.
+/// One hold of a turn. Dropping it ends the hold, and the last drop ends the turn: the lease is
+/// then passed on or given back.
 #[must_use = "dropping it gives the lock back"]
 pub(crate) struct Held {
     /// `None` only while the hold is taken apart.
@@ -48,8 +48,8 @@ impl Held {
             .then(|| Self::new(Arc::clone(services), Arc::clone(turn)))
     }
 
-    /// Ends this hold. The last one passes the lease to another task of this process, or gives it back
-    /// to the backend and waits for the answer. If the future is dropped, the reaper takes over.
+    /// Ends this hold. The last one passes the lease to another task of this process, or gives it
+    /// back to the backend and waits for the answer. If the future is dropped, the reaper takes over.
     pub(crate) async fn release(mut self) -> Result<(), LockError> {
         let Some(parts) = self.parts.take() else {
             return Ok(());

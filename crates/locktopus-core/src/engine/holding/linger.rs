@@ -9,9 +9,9 @@ use locktopus_contract::{Linger, LockKind};
 use crate::engine::holding::lease::Lease;
 
 impl Lease {
-    /// Makes an earlier release leave the lock held, without a holder, until this time is over. Called
-    /// when a guard goes to its user. A lock that is given back before, because others of several
-    /// locks are not available, leaves nothing.
+    /// Makes an earlier release leave the lock held, without a holder, until this time is over.
+    /// Called when a guard goes to its user. A lock that is given back before, because others of
+    /// several locks are not available, leaves nothing.
     pub(crate) fn hold_at_least(&self, time: Duration) {
         if !time.is_zero() {
             let mut term = self.term();

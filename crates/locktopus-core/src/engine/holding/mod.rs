@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `grant`, `lease`, `term` | a lease of the backend: its grant, its length, the cause of its end |
+//! | `grant`, `lease`, `term` | a lease of the backend: its grant, its length, why it ended |
 //! | `turn` | a task's turn of a lease: where its guards hear of a loss |
 //! | `announcing` | keeps the record of a labelled instance |
 //! | `services` | what all leases of one `Locktopus` share: backend, settings, watchdog |
@@ -16,8 +16,8 @@
 //! | `shared_owner` | a writer's owner id that a reader uses as well |
 //!
 //! Some of these files import each other in a circle. A lease tells its turn when it ends, and a
-//! turn has its lease. A release (`give_back`, `reaper`) and a renewal (`watchdog`) change the lease
-//! through `services`, which own the watchdog and the reaper. `passing` in `acquisition` is part of
+//! turn has its lease. A release (`give_back`, `reaper`) and a renewal (`watchdog`) change the
+//! lease through `services`, which own the watchdog and the reaper. `passing` in `acquisition` is part of
 //! the circle: it passes a lease from task to task.
 //!
 //! How a guard hears of a loss: the watchdog judges deadlines (`look`) and reads the answers of the
