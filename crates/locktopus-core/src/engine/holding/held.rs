@@ -49,7 +49,8 @@ impl Held {
     }
 
     /// Ends this hold. The last one passes the lease to another task of this process, or gives it
-    /// back to the backend and waits for the answer. If the future is dropped, the reaper takes over.
+    /// back to the backend and waits for the answer. If the future is dropped, the reaper takes
+    /// over.
     pub(crate) async fn release(mut self) -> Result<(), LockError> {
         let Some(parts) = self.parts.take() else {
             return Ok(());

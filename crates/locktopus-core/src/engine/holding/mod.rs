@@ -17,8 +17,8 @@
 //!
 //! Some of these files import each other in a circle. A lease tells its turn when it ends, and a
 //! turn has its lease. A release (`give_back`, `reaper`) and a renewal (`watchdog`) change the
-//! lease through `services`, which own the watchdog and the reaper. `passing` in `acquisition` is part of
-//! the circle: it passes a lease from task to task.
+//! lease through `services`, which own the watchdog and the reaper. `passing` in `acquisition` is
+//! part of the circle: it passes a lease from task to task.
 //!
 //! How a guard hears of a loss: the watchdog judges deadlines (`look`) and reads the answers of the
 //! backend (`renew`). Both end in `Lease::end`. That calls `Turn::end`, which cancels the guard's
