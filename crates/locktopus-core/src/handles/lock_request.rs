@@ -13,6 +13,7 @@ pub(crate) use adopt::hold;
 use locktopus_contract::LockKind;
 pub(crate) use named::Named;
 use options::Options;
+pub(crate) use options::WaitLimit;
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -105,9 +106,10 @@ impl<G: AnyGuard> LockRequest<G> {
     )]
     pub fn acquire(self) -> impl Future<Output = Result<G, LockError>> + use<G> {
         async move {
-            let wait = self.options.wait.map_or(Wait::Forever, Wait::at_most);
+            let limit = self.options.wait;
+            let wait = limit.map_or(Wait::Forever, WaitLimit::from_now);
             // Whoever waits without a limit is never sent away, and is not asked how long it took.
-            let started = self.options.wait.map(|_| Instant::now());
+            let started = limit.map(|_| Instant::now());
             match self.enter(wait).await? {
                 Some(taken) => Ok(G::from_taken(taken)),
                 None => {

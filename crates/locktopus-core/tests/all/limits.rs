@@ -80,6 +80,25 @@ async fn a_wait_of_no_time_is_long_enough_for_an_answer() {
     open.await.unwrap();
 }
 
+/// The time that passes before a request is awaited counts too.
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_at_its_deadline_whenever_it_began() {
+    let locks = Scripted::new().locks();
+    let _held = locks.lock("a").acquire().await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let one = locks.lock("a").wait_at_most(Duration::from_secs(60));
+    let (one, both) = (
+        one.wait_until(deadline),
+        locks.multi(["a", "b"]).wait_until(deadline),
+    );
+    sleep(Duration::from_secs(3)).await;
+    let (one, both) = tokio::join!(one.acquire(), both.acquire());
+    timed_out(&one.unwrap_err());
+    timed_out(&both.unwrap_err());
+    let late = Instant::now() - deadline;
+    assert!(late < Duration::from_millis(10), "{late:?}");
+}
+
 /// How far the wait is, as those see it who wait behind others of the same process.
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_behind_a_leader_are_told_how_it_goes_on() {

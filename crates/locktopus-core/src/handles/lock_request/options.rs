@@ -4,9 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use locktopus_contract::TokenRetention;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::LockRequest;
+use crate::engine::acquisition::Wait;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::{Reporter, WaitProgress};
 use crate::handles::any_guard::AnyGuard;
@@ -21,12 +23,29 @@ pub(crate) struct Options {
     /// Zero: no longer than until it is given back.
     pub(super) hold_at_least: Duration,
     pub(super) lease_cache: Option<Duration>,
-    pub(super) wait: Option<Duration>,
+    pub(super) wait: Option<WaitLimit>,
     pub(super) strategy: Option<WaitStrategy>,
     pub(super) cancel: Option<CancellationToken>,
     pub(super) owner: Option<Owner>,
     pub(super) token_retention: Option<TokenRetention>,
     pub(super) progress: Option<Reporter>,
+}
+
+/// How long a request waits, as the user said it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WaitLimit {
+    AtMost(Duration),
+    Until(Instant),
+}
+
+impl WaitLimit {
+    /// The wait of a request that begins now.
+    pub(crate) fn from_now(self) -> Wait {
+        Wait::at_most(match self {
+            Self::AtMost(limit) => limit,
+            Self::Until(end) => end.saturating_duration_since(Instant::now()),
+        })
+    }
 }
 
 impl fmt::Debug for Options {
@@ -249,7 +268,29 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
-        self.options.wait = Some(wait);
+        self.options.wait = Some(WaitLimit::AtMost(wait));
+        self
+    }
+
+    /// Gives up with [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not free by this time.
+    /// Use it if the caller has a deadline of its own, for example that of the request it serves. As
+    /// with [`wait_at_most`](Self::wait_at_most), which it replaces, the first attempt always has a
+    /// moment for its answer, even if the time has passed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use std::time::Duration;
+    /// use tokio::time::Instant;
+    /// let deadline = Instant::now() + Duration::from_millis(20); // of all that follows
+    /// let order = locks.lock("order:7").wait_until(deadline).acquire().await?;
+    /// let second = locks.lock("order:7").wait_until(deadline).acquire().await;
+    /// assert!(second.is_err_and(|error| error.is_busy()));
+    /// order.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn wait_until(mut self, deadline: Instant) -> Self {
+        self.options.wait = Some(WaitLimit::Until(deadline));
         self
     }
 

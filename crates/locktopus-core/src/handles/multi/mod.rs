@@ -19,6 +19,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use guard::{MemberName, MultiGuard, MultiReleaseError};
@@ -26,7 +27,7 @@ pub use guard::{MemberName, MultiGuard, MultiReleaseError};
 use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
-use crate::handles::lock_request::LockRequest;
+use crate::handles::lock_request::{LockRequest, WaitLimit};
 
 /// Several locks that somebody is about to ask for, all or nothing. Awaiting it is [`acquire`](Self::acquire).
 ///
@@ -90,7 +91,7 @@ pub struct MultiLock {
     /// The first request that could not be added, reported when the locks are asked for.
     refused: Option<LockError>,
     wanted: Vec<set::Wanted>,
-    wait: Option<Duration>,
+    wait: Option<WaitLimit>,
     cancel: Option<CancellationToken>,
 }
 
@@ -211,7 +212,26 @@ impl MultiLock {
     /// # Ok(()) }
     /// ```
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
+        self.wait = Some(WaitLimit::AtMost(wait));
+        self
+    }
+
+    /// Gives up with [`LockError::WaitTimeout`] if not all of them could be taken by this time. See
+    /// [`LockRequest::wait_until`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use tokio::time::Instant;
+    /// let _held = locks.lock("account:2").acquire().await?;
+    /// let deadline = Instant::now() + Duration::from_millis(20);
+    /// let both = locks.multi(["account:1", "account:2"]).wait_until(deadline);
+    /// assert!(both.acquire().await.is_err_and(|error| error.is_busy()));
+    /// # Ok(()) }
+    /// ```
+    pub fn wait_until(mut self, deadline: Instant) -> Self {
+        self.wait = Some(WaitLimit::Until(deadline));
         self
     }
 
@@ -257,7 +277,7 @@ impl MultiLock {
     ///
     /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind.
     pub async fn acquire(self) -> Result<MultiGuard, LockError> {
-        let wait = self.wait.map_or(Wait::Forever, Wait::at_most);
+        let wait = self.wait.map_or(Wait::Forever, WaitLimit::from_now);
         let taken = self.collect(wait).await?;
         // Without `Wait::Not` there are only locks and errors.
         taken.map(MultiGuard::new).ok_or(LockError::ShutDown)
