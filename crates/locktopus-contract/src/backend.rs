@@ -8,54 +8,45 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::backend_error::BackendError;
-use crate::counter::{CounterOutcome, CounterRequest};
-use crate::diagnosis::Diagnosis;
-use crate::instance::{Announcement, InstanceQuery, InstanceRecord};
+use crate::capability::{Counters, Diagnostics, Directory, Groups, Instances, WakeUps};
 use crate::kind::LockTarget;
-use crate::lock_state::{Eviction, LockPage, LockState, ScanCursor};
+use crate::lock_state::LockState;
 use crate::name::NameError;
 use crate::request::{
-    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, ReleaseOutcome,
-    ReleaseRequest,
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, ReleaseOutcome, ReleaseRequest,
 };
 use crate::safety_mode::SafetyMode;
 use crate::token_retention::TokenRetention;
-use crate::wake::WakeStream;
 
 /// A place where locks are kept.
 ///
-/// Implemented by those who write backends; those who use locks call `Locktopus` of the crate `locktopus-core`.
-/// There are no default methods, so that a wrapper (tracing, timeout, quorum) cannot forget to forward one:
-/// [`forward_backend!`](crate::forward_backend) writes those that it forwards, and
-/// [`trivial_backend!`](crate::trivial_backend) those that a backend has nothing to say to. `docs/write-a-backend.md` is
-/// a guide, and `examples/backend-template` a backend to copy.
+/// Authors of backends implement it; users of locks call `Locktopus` of the crate `locktopus-core`. A
+/// backend around another one is a [`Layer`](crate::Layer). `docs/write-a-backend.md` is a guide, and
+/// `examples/backend-template` a backend to copy.
 ///
-/// # Trivial answers
+/// # Capabilities
 ///
-/// Six methods are what a lock is: [`attempt`](Self::attempt), [`release`](Self::release), [`extend`](Self::extend),
-/// [`inspect`](Self::inspect), [`evict`](Self::evict) and [`close`](Self::close). For the others, and for what an attempt may
-/// ask for, a backend that does not have something answers:
+/// The methods without a default are what a lock is. Everything else is an object that is there or not:
 ///
-/// | without | method or field | answer | what follows |
+/// | method | what a backend can do | without it |
+/// |---|---|---|
+/// | [`wake_ups`](Self::wake_ups) | notify waiters | waiters poll, with growing pauses |
+/// | [`counters`](Self::counters) | count: semaphores, latches | [`check`](Self::check) refuses those kinds |
+/// | [`groups`](Self::groups) | take several locks at once | they are taken one by one |
+/// | [`directory`](Self::directory) | list locks, end holds | held locks cannot be listed, and no release can be forced |
+/// | [`instances`](Self::instances) | keep a few lines of text for a time | holders are shown without labels |
+/// | [`diagnosis`](Self::diagnosis) | find its own weak settings | one node, [`BackendInfo::description`] |
+///
+/// An attempt or a release may ask for more than a backend has. It then ignores or refuses that:
+///
+/// | without | method | answer | what follows |
 /// |---|---|---|---|
 /// | names of its own rules | [`check`](Self::check) | [`LockTarget::check_name`] | |
 /// | some kinds | [`check`](Self::check) | [`NameError::UnsupportedKind`] for each of them | users are told before anything is sent |
-/// | groups | [`group`](Self::group) | `None` | several locks are taken one by one |
-/// | | [`attempt_all`](Self::attempt_all) | `Unsupported` | never called |
 /// | a queue | [`attempt`](Self::attempt) | [`Held`](AttemptOutcome::Held), whatever `place` says; no [`with_queues`](BackendInfo::with_queues) | waiters ask again, in no order |
-/// | wake-ups | [`listen`](Self::listen) | `None` | |
-/// | | [`subscribe`](Self::subscribe) | `Unsupported`; `supports_wake_ups: false` in [`BackendInfo::new`] | waiters ask again after growing pauses |
 /// | recalls | [`attempt`](Self::attempt) | ignores `recall`; no [`with_recalls`](BackendInfo::with_recalls) | no lease is kept after its release |
-/// | numbers (semaphores, latches) | [`counter`](Self::counter) | `Unsupported` | never called, if `check` refuses those kinds |
-/// | a list | [`scan`](Self::scan) | `Unsupported` | held locks cannot be listed |
-/// | records of instances | [`announce`](Self::announce), [`instances`](Self::instances) | `Unsupported`; no [`with_instances`](BackendInfo::with_instances) | never called; holders are shown without labels |
 /// | locks that are held at least for a time | [`release`](Self::release) with `linger`, and [`BackendInfo::longest_linger`] | zero | such requests are refused |
-/// | shards | [`shard`](Self::shard) | `0` | all locks are extended in one call |
-/// | checks of its own | [`diagnose`](Self::diagnose) | one node, [`BackendInfo::description`] | |
 /// | memory of tokens that ends | [`attempt`](Self::attempt), [`extend`](Self::extend) | ignores `token_retention` and `keep_token`; no [`with_token_retention`](BackendInfo::with_token_retention) | tokens are remembered for ever |
-///
-/// `Unsupported` is [`BackendError::unsupported`]. What a backend does not have needs no answer after
-/// [`close`](Self::close) either.
 ///
 /// # Contract
 ///
@@ -71,7 +62,7 @@ use crate::wake::WakeStream;
 ///   attempt says.
 /// * **The queue** is served first come first served. An attempt that asks for a place keeps it, and keeps its
 ///   order, as long as it is repeated in time; a release takes the place away. Whoever releases hands the lock
-///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`]); so does whoever gives up a
+///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`](crate::WakeStream)); so does whoever gives up a
 ///   place while the lock is free, and whoever finds permits whose lease has ended. An attempt never
 ///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
 ///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::supports_queue`].
@@ -88,7 +79,7 @@ use crate::wake::WakeStream;
 ///   are; then the attempt waits.
 /// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
 ///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
-///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](WakeStream::claim) the owner. Once
+///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](crate::WakeStream::claim) the owner. Once
 ///   is enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It
 ///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::supports_recall`]; elsewhere the
 ///   flag changes nothing.
@@ -96,8 +87,6 @@ use crate::wake::WakeStream;
 ///   much of a lease left, and tells nobody. Repeated, it finds the heir and is answered `Released`; where neither of
 ///   them holds it, it is a release like any other. Only asked of a
 ///   backend that says [`BackendInfo::longest_linger`].
-/// * **Instances.** What an instance announced is told to whoever asks for it in the same namespace, until its time is over or it
-///   is taken back. It has no effect on locks. Only asked of a backend that says [`BackendInfo::keeps_instances`].
 /// * **Deadlines** are given as instants of `tokio::time`. An answer after the deadline is useless; return
 ///   an error of kind `Timeout` soon after it at the latest.
 /// * **Safety.** [`BackendInfo::safety`] says what is done so that a server that fails gives no lock to two. A grant that
@@ -122,40 +111,14 @@ use crate::wake::WakeStream;
 ///
 /// # Example
 ///
-/// A backend that counts attempts, and leaves the rest to another one:
+/// `examples/backend-template` is a whole backend, and [`Layer`](crate::Layer) has the example of one
+/// around another. Callers see:
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicU32, Ordering};
-/// use locktopus::{
-///     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, LockBackend, Locktopus, forward_backend,
-/// };
-/// # use locktopus::MemoryBackend;
-///
-/// #[derive(Debug)]
-/// struct Counting {
-///     inner: DynBackend,
-///     attempts: AtomicU32,
-/// }
-///
-/// #[async_trait::async_trait]
-/// impl LockBackend for Counting {
-///     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-///         self.attempts.fetch_add(1, Ordering::Relaxed);
-///         self.inner.attempt(attempt).await
-///     }
-///
-///     forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict
-///         scan announce instances listen subscribe diagnose close);
-/// }
-///
-/// let backend = Counting { inner: Arc::new(MemoryBackend::new()), attempts: AtomicU32::new(0) };
-/// let backend = Arc::new(backend);
-/// let locks = Locktopus::builder_dyn(backend.clone()).build()?;
-/// locks.lock("invoice:42").acquire().await?.release().await?;
-/// assert_eq!(backend.attempts.load(Ordering::Relaxed), 1);
-/// # Ok(()) }
+/// use locktopus::{LockBackend, MemoryBackend};
+/// let backend = MemoryBackend::new();
+/// assert_eq!(backend.info().name, "memory");
+/// assert!(backend.wake_ups().is_some() && backend.directory().is_some());
 /// ```
 #[async_trait]
 pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
@@ -170,19 +133,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// [`LockTarget::check_name`] says so; [`NameError::UnsupportedKind`] if there are no locks of this kind.
     fn check(&self, target: &LockTarget) -> Result<(), NameError>;
 
-    /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call share a
-    /// shard; different shards are extended in parallel and cannot delay each other.
-    fn shard(&self, target: &LockTarget) -> u32;
-
     /// Tries once to take a lock. Does not wait for it.
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError>;
-
-    /// The targets that [`attempt_all`](Self::attempt_all) can take together: those of one group. `None`: this
-    /// one only alone.
-    fn group(&self, target: &LockTarget) -> Option<u32>;
-
-    /// Tries once to take several different locks of one group, all or nothing.
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError>;
 
     /// Ends a hold, and undoes whatever an unanswered attempt of this owner did.
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError>;
@@ -203,52 +155,44 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> Result<LockState, BackendError>;
 
-    /// Reads or changes the number inside a semaphore or a latch.
-    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError>;
-
-    /// Ends every hold of a lock whoever has it, fences its tokens, and hands the lock on. Places in the queue
-    /// stay.
-    async fn evict(&self, target: &LockTarget, deadline: Instant)
-    -> Result<Eviction, BackendError>;
-
-    /// Lists locks that are held and whose names begin with `prefix`, a page at a time. Never blocks the backend
-    /// for long. A backend that cannot list them answers with an error of kind `Unsupported`.
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError>;
-
-    /// Keeps what an instance says about itself, or forgets it.
-    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError>;
-
-    /// What these instances say about themselves: one answer for each, in order; `None` of those that say nothing.
-    async fn instances(
-        &self,
-        query: &InstanceQuery,
-    ) -> Result<Vec<Option<InstanceRecord>>, BackendError>;
-
-    /// Joins those who listen for this target, if this process listens already and has missed nothing since.
-    /// Sends nothing.
-    fn listen(&self, target: &LockTarget) -> Option<WakeStream>;
-
-    /// Listens for hints that the target may have become free, and for grants pushed to owners of this process.
-    ///
-    /// Once this returns, a release that starts later reaches the owner it hands the lock to, or wakes at least
-    /// one of the waiters of this process. Both may be lost, hints may be false. After anything that can lose
-    /// them, every stream yields [`Wake::Resync`](crate::Wake).
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError>;
-
-    /// Looks for what silently breaks locks: eviction, old servers, missing permissions, wrong clocks.
-    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError>;
-
     /// Closes connections and ends background tasks. Later calls fail with kind `Closed`.
     async fn close(&self);
+
+    /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call share a
+    /// shard; different shards are extended in parallel and cannot delay each other. Default: one for all.
+    fn shard(&self, _target: &LockTarget) -> u32 {
+        0
+    }
+
+    /// Tells waiters when to look. Default: it does not.
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        None
+    }
+
+    /// Keeps the numbers of semaphores and latches. Default: it does not.
+    fn counters(&self) -> Option<&dyn Counters> {
+        None
+    }
+
+    /// Takes several locks in one call. Default: it does not.
+    fn groups(&self) -> Option<&dyn Groups> {
+        None
+    }
+
+    /// Lists locks, and ends the holds of others. Default: it does not.
+    fn directory(&self) -> Option<&dyn Directory> {
+        None
+    }
+
+    /// Keeps what instances say about themselves. Default: it does not.
+    fn instances(&self) -> Option<&dyn Instances> {
+        None
+    }
+
+    /// Looks for what silently breaks locks. Default: it does not.
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        None
+    }
 }
 
 /// A shared backend of any type.
@@ -259,15 +203,14 @@ pub type DynBackend = Arc<dyn LockBackend>;
 /// ```
 /// # use std::time::Duration;
 /// use locktopus_contract::{BackendInfo, SafetyMode};
-/// // Waiters are woken, stand in a queue, and are told when their lock is wanted; calls take 200 ms at most.
-/// let info = BackendInfo::new("mine", "mine at db:7000", true, Duration::from_millis(200))
+/// // Waiters stand in a queue, and holders are told when their lock is wanted; calls take 200 ms at most.
+/// let info = BackendInfo::new("mine", "mine at db:7000", Duration::from_millis(200))
 ///     .with_queues()
 ///     .with_recalls()
-///     .with_instances()
 ///     .with_linger(Duration::from_secs(3600))
 ///     .with_token_retention(Duration::from_secs(24 * 3600))
 ///     .with_safety(SafetyMode::Plain);
-/// assert!(info.supports_queue && info.supports_recall && info.keeps_instances);
+/// assert!(info.supports_queue && info.supports_recall);
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -276,15 +219,11 @@ pub struct BackendInfo {
     pub name: &'static str,
     /// Where the locks are, without credentials, for example `redis-rs (cluster)`.
     pub description: String,
-    /// Whether [`LockBackend::subscribe`] gives hints. Otherwise waiters poll.
-    pub supports_wake_ups: bool,
     /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when woken.
     pub supports_queue: bool,
     /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted. Otherwise leases are never
     /// kept after a release.
     pub supports_recall: bool,
-    /// Whether it keeps what instances [announce](LockBackend::announce) about themselves. Otherwise nobody is labelled.
-    pub keeps_instances: bool,
     /// The longest time for which a release can [leave the lock held](crate::Linger). Zero: it cannot, and requests that are to
     /// be held at least for a time are refused.
     pub longest_linger: Duration,
@@ -300,19 +239,12 @@ pub struct BackendInfo {
 impl BackendInfo {
     /// A description with the given answers.
     #[must_use]
-    pub fn new(
-        name: &'static str,
-        description: impl Into<String>,
-        supports_wake_ups: bool,
-        call_timeout: Duration,
-    ) -> Self {
+    pub fn new(name: &'static str, description: impl Into<String>, call_timeout: Duration) -> Self {
         Self {
             name,
             description: description.into(),
-            supports_wake_ups,
             supports_queue: false,
             supports_recall: false,
-            keeps_instances: false,
             longest_linger: Duration::ZERO,
             token_retention: TokenRetention::Forever,
             call_timeout,
@@ -345,13 +277,6 @@ impl BackendInfo {
     #[must_use]
     pub fn with_token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
         self.token_retention = keep.into();
-        self
-    }
-
-    /// Says that it keeps what instances announce about themselves.
-    #[must_use]
-    pub fn with_instances(mut self) -> Self {
-        self.keeps_instances = true;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The result of [`LockBackend::diagnose`](crate::LockBackend::diagnose).
+/// The result of [`Diagnostics::diagnose`](crate::Diagnostics::diagnose).
 ///
 /// ```
 /// use locktopus_contract::{Diagnosis, Finding, Primary, Severity};

@@ -7,6 +7,8 @@
 //! | modules | what they are |
 //! |---|---|
 //! | `backend` | the trait that a backend implements; begin here |
+//! | `capability` | what a backend may have beside locks |
+//! | `layer` | a backend around another one |
 //! | `request`, `counter` | questions to a backend and their answers: about holds; about the number in a semaphore or latch |
 //! | `lock_state`, `diagnosis`, `backend_error` | the other answers: the state of a lock, findings at connect, errors |
 //! | `wake` | how waiters are told to look, or that they hold the lock |
@@ -17,7 +19,6 @@
 //! | `runtime` | what each tokio runtime has for itself, for backends with connections or tasks |
 //! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
 //! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
-//! | `forward`, `trivial` | macros that write methods: of wrappers, and of backends that do not have something |
 //! | `simulation` | a process of a simulator, whose random numbers are those of a seed |
 //! | `internal` | what the engine uses beside the contract |
 //! | `sync` | locking a mutex that may be poisoned |
@@ -29,17 +30,17 @@
 
 mod backend;
 mod backend_error;
+mod capability;
 pub mod clock;
 mod counter;
 mod diagnosis;
-#[doc(hidden)]
-pub mod forward;
 mod host;
 mod instance;
 #[doc(hidden)]
 pub mod internal;
 mod kind;
 mod label;
+mod layer;
 mod lock_state;
 mod mode;
 mod mutex_profile;
@@ -56,17 +57,18 @@ mod spelled;
 mod sync;
 mod token;
 mod token_retention;
-mod trivial;
 mod validity;
 mod wake;
 
 pub use backend::{BackendInfo, DynBackend, LockBackend};
 pub use backend_error::{BackendError, BackendErrorKind, Executed, OtherKind, TooFewPermits};
+pub use capability::{Counters, Diagnostics, Directory, Groups, Instances, WakeUps};
 pub use counter::{CounterAction, CounterOutcome, CounterRequest};
 pub use diagnosis::{Diagnosis, Finding, Primary, Severity};
 pub use instance::{Announcement, InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES};
 pub use kind::{LockKind, LockTarget};
 pub use label::Label;
+pub use layer::Layer;
 pub use lock_state::{
     Eviction, FoundLock, HolderState, LockPage, LockState, ScanCursor, WaiterState,
 };

@@ -331,12 +331,12 @@ pub enum ExtendOutcome {
     TakenOver,
 }
 
-/// Takes several locks of one [group](crate::LockBackend::group), all or nothing. Never queues.
+/// Takes several locks of one [group](crate::Groups::group), all or nothing. Never queues.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
-/// use locktopus::{AcquireAttempt, GroupOutcome, LockBackend, LockKind, LockName, LockTarget, MemoryBackend, clock};
+/// use locktopus::{AcquireAttempt, GroupOutcome, Groups, LockKind, LockName, LockTarget, MemoryBackend, clock};
 /// let backend = MemoryBackend::new();
 /// let attempt = |name: &str| -> Result<AcquireAttempt, Box<dyn std::error::Error>> {
 ///     let target = LockTarget::new(LockName::new(name)?, LockKind::Reentrant);

@@ -14,10 +14,9 @@ use crate::engine::holding::grant::Grant;
 use crate::lock;
 use crate::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
-    CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken,
-    GroupOutcome, LockBackend, LockKind, LockName, LockPage, LockState, LockTarget, Mode,
-    NameError, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor, WaiterState,
-    WakeStream,
+    CounterRequest, Counters, Executed, ExtendOutcome, ExtendRequest, FencingToken, GroupOutcome,
+    Groups, LockBackend, LockKind, LockName, LockState, LockTarget, Mode, NameError, OwnerId,
+    ReleaseOutcome, ReleaseRequest, SafetyMode, WaiterState,
 };
 
 /// The machine was asleep for this long, just now. Only this thread notices.
@@ -67,7 +66,7 @@ struct Entry {
 
 impl TestBackend {
     pub(crate) fn new() -> Self {
-        let info = BackendInfo::new("test", "test", false, Duration::from_millis(100));
+        let info = BackendInfo::new("test", "test", Duration::from_millis(100));
         Self::with(info.with_queues())
     }
 
@@ -94,16 +93,6 @@ impl LockBackend for TestBackend {
         Ok(())
     }
 
-    fn shard(&self, _target: &LockTarget) -> u32 {
-        0
-    }
-
-    crate::trivial_backend!(announce instances);
-
-    fn group(&self, _target: &LockTarget) -> Option<u32> {
-        Some(0)
-    }
-
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let mut locks = lock(&self.locks);
         let entry = locks.entry(attempt.target.clone()).or_default();
@@ -126,13 +115,6 @@ impl LockBackend for TestBackend {
             ahead: 0,
             fence: entry.last_token,
         })
-    }
-
-    async fn attempt_all(
-        &self,
-        _attempts: &[AcquireAttempt],
-    ) -> Result<GroupOutcome, BackendError> {
-        self.refused()
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -169,43 +151,35 @@ impl LockBackend for TestBackend {
         Ok(state)
     }
 
+    async fn close(&self) {}
+
+    fn counters(&self) -> Option<&dyn Counters> {
+        Some(self)
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Counters for TestBackend {
     /// It has no numbers, and says so as one that may have them later.
     async fn counter(&self, _request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
         Err(away())
     }
+}
 
-    async fn evict(
+#[async_trait]
+impl Groups for TestBackend {
+    fn group(&self, _target: &LockTarget) -> Option<u32> {
+        Some(0)
+    }
+
+    async fn attempt_all(
         &self,
-        _target: &LockTarget,
-        _deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
+        _attempts: &[AcquireAttempt],
+    ) -> Result<GroupOutcome, BackendError> {
         self.refused()
     }
-
-    async fn scan(
-        &self,
-        _prefix: &str,
-        _cursor: Option<ScanCursor>,
-        _deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        self.refused()
-    }
-
-    fn listen(&self, _target: &LockTarget) -> Option<WakeStream> {
-        None
-    }
-
-    async fn subscribe(
-        &self,
-        _target: &LockTarget,
-        _deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        self.refused()
-    }
-
-    async fn diagnose(&self, _deadline: Instant) -> Result<Diagnosis, BackendError> {
-        self.refused()
-    }
-
-    async fn close(&self) {}
 }

@@ -50,13 +50,15 @@ macro_rules! extend_as_one_call {
     };
 }
 
-/// Implements `LockBackend` for a layer with a field `inner` that is [`Around`] each call. The methods named first are
-/// forwarded; what stands in braces completes the implementation.
+/// Implements `Layer` and all capabilities for a layer with a field `inner` that is [`Around`] each
+/// call. The methods in braces complete the implementation.
 macro_rules! around_each_call {
-    ($layer:ty, forward: $($method:ident)+, { $($own:tt)* }) => {
+    ($layer:ty, { $($own:tt)* }) => {
         #[::async_trait::async_trait]
-        impl ::locktopus_contract::LockBackend for $layer {
-            ::locktopus_contract::forward_backend!(inner: $($method)+);
+        impl ::locktopus_contract::Layer for $layer {
+            fn inner(&self) -> &dyn ::locktopus_contract::LockBackend {
+                &*self.inner
+            }
 
             async fn attempt(
                 &self,
@@ -67,6 +69,102 @@ macro_rules! around_each_call {
                     self.inner.attempt(&attempt).await
                 };
                 self.around($crate::call::Call::Attempt, attempt.deadline, run).await
+            }
+
+            async fn release(
+                &self,
+                request: &::locktopus_contract::ReleaseRequest,
+            ) -> Result<::locktopus_contract::ReleaseOutcome, ::locktopus_contract::BackendError> {
+                let run = |deadline| async move {
+                    let request = ::locktopus_contract::ReleaseRequest { deadline, ..request.clone() };
+                    self.inner.release(&request).await
+                };
+                self.around($crate::call::Call::Release, request.deadline, run).await
+            }
+
+            async fn extend(
+                &self,
+                batch: &[::locktopus_contract::ExtendRequest],
+                deadline: ::tokio::time::Instant,
+            ) -> Vec<Result<::locktopus_contract::ExtendOutcome, ::locktopus_contract::BackendError>> {
+                self.extend_around(batch, deadline).await
+            }
+
+            async fn inspect(
+                &self,
+                target: &::locktopus_contract::LockTarget,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_contract::LockState, ::locktopus_contract::BackendError> {
+                let run = |deadline| self.inner.inspect(target, deadline);
+                self.around($crate::call::Call::Inspect, deadline, run).await
+            }
+
+            fn wake_ups(&self) -> Option<&dyn ::locktopus_contract::WakeUps> {
+                self.inner.wake_ups().map(|_| self as _)
+            }
+
+            fn counters(&self) -> Option<&dyn ::locktopus_contract::Counters> {
+                self.inner.counters().map(|_| self as _)
+            }
+
+            fn groups(&self) -> Option<&dyn ::locktopus_contract::Groups> {
+                self.inner.groups().map(|_| self as _)
+            }
+
+            fn directory(&self) -> Option<&dyn ::locktopus_contract::Directory> {
+                self.inner.directory().map(|_| self as _)
+            }
+
+            fn instances(&self) -> Option<&dyn ::locktopus_contract::Instances> {
+                self.inner.instances().map(|_| self as _)
+            }
+
+            fn diagnosis(&self) -> Option<&dyn ::locktopus_contract::Diagnostics> {
+                self.inner.diagnosis().map(|_| self as _)
+            }
+
+            $($own)*
+        }
+
+        #[::async_trait::async_trait]
+        impl ::locktopus_contract::WakeUps for $layer {
+            fn listen(
+                &self,
+                target: &::locktopus_contract::LockTarget,
+            ) -> Option<::locktopus_contract::WakeStream> {
+                let stream = self.inner.listen(target)?;
+                Some(self.heard(stream))
+            }
+
+            async fn subscribe(
+                &self,
+                target: &::locktopus_contract::LockTarget,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_contract::WakeStream, ::locktopus_contract::BackendError> {
+                let run = |deadline| self.inner.subscribe(target, deadline);
+                let stream = self.around($crate::call::Call::Subscribe, deadline, run).await?;
+                Ok(self.heard(stream))
+            }
+        }
+
+        #[::async_trait::async_trait]
+        impl ::locktopus_contract::Counters for $layer {
+            async fn counter(
+                &self,
+                request: &::locktopus_contract::CounterRequest,
+            ) -> Result<::locktopus_contract::CounterOutcome, ::locktopus_contract::BackendError> {
+                let run = |deadline| async move {
+                    let request = ::locktopus_contract::CounterRequest { deadline, ..request.clone() };
+                    self.inner.counter(&request).await
+                };
+                self.around($crate::call::Call::Count, request.deadline, run).await
+            }
+        }
+
+        #[::async_trait::async_trait]
+        impl ::locktopus_contract::Groups for $layer {
+            fn group(&self, target: &::locktopus_contract::LockTarget) -> Option<u32> {
+                self.inner.group(target)
             }
 
             async fn attempt_all(
@@ -85,47 +183,10 @@ macro_rules! around_each_call {
                 };
                 self.around($crate::call::Call::Attempt, first.deadline, run).await
             }
+        }
 
-            async fn release(
-                &self,
-                request: &::locktopus_contract::ReleaseRequest,
-            ) -> Result<::locktopus_contract::ReleaseOutcome, ::locktopus_contract::BackendError> {
-                let run = |deadline| async move {
-                    let request = ::locktopus_contract::ReleaseRequest { deadline, ..request.clone() };
-                    self.inner.release(&request).await
-                };
-                self.around($crate::call::Call::Release, request.deadline, run).await
-            }
-
-            async fn inspect(
-                &self,
-                target: &::locktopus_contract::LockTarget,
-                deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_contract::LockState, ::locktopus_contract::BackendError> {
-                let run = |deadline| self.inner.inspect(target, deadline);
-                self.around($crate::call::Call::Inspect, deadline, run).await
-            }
-
-            async fn counter(
-                &self,
-                request: &::locktopus_contract::CounterRequest,
-            ) -> Result<::locktopus_contract::CounterOutcome, ::locktopus_contract::BackendError> {
-                let run = |deadline| async move {
-                    let request = ::locktopus_contract::CounterRequest { deadline, ..request.clone() };
-                    self.inner.counter(&request).await
-                };
-                self.around($crate::call::Call::Count, request.deadline, run).await
-            }
-
-            async fn evict(
-                &self,
-                target: &::locktopus_contract::LockTarget,
-                deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_contract::Eviction, ::locktopus_contract::BackendError> {
-                let run = |deadline| self.inner.evict(target, deadline);
-                self.around($crate::call::Call::Evict, deadline, run).await
-            }
-
+        #[::async_trait::async_trait]
+        impl ::locktopus_contract::Directory for $layer {
             async fn scan(
                 &self,
                 prefix: &str,
@@ -136,6 +197,18 @@ macro_rules! around_each_call {
                 self.around($crate::call::Call::Scan, deadline, run).await
             }
 
+            async fn evict(
+                &self,
+                target: &::locktopus_contract::LockTarget,
+                deadline: ::tokio::time::Instant,
+            ) -> Result<::locktopus_contract::Eviction, ::locktopus_contract::BackendError> {
+                let run = |deadline| self.inner.evict(target, deadline);
+                self.around($crate::call::Call::Evict, deadline, run).await
+            }
+        }
+
+        #[::async_trait::async_trait]
+        impl ::locktopus_contract::Instances for $layer {
             async fn announce(
                 &self,
                 announcement: &::locktopus_contract::Announcement,
@@ -148,18 +221,21 @@ macro_rules! around_each_call {
                 self.around($crate::call::Call::Announce, announcement.deadline, run).await
             }
 
-            async fn instances(
+            async fn records(
                 &self,
                 query: &::locktopus_contract::InstanceQuery,
             ) -> Result<Vec<Option<::locktopus_contract::InstanceRecord>>, ::locktopus_contract::BackendError>
             {
                 let run = |deadline| async move {
                     let query = ::locktopus_contract::InstanceQuery { deadline, ..query.clone() };
-                    self.inner.instances(&query).await
+                    self.inner.records(&query).await
                 };
                 self.around($crate::call::Call::Instances, query.deadline, run).await
             }
+        }
 
+        #[::async_trait::async_trait]
+        impl ::locktopus_contract::Diagnostics for $layer {
             async fn diagnose(
                 &self,
                 deadline: ::tokio::time::Instant,
@@ -167,34 +243,6 @@ macro_rules! around_each_call {
                 let run = |deadline| self.inner.diagnose(deadline);
                 self.around($crate::call::Call::Diagnose, deadline, run).await
             }
-
-            async fn extend(
-                &self,
-                batch: &[::locktopus_contract::ExtendRequest],
-                deadline: ::tokio::time::Instant,
-            ) -> Vec<Result<::locktopus_contract::ExtendOutcome, ::locktopus_contract::BackendError>> {
-                self.extend_around(batch, deadline).await
-            }
-
-            fn listen(
-                &self,
-                target: &::locktopus_contract::LockTarget,
-            ) -> Option<::locktopus_contract::WakeStream> {
-                let stream = self.inner.listen(target)?;
-                Some(self.heard(stream))
-            }
-
-            async fn subscribe(
-                &self,
-                target: &::locktopus_contract::LockTarget,
-                deadline: ::tokio::time::Instant,
-            ) -> Result<::locktopus_contract::WakeStream, ::locktopus_contract::BackendError> {
-                let run = |deadline| self.inner.subscribe(target, deadline);
-                let stream = self.around($crate::call::Call::Subscribe, deadline, run).await?;
-                Ok(self.heard(stream))
-            }
-
-            $($own)*
         }
     };
 }
@@ -215,4 +263,111 @@ pub(crate) fn for_each_of(
         answers.insert(0, Err(error));
     }
     answers
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use locktopus_contract::{
+        Counters, Diagnostics, Directory, DynBackend, Groups, Instances, LockBackend, WakeUps,
+    };
+    use locktopus_memory::MemoryBackend;
+
+    use crate::{Chaos, Prefix, Retry, Timeout};
+
+    /// A backend that has locks and nothing else.
+    #[derive(Debug)]
+    struct Bare(MemoryBackend);
+
+    impl locktopus_contract::Layer for Bare {
+        fn inner(&self) -> &dyn LockBackend {
+            &self.0
+        }
+
+        fn wake_ups(&self) -> Option<&dyn WakeUps> {
+            None
+        }
+
+        fn counters(&self) -> Option<&dyn Counters> {
+            None
+        }
+
+        fn groups(&self) -> Option<&dyn Groups> {
+            None
+        }
+
+        fn directory(&self) -> Option<&dyn Directory> {
+            None
+        }
+
+        fn instances(&self) -> Option<&dyn Instances> {
+            None
+        }
+
+        fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+            None
+        }
+    }
+
+    /// Which object answers for each capability.
+    fn answering(backend: &dyn LockBackend) -> [(&'static str, Option<*const ()>); 6] {
+        macro_rules! each {
+            ($($name:ident)+) => {
+                [$((stringify!($name), backend.$name().map(|it| ptr::from_ref(it).cast())),)+]
+            };
+        }
+        each!(wake_ups counters groups directory instances diagnosis)
+    }
+
+    /// These pass a layer unseen.
+    const UNSEEN: &[(&str, &str)] = &[
+        ("prefix", "diagnosis"),
+        ("recorded", "counters"),
+        ("recorded", "instances"),
+        ("recorded", "diagnosis"),
+    ];
+
+    fn layers(backend: &DynBackend) -> Vec<(&'static str, DynBackend)> {
+        let inner = || Arc::clone(backend);
+        vec![
+            ("prefix", Arc::new(Prefix::new(inner(), "tenant-7:"))),
+            ("timeout", Arc::new(Timeout::new(inner(), Duration::MAX))),
+            ("retry", Arc::new(Retry::new(inner()))),
+            ("chaos", Arc::new(Chaos::new(inner()))),
+            #[cfg(all(feature = "history", unix))]
+            (
+                "recorded",
+                Arc::new({
+                    let recorder = locktopus_history::Recorder::in_memory();
+                    crate::Recorded::new(inner(), &recorder, 1)
+                }),
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_layer_sees_each_capability_of_its_backend_and_has_no_other() {
+        let memory: DynBackend = Arc::new(MemoryBackend::new());
+        for (name, layer) in layers(&memory) {
+            let own = Arc::as_ptr(&layer).cast::<()>();
+            for ((capability, found), (_, inner)) in
+                answering(&*layer).into_iter().zip(answering(&*memory))
+            {
+                let expected = match UNSEEN.contains(&(name, capability)) {
+                    true => inner,
+                    false => Some(own),
+                };
+                assert_eq!(found, expected, "{capability} of {name}");
+            }
+        }
+        let bare: DynBackend = Arc::new(Bare(MemoryBackend::new()));
+        for (name, layer) in layers(&bare) {
+            for (capability, found) in answering(&*layer) {
+                assert_eq!(found, None, "{capability} of {name}");
+            }
+        }
+    }
 }

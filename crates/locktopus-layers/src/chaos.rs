@@ -301,7 +301,7 @@ impl Around for Chaos {
     }
 }
 
-around_each_call!(Chaos, forward: info shard group close, {
+around_each_call!(Chaos, {
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
         // Every name passes here before anything is asked about it.
         self.note(target);

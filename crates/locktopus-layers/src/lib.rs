@@ -29,8 +29,8 @@
 //! The outermost layer sees calls first. Put [`Retry`] outside [`Timeout`], so that each repetition has a timeout of its
 //! own, and [`Chaos`] inside both, so that a test sees what they make of its faults.
 //!
-//! A layer of your own writes the methods that it changes and names the others in
-//! [`forward_backend!`](locktopus_contract::forward_backend).
+//! To write a layer of your own, implement [`Layer`](locktopus_contract::Layer) and write the methods
+//! that it changes.
 //!
 //! Layers, lowest first: call, around, prefix, timeout, retry, chaos, recorded.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]

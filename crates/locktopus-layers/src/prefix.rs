@@ -5,10 +5,10 @@ use std::error::Error as _;
 use async_trait::async_trait;
 use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
-    CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, FoundLock,
-    GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockName, LockPage, LockState,
-    LockTarget, NameError, OtherKind, ReleaseOutcome, ReleaseRequest, ScanCursor, TooFewPermits,
-    WakeStream, forward_backend,
+    CounterRequest, Counters, Directory, DynBackend, Eviction, Executed, ExtendOutcome,
+    ExtendRequest, FoundLock, GroupOutcome, Groups, InstanceQuery, InstanceRecord, Instances,
+    LockBackend, LockName, LockPage, LockState, LockTarget, NameError, OtherKind, ReleaseOutcome,
+    ReleaseRequest, ScanCursor, TooFewPermits, WakeStream, WakeUps,
 };
 use tokio::time::Instant;
 
@@ -88,8 +88,10 @@ fn as_asked(error: BackendError, asked: &LockTarget) -> BackendError {
 }
 
 #[async_trait]
-impl LockBackend for Prefix {
-    forward_backend!(inner: info diagnose close);
+impl locktopus_contract::Layer for Prefix {
+    fn inner(&self) -> &dyn LockBackend {
+        &*self.inner
+    }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
         self.inner.check(&self.prefixed(target)?)
@@ -105,32 +107,6 @@ impl LockBackend for Prefix {
         let placed = self.attempt_of(attempt)?;
         let answer = self.inner.attempt(&placed).await;
         answer.map_err(|error| as_asked(error, &attempt.target))
-    }
-
-    fn group(&self, target: &LockTarget) -> Option<u32> {
-        self.inner.group(&self.prefixed(target).ok()?)
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        let placed: Vec<_> = attempts
-            .iter()
-            .map(|attempt| self.attempt_of(attempt))
-            .collect::<Result<_, _>>()?;
-        let answer = self.inner.attempt_all(&placed).await;
-        answer.map_err(|error| {
-            let source = error.source();
-            let named = source.and_then(|source| {
-                let other = source.downcast_ref().map(|other: &OtherKind| &other.asked);
-                let few = || source.downcast_ref().map(|few: &TooFewPermits| &few.target);
-                other.or_else(few)
-            });
-            let index =
-                named.and_then(|named| placed.iter().position(|placed| placed.target == *named));
-            match index {
-                Some(index) => as_asked(error, &attempts[index].target),
-                None => error,
-            }
-        })
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -175,6 +151,44 @@ impl LockBackend for Prefix {
         answer.map_err(|error| as_asked(error, target))
     }
 
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        self.inner.wake_ups().map(|_| self as _)
+    }
+
+    fn counters(&self) -> Option<&dyn Counters> {
+        self.inner.counters().map(|_| self as _)
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        self.inner.groups().map(|_| self as _)
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        self.inner.directory().map(|_| self as _)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        self.inner.instances().map(|_| self as _)
+    }
+}
+
+#[async_trait]
+impl WakeUps for Prefix {
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.inner.listen(&self.prefixed(target).ok()?)
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        self.inner.subscribe(&self.placed(target)?, deadline).await
+    }
+}
+
+#[async_trait]
+impl Counters for Prefix {
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
         let placed = CounterRequest {
             target: self.placed(&request.target)?,
@@ -183,16 +197,39 @@ impl LockBackend for Prefix {
         let answer = self.inner.counter(&placed).await;
         answer.map_err(|error| as_asked(error, &request.target))
     }
+}
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        let answer = self.inner.evict(&self.placed(target)?, deadline).await;
-        answer.map_err(|error| as_asked(error, target))
+#[async_trait]
+impl Groups for Prefix {
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        self.inner.group(&self.prefixed(target).ok()?)
     }
 
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let placed: Vec<_> = attempts
+            .iter()
+            .map(|attempt| self.attempt_of(attempt))
+            .collect::<Result<_, _>>()?;
+        let answer = self.inner.attempt_all(&placed).await;
+        answer.map_err(|error| {
+            let source = error.source();
+            let named = source.and_then(|source| {
+                let other = source.downcast_ref().map(|other: &OtherKind| &other.asked);
+                let few = || source.downcast_ref().map(|few: &TooFewPermits| &few.target);
+                other.or_else(few)
+            });
+            let index =
+                named.and_then(|named| placed.iter().position(|placed| placed.target == *named));
+            match index {
+                Some(index) => as_asked(error, &attempts[index].target),
+                None => error,
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Directory for Prefix {
     async fn scan(
         &self,
         prefix: &str,
@@ -208,6 +245,18 @@ impl LockBackend for Prefix {
         Ok(LockPage::new(locks.collect(), page.next))
     }
 
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let answer = self.inner.evict(&self.placed(target)?, deadline).await;
+        answer.map_err(|error| as_asked(error, target))
+    }
+}
+
+#[async_trait]
+impl Instances for Prefix {
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         let announcement = Announcement {
             namespace: format!("{}{}", self.prefix, announcement.namespace),
@@ -216,7 +265,7 @@ impl LockBackend for Prefix {
         self.inner.announce(&announcement).await
     }
 
-    async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
@@ -224,18 +273,6 @@ impl LockBackend for Prefix {
             namespace: format!("{}{}", self.prefix, query.namespace),
             ..query.clone()
         };
-        self.inner.instances(&query).await
-    }
-
-    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
-        self.inner.listen(&self.prefixed(target).ok()?)
-    }
-
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        self.inner.subscribe(&self.placed(target)?, deadline).await
+        self.inner.records(&query).await
     }
 }

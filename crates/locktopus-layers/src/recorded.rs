@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_contract::{
-    AcquireAttempt, AttemptOutcome, BackendError, DynBackend, Eviction, Executed, ExtendOutcome,
-    ExtendRequest, FencingToken, GroupOutcome, LockBackend, LockTarget, Mode, OwnerId,
-    ReleaseOutcome, ReleaseRequest, Wake, WakeStream, forward_backend, lock,
+    AcquireAttempt, AttemptOutcome, BackendError, Directory, DynBackend, Eviction, Executed,
+    ExtendOutcome, ExtendRequest, FencingToken, GroupOutcome, Groups, LockBackend, LockPage,
+    LockTarget, Mode, OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, Wake, WakeStream,
+    WakeUps, lock,
 };
 use locktopus_history::{
     AttemptLog, Clock, FailReason, Grant, RecordError, Recorder, ReleaseOutcome as Ended, WorkerLog,
@@ -23,11 +24,9 @@ use tokio::time::Instant;
 /// promised: a grant is valid from when it was received until its lease ends, counted from before it was asked for. Turns
 /// that tasks of one process pass to each other are one grant of the backend.
 ///
-/// Not seen: what the holder did under the lock (a worker of its own records that, see
-/// [`AttemptLog::use_started`]), and evictions by others, whose victims believe in their leases until they are told.
-///
-/// A record that cannot be written is logged, once; [`first_failure`](Self::first_failure) has it. Such a history proves
-/// nothing.
+/// Not seen: the work under the lock (see [`AttemptLog::use_started`]), and evictions by others: until
+/// they are told, the victims believe in their leases. A record that cannot be written is logged, once;
+/// [`first_failure`](Self::first_failure) has it, and such a history proves nothing.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -279,8 +278,10 @@ fn mode(target: &LockTarget, permits: u32) -> locktopus_history::Mode {
 }
 
 #[async_trait]
-impl LockBackend for Recorded {
-    forward_backend!(inner: info check shard group inspect counter scan announce instances diagnose close);
+impl locktopus_contract::Layer for Recorded {
+    fn inner(&self) -> &dyn LockBackend {
+        &*self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let (book, owner) = (&self.book, &attempt.owner);
@@ -292,23 +293,6 @@ impl LockBackend for Recorded {
             Ok(AttemptOutcome::Held { .. }) => book.failed(owner, FailReason::Held),
             Ok(AttemptOutcome::Queued { .. }) => book.queued(owner, sent),
             Err(error) => book.erred(owner, error),
-        }
-        answer
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        let book = &self.book;
-        attempts.iter().for_each(|attempt| book.sends(attempt));
-        let sent = book.clock.now_ns();
-        let answer = self.inner.attempt_all(attempts).await;
-        for (index, AcquireAttempt { owner, .. }) in attempts.iter().enumerate() {
-            match &answer {
-                Ok(GroupOutcome::Granted { tokens }) => {
-                    book.granted(owner, tokens.get(index).copied().flatten(), sent);
-                }
-                Ok(GroupOutcome::Held { .. }) => book.failed(owner, FailReason::Held),
-                Err(error) => book.erred(owner, error),
-            }
         }
         answer
     }
@@ -341,15 +325,21 @@ impl LockBackend for Recorded {
         answers
     }
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        self.book.evicts(target);
-        self.inner.evict(target, deadline).await
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        self.inner.wake_ups().map(|_| self as _)
     }
 
+    fn groups(&self) -> Option<&dyn Groups> {
+        self.inner.groups().map(|_| self as _)
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        self.inner.directory().map(|_| self as _)
+    }
+}
+
+#[async_trait]
+impl WakeUps for Recorded {
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
         self.inner.listen(target).map(|stream| self.watched(stream))
     }
@@ -361,5 +351,50 @@ impl LockBackend for Recorded {
     ) -> Result<WakeStream, BackendError> {
         let stream = self.inner.subscribe(target, deadline).await?;
         Ok(self.watched(stream))
+    }
+}
+
+#[async_trait]
+impl Groups for Recorded {
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        self.inner.group(target)
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let book = &self.book;
+        attempts.iter().for_each(|attempt| book.sends(attempt));
+        let sent = book.clock.now_ns();
+        let answer = self.inner.attempt_all(attempts).await;
+        for (index, AcquireAttempt { owner, .. }) in attempts.iter().enumerate() {
+            match &answer {
+                Ok(GroupOutcome::Granted { tokens }) => {
+                    book.granted(owner, tokens.get(index).copied().flatten(), sent);
+                }
+                Ok(GroupOutcome::Held { .. }) => book.failed(owner, FailReason::Held),
+                Err(error) => book.erred(owner, error),
+            }
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Directory for Recorded {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        self.inner.scan(prefix, cursor, deadline).await
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        self.book.evicts(target);
+        self.inner.evict(target, deadline).await
     }
 }

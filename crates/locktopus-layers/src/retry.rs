@@ -143,7 +143,7 @@ impl Around for Retry {
     }
 }
 
-around_each_call!(Retry, forward: info check shard group close, {});
+around_each_call!(Retry, {});
 
 /// A pause shortened by chance by up to a half, so that those who failed together do not ask together.
 fn shortened(pause: Duration) -> Duration {

@@ -76,7 +76,7 @@ impl Around for Timeout {
     }
 }
 
-around_each_call!(Timeout, forward: check shard group close, {
+around_each_call!(Timeout, {
     fn info(&self) -> &BackendInfo {
         &self.info
     }

@@ -55,16 +55,10 @@ impl MemoryBackend {
     /// An empty store.
     #[must_use]
     pub fn new() -> Self {
-        let info = BackendInfo::new(
-            NAME,
-            "memory (this process)",
-            true,
-            Duration::from_millis(100),
-        )
-        .with_queues()
-        .with_recalls()
-        .with_instances()
-        .with_linger(Duration::MAX);
+        let info = BackendInfo::new(NAME, "memory (this process)", Duration::from_millis(100))
+            .with_queues()
+            .with_recalls()
+            .with_linger(Duration::MAX);
         Self {
             table: Arc::default(),
             closed: Arc::default(),

@@ -25,10 +25,11 @@ use self::answers::{gone, granted, holder_state};
 use self::table::key;
 use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
-    CounterAction, CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome,
-    ExtendRequest, FencingToken, GroupOutcome, InstanceQuery, InstanceRecord, LockBackend,
-    LockKind, LockPage, LockState, LockTarget, NameError, ReleaseOutcome, ReleaseRequest,
-    ScanCursor, WaiterState, WakeStream,
+    CounterAction, CounterOutcome, CounterRequest, Counters, Diagnosis, Diagnostics, Directory,
+    Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken, GroupOutcome, Groups,
+    InstanceQuery, InstanceRecord, Instances, LockBackend, LockKind, LockPage, LockState,
+    LockTarget, NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, WaiterState, WakeStream,
+    WakeUps,
 };
 
 pub use backend::MemoryBackend;
@@ -44,10 +45,6 @@ impl LockBackend for MemoryBackend {
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
         kinds::check_known(target)?;
         target.check_name()
-    }
-
-    fn shard(&self, _target: &LockTarget) -> u32 {
-        0
     }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
@@ -102,44 +99,6 @@ impl LockBackend for MemoryBackend {
                 fence,
             },
         })
-    }
-
-    fn group(&self, target: &LockTarget) -> Option<u32> {
-        (!matches!(target.kind(), LockKind::Latch)).then_some(0)
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        turns::yield_now_and_then().await;
-        let mut table = self.open()?;
-        for (index, attempt) in attempts.iter().enumerate() {
-            kinds::refuse_latch(&attempt.target)?;
-            let entry = table.entry(&attempt.target)?;
-            let mode = attempt.target.kind().mode();
-            let holds = entry.holding(&attempt.owner, mode).is_some();
-            if !holds {
-                entry.check_total(attempt)?;
-            }
-            let free = holds || (entry.queue.is_empty() && entry.admits(attempt));
-            if !free {
-                let remaining = entry.remaining();
-                table.ask_back(&attempt.target)?;
-                return Ok(GroupOutcome::Held { index, remaining });
-            }
-        }
-        let mut tokens = Vec::with_capacity(attempts.len());
-        for attempt in attempts {
-            let kind = attempt.target.kind();
-            let entry = table.entry(&attempt.target)?;
-            let token = match entry.holding(&attempt.owner, kind.mode()) {
-                Some(holder) => {
-                    holder.expires = holder.expires.max(Instant::now() + attempt.lease);
-                    holder.token
-                }
-                None => table.grant(attempt)?,
-            };
-            tokens.push(FencingToken::new(token).filter(|_| kind.has_tokens()));
-        }
-        Ok(GroupOutcome::Granted { tokens })
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -226,6 +185,56 @@ impl LockBackend for MemoryBackend {
         Ok(state)
     }
 
+    async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        Some(self)
+    }
+
+    fn counters(&self) -> Option<&dyn Counters> {
+        Some(self)
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl WakeUps for MemoryBackend {
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        let table = self.open().ok()?;
+        let group = table.listeners.get(&key(target))?;
+        (!group.is_empty()).then(|| group.join(()))
+    }
+
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        _deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let mut table = self.open()?;
+        let group = Arc::clone(table.listeners.entry(key(target)).or_default());
+        Ok(group.join(()))
+    }
+}
+
+#[async_trait]
+impl Counters for MemoryBackend {
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
         let target = &request.target;
         let mut table = self.open()?;
@@ -246,6 +255,59 @@ impl LockBackend for MemoryBackend {
         }
         Ok(outcome)
     }
+}
+
+#[async_trait]
+impl Groups for MemoryBackend {
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        (!matches!(target.kind(), LockKind::Latch)).then_some(0)
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        turns::yield_now_and_then().await;
+        let mut table = self.open()?;
+        for (index, attempt) in attempts.iter().enumerate() {
+            kinds::refuse_latch(&attempt.target)?;
+            let entry = table.entry(&attempt.target)?;
+            let mode = attempt.target.kind().mode();
+            let holds = entry.holding(&attempt.owner, mode).is_some();
+            if !holds {
+                entry.check_total(attempt)?;
+            }
+            let free = holds || (entry.queue.is_empty() && entry.admits(attempt));
+            if !free {
+                let remaining = entry.remaining();
+                table.ask_back(&attempt.target)?;
+                return Ok(GroupOutcome::Held { index, remaining });
+            }
+        }
+        let mut tokens = Vec::with_capacity(attempts.len());
+        for attempt in attempts {
+            let kind = attempt.target.kind();
+            let entry = table.entry(&attempt.target)?;
+            let token = match entry.holding(&attempt.owner, kind.mode()) {
+                Some(holder) => {
+                    holder.expires = holder.expires.max(Instant::now() + attempt.lease);
+                    holder.token
+                }
+                None => table.grant(attempt)?,
+            };
+            tokens.push(FencingToken::new(token).filter(|_| kind.has_tokens()));
+        }
+        Ok(GroupOutcome::Granted { tokens })
+    }
+}
+
+#[async_trait]
+impl Directory for MemoryBackend {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        _deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        Ok(pages::page(&*self.open()?, prefix, cursor))
+    }
 
     async fn evict(
         &self,
@@ -264,53 +326,30 @@ impl LockBackend for MemoryBackend {
         let evicted = holders.into_iter().map(|holder| holder.owner).collect();
         Ok(Eviction::new(evicted, fence.flatten()))
     }
+}
 
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        _deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        Ok(pages::page(&*self.open()?, prefix, cursor))
-    }
-
+#[async_trait]
+impl Instances for MemoryBackend {
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         self.open()?.instances.announced(announcement);
         Ok(())
     }
 
-    async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
         Ok(self.open()?.instances.of(query))
     }
+}
 
-    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
-        let table = self.open().ok()?;
-        let group = table.listeners.get(&key(target))?;
-        (!group.is_empty()).then(|| group.join(()))
-    }
-
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        _deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        let mut table = self.open()?;
-        let group = Arc::clone(table.listeners.entry(key(target)).or_default());
-        Ok(group.join(()))
-    }
-
+#[async_trait]
+impl Diagnostics for MemoryBackend {
     async fn diagnose(&self, _deadline: Instant) -> Result<Diagnosis, BackendError> {
         Ok(Diagnosis {
             nodes: vec!["this process".to_owned()],
             ..Diagnosis::default()
         })
-    }
-
-    async fn close(&self) {
-        self.closed.store(true, Ordering::Release);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use locktopus_contract::{
-    AcquireAttempt, AttemptOutcome, CounterAction, CounterOutcome, CounterRequest,
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterOutcome, CounterRequest, Counters as _,
     LockBackend as _, LockKind, LockName, LockTarget, OwnerId, clock,
 };
 use locktopus_memory::MemoryBackend;

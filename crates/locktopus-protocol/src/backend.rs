@@ -35,9 +35,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendInfo, CounterOutcome,
-    CounterRequest, Diagnosis, Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery,
-    InstanceRecord, LockBackend, LockPage, LockState, LockTarget, NameError, NodeProbe,
-    ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
+    CounterRequest, Counters, Diagnosis, Diagnostics, Directory, Eviction, ExtendOutcome,
+    ExtendRequest, GroupOutcome, Groups, InstanceQuery, InstanceRecord, Instances, LockBackend,
+    LockPage, LockState, LockTarget, NameError, NodeProbe, ReleaseOutcome, ReleaseRequest,
+    ScanCursor, WakeStream, WakeUps,
 };
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -131,24 +132,6 @@ impl LockBackend for RedisBackend {
         self.contexts.here()?.attempt(attempt).await
     }
 
-    /// Locks and mutexes of one slot; outside a cluster, all of them.
-    fn group(&self, target: &LockTarget) -> Option<u32> {
-        let row = kinds::of(target.kind())?;
-        row.in_groups.map(|_| {
-            let context = self.contexts.any();
-            if context.is_cluster() {
-                u32::from(context.keys(target).slot())
-            } else {
-                0
-            }
-        })
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        let context = self.contexts.here()?;
-        group::attempt(&context, attempts).await
-    }
-
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let context = self.contexts.here()?;
         let changes = context.repeats.changes();
@@ -186,41 +169,37 @@ impl LockBackend for RedisBackend {
         self.contexts.here()?.inspect(target, deadline).await
     }
 
-    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        let context = self.contexts.here()?;
-        let outcome = counter::run(&context, request).await;
-        outcome.map_err(|error| other_kind::tell(error, |_| &request.target))
+    async fn close(&self) {
+        self.contexts.close().await;
     }
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        self.contexts.here()?.evict(target, deadline).await
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        Some(self)
     }
 
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        let context = self.contexts.here()?;
-        scan::page(&context, prefix, cursor, deadline).await
+    fn counters(&self) -> Option<&dyn Counters> {
+        Some(self)
     }
 
-    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
-        self.contexts.here()?.announce(announcement).await
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
     }
 
-    async fn instances(
-        &self,
-        query: &InstanceQuery,
-    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        self.contexts.here()?.instances(query).await
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
     }
 
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl WakeUps for RedisBackend {
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
         let context = self.contexts.here().ok()?;
         // Every first attempt asks, and where nobody waits for anything the names need not be put together.
@@ -237,14 +216,78 @@ impl LockBackend for RedisBackend {
     ) -> Result<WakeStream, BackendError> {
         self.contexts.here()?.subscribe(target, deadline).await
     }
+}
 
+#[async_trait]
+impl Counters for RedisBackend {
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        let context = self.contexts.here()?;
+        let outcome = counter::run(&context, request).await;
+        outcome.map_err(|error| other_kind::tell(error, |_| &request.target))
+    }
+}
+
+#[async_trait]
+impl Groups for RedisBackend {
+    /// Locks and mutexes of one slot; outside a cluster, all of them.
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        let row = kinds::of(target.kind())?;
+        row.in_groups.map(|_| {
+            let context = self.contexts.any();
+            if context.is_cluster() {
+                u32::from(context.keys(target).slot())
+            } else {
+                0
+            }
+        })
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let context = self.contexts.here()?;
+        group::attempt(&context, attempts).await
+    }
+}
+
+#[async_trait]
+impl Directory for RedisBackend {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let context = self.contexts.here()?;
+        scan::page(&context, prefix, cursor, deadline).await
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        self.contexts.here()?.evict(target, deadline).await
+    }
+}
+
+#[async_trait]
+impl Instances for RedisBackend {
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        self.contexts.here()?.announce(announcement).await
+    }
+
+    async fn records(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        self.contexts.here()?.instances(query).await
+    }
+}
+
+#[async_trait]
+impl Diagnostics for RedisBackend {
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
         let context = self.contexts.here()?;
         context.executor.check_open()?;
         diagnose::run(&context, deadline).await
-    }
-
-    async fn close(&self) {
-        self.contexts.close().await;
     }
 }

@@ -229,15 +229,10 @@ impl QuorumBuilder {
             .map(|(_, backend, _)| backend.info().token_retention)
             .min()
             .unwrap_or(TokenRetention::Forever);
-        let info = BackendInfo::new(NAME, describe(&nodes), false, node_timeout * 2 + SPARE)
+        let info = BackendInfo::new(NAME, describe(&nodes), node_timeout * 2 + SPARE)
             .with_safety(SafetyMode::Quorum)
             .with_linger(linger)
             .with_token_retention(remembered);
-        // A node that does not keep them is not asked.
-        let keeps = nodes
-            .iter()
-            .any(|(_, backend, _)| backend.info().keeps_instances);
-        let info = if keeps { info.with_instances() } else { info };
         let servers = Servers::default();
         let probes = nodes.iter().enumerate();
         let probes =

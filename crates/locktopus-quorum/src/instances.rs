@@ -59,7 +59,7 @@ pub(super) async fn ask(
             ..query.clone()
         };
         fan.push(async move {
-            let told = timeout_at(until, node.backend.instances(&query)).await;
+            let told = timeout_at(until, node.backend.records(&query)).await;
             told.unwrap_or_else(|_| Err(silent(Executed::No)))
         });
     }
@@ -83,7 +83,7 @@ pub(super) async fn ask(
 }
 
 fn keepers(members: &Members) -> impl Iterator<Item = Arc<Node>> {
-    let keeps = |node: &&Arc<Node>| node.backend.info().keeps_instances;
+    let keeps = |node: &&Arc<Node>| node.backend.instances().is_some();
     members.nodes.iter().filter(keeps).map(Arc::clone)
 }
 

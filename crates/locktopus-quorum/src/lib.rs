@@ -46,9 +46,9 @@ pub use views::NodeView;
 
 use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
-    CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest,
-    GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockKind, LockPage, LockState,
-    LockTarget, NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream,
+    Diagnosis, Diagnostics, Directory, Eviction, Executed, ExtendOutcome, ExtendRequest,
+    InstanceQuery, InstanceRecord, Instances, LockBackend, LockKind, LockPage, LockState,
+    LockTarget, NameError, ReleaseOutcome, ReleaseRequest, ScanCursor,
 };
 
 /// Locks on a majority of several independent backends: RedLock. A backend like any other.
@@ -203,19 +203,6 @@ impl LockBackend for QuorumBackend {
         attempt::attempt(&self.members, attempt).await
     }
 
-    fn group(&self, _target: &LockTarget) -> Option<u32> {
-        None
-    }
-
-    async fn attempt_all(
-        &self,
-        _attempts: &[AcquireAttempt],
-    ) -> Result<GroupOutcome, BackendError> {
-        Err(unsupported(
-            "several locks are taken one by one on a quorum",
-        ))
-    }
-
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         supported(request.target.kind())?;
         release::release(&self.members, request).await
@@ -238,9 +225,40 @@ impl LockBackend for QuorumBackend {
         views::inspect(&self.members, target, deadline).await
     }
 
-    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        supported(request.target.kind())?;
-        Err(unsupported("a mutex has no number inside"))
+    async fn close(&self) {
+        // What is being given back gets a moment; a node that is down must not keep the process from ending.
+        self.members.tasks.close();
+        let _ = tokio::time::timeout(self.members.node_timeout, self.members.tasks.wait()).await;
+        self.members.closed.cancel();
+        let closing = self.members.nodes.iter().map(|node| node.backend.close());
+        futures_util::future::join_all(closing).await;
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        // Only nodes that keep records are asked.
+        let mut nodes = self.members.nodes.iter();
+        let keeps = nodes.any(|node| node.backend.instances().is_some());
+        keeps.then_some(self as _)
+    }
+
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Directory for QuorumBackend {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        views::scan(&self.members, prefix, cursor, deadline).await
     }
 
     async fn evict(
@@ -251,53 +269,26 @@ impl LockBackend for QuorumBackend {
         supported(target.kind())?;
         views::evict(&self.members, target, deadline).await
     }
+}
 
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        views::scan(&self.members, prefix, cursor, deadline).await
-    }
-
+#[async_trait]
+impl Instances for QuorumBackend {
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         instances::announce(&self.members, announcement).await
     }
 
-    async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
         instances::ask(&self.members, query).await
     }
+}
 
-    fn listen(&self, _target: &LockTarget) -> Option<WakeStream> {
-        None
-    }
-
-    async fn subscribe(
-        &self,
-        _target: &LockTarget,
-        _deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        self.members.ready()?;
-        Err(unsupported(
-            "waiters of a quorum are not woken, they ask again after random pauses",
-        ))
-    }
-
+#[async_trait]
+impl Diagnostics for QuorumBackend {
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
         diagnose::diagnose(&self.members, deadline).await
-    }
-
-    async fn close(&self) {
-        // What is being given back gets a moment; a node that is down must not keep the process from ending.
-        self.members.tasks.close();
-        let _ = tokio::time::timeout(self.members.node_timeout, self.members.tasks.wait()).await;
-        self.members.closed.cancel();
-        let closing = self.members.nodes.iter().map(|node| node.backend.close());
-        futures_util::future::join_all(closing).await;
     }
 }
 

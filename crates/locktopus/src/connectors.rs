@@ -45,7 +45,7 @@ pub trait Connector: Send + Sync + 'static {
     fn schemes(&self) -> &[&str];
 
     /// Connects to the place that this URL names. The connect-time checks are made by the caller, with
-    /// [`diagnose`](crate::LockBackend::diagnose).
+    /// [`diagnose`](crate::Diagnostics::diagnose).
     ///
     /// # Errors
     ///

@@ -13,9 +13,8 @@ use async_trait::async_trait;
 use locktopus::url::CustomUrl;
 use locktopus::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Connector,
-    ConnectorError, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, FencingToken,
-    HolderState, LockBackend, LockKind, LockState, LockTarget, NameError, ReleaseOutcome,
-    ReleaseRequest, trivial_backend,
+    ConnectorError, DynBackend, Executed, ExtendOutcome, ExtendRequest, FencingToken, HolderState,
+    LockBackend, LockKind, LockState, LockTarget, NameError, ReleaseOutcome, ReleaseRequest,
 };
 use tokio::time::Instant;
 
@@ -87,8 +86,6 @@ fn token_of(target: &LockTarget, token: u64) -> Option<FencingToken> {
 
 #[async_trait]
 impl LockBackend for TemplateBackend {
-    trivial_backend!(shard group attempt_all counter scan announce instances listen subscribe diagnose);
-
     fn info(&self) -> &BackendInfo {
         &self.info
     }
@@ -180,18 +177,6 @@ impl LockBackend for TemplateBackend {
         looked.await
     }
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        let evicted = self.change(target, deadline, |row, last_token| {
-            let owner = row.take().map(|row| row.owner);
-            Eviction::new(owner.into_iter().collect(), token_of(target, *last_token))
-        });
-        evicted.await
-    }
-
     async fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
@@ -242,7 +227,7 @@ impl Connector for TemplateConnector {
         }
         Ok(Arc::new(TemplateBackend {
             // Nobody is woken and nobody queues: waiters ask again after growing pauses.
-            info: BackendInfo::new(NAME, url.to_string(), false, Duration::from_secs(1)),
+            info: BackendInfo::new(NAME, url.to_string(), Duration::from_secs(1)),
             storage: Arc::clone(&self.storage),
             closed: AtomicBool::new(false),
         }))

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{
-    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, ExtendRequest, GroupOutcome,
-    LockBackend as _, LockKind, LockName, LockTarget, MutexProfile, OwnerId, ReleaseOutcome,
-    ReleaseRequest, ScanCursor, clock,
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Counters as _, Diagnostics as _,
+    Directory as _, ExtendRequest, GroupOutcome, Groups as _, LockBackend as _, LockKind, LockName,
+    LockTarget, MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, clock,
 };
 use locktopus_protocol::client::Reply;
 use locktopus_protocol::{BackendOptions, RedisBackend};

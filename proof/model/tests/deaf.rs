@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use common::{is_granted, kinds};
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, LockBackend as _, LockGuard,
-    LockKind, LockName, LockRequest, LockState, LockTarget, Locktopus, OwnerId, ReleaseOutcome,
-    ReleaseRequest, Sought, WaitStrategy, WakeStream, WriteGuard,
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Counters as _, LockBackend as _,
+    LockGuard, LockKind, LockName, LockRequest, LockState, LockTarget, Locktopus, OwnerId,
+    ReleaseOutcome, ReleaseRequest, Sought, WaitStrategy, WakeStream, WakeUps as _, WriteGuard,
 };
 use locktopus_model::ModelClient;
 use locktopus_protocol::{

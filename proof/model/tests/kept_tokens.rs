@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use common::{is_granted, kinds};
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Executed, ExtendOutcome,
-    ExtendRequest, GroupOutcome, LockBackend as _, LockKind, LockName, LockTarget, Locktopus,
-    MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest, ReplicaNeed, SafetyMode, TokenRetention,
-    WakeStream,
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Counters as _, Directory as _,
+    Executed, ExtendOutcome, ExtendRequest, GroupOutcome, Groups as _, LockBackend as _, LockKind,
+    LockName, LockTarget, Locktopus, MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest,
+    ReplicaNeed, SafetyMode, TokenRetention, WakeStream, WakeUps as _,
 };
 use locktopus_model::redis::ScriptTime;
 use locktopus_model::{ModelClient, Pass};

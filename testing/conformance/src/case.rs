@@ -37,6 +37,12 @@ impl Case {
         self.queue
     }
 
+    /// Whether it evicts, and does not apply to a backend without a directory.
+    #[must_use]
+    pub fn needs_directory(&self) -> bool {
+        self.name.contains("eviction")
+    }
+
     /// Starts it.
     #[must_use]
     pub fn run(&self, ctx: Ctx) -> CaseFuture {

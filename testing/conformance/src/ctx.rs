@@ -129,7 +129,7 @@ impl Ctx {
 
     /// Whether subscribers of this flavour get hints on this backend.
     pub async fn wakes(&self) -> bool {
-        self.flavour.announces() && self.backend(0).await.info().supports_wake_ups
+        self.flavour.announces() && self.backend(0).await.wake_ups().is_some()
     }
 
     /// Whether the store is a quorum, where nobody may win if several try at the same moment.

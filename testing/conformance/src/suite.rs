@@ -235,6 +235,9 @@ async fn run(case: Case, ctx: Ctx) {
     if case.needs_queue() && !ctx.backend(0).await.info().supports_queue {
         return ctx.skip("no queue");
     }
+    if case.needs_directory() && ctx.backend(0).await.directory().is_none() {
+        return ctx.skip("no directory");
+    }
     case.run(ctx).await;
 }
 

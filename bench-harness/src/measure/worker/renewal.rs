@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locktopus::{
     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, ExtendOutcome, ExtendRequest,
-    LockBackend, LockGuard, Locktopus, OwnerId, forward_backend,
+    LockBackend, LockGuard, Locktopus, OwnerId,
 };
 use tokio::time::Instant;
 
@@ -108,9 +108,10 @@ struct Probe {
 }
 
 #[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl LockBackend for Probe {
-    forward_backend!(inner: info check shard group attempt_all release inspect counter evict scan announce instances listen subscribe diagnose close);
+impl locktopus::Layer for Probe {
+    fn inner(&self) -> &dyn LockBackend {
+        &*self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let outcome = self.inner.attempt(attempt).await;

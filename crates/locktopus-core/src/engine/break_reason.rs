@@ -28,7 +28,7 @@ const DELAY: u32 = 24;
 impl Services {
     /// Stores the reason for these owners, or removes it. Failures are only logged.
     pub(crate) async fn leave_reason(&self, owners: &[&OwnerId], reason: Option<&str>) {
-        if !self.backend.info().keeps_instances {
+        if self.backend.instances().is_none() {
             return;
         }
         let record = reason.map(|reason| InstanceRecord::new("").with_note(reason));
@@ -57,7 +57,7 @@ impl Services {
         &self,
         owners: &[&OwnerId],
     ) -> Result<Vec<Option<String>>, BackendError> {
-        if !self.backend.info().keeps_instances || owners.is_empty() {
+        if self.backend.instances().is_none() || owners.is_empty() {
             return Ok(vec![None; owners.len()]);
         }
         let query = InstanceQuery {

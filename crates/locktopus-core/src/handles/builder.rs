@@ -204,7 +204,7 @@ impl LocktopusBuilder {
     /// what that is stands once at the backend, which keeps it for two minutes from the last request. It is removed by
     /// [`shutdown`](Locktopus::shutdown), or when the last clone is gone. That is best effort: what cannot be written is logged
     /// and tried again, and locks do not depend on it. A backend that does not keep such records
-    /// ([`BackendInfo::keeps_instances`](crate::BackendInfo::keeps_instances)) is not asked. Default: no label, and nothing is sent.
+    /// ([`LockBackend::instances`](crate::LockBackend::instances)) is not asked. Default: no label, and nothing is sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

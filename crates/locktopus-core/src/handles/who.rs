@@ -84,7 +84,7 @@ impl Locktopus {
         owners: impl IntoIterator<Item = &OwnerId>,
     ) -> Result<Who, BackendError> {
         let mut who = Who::default();
-        if !self.backend().keeps_instances {
+        if self.engine().backend.instances().is_none() {
             return Ok(who);
         }
         let instances = owners.into_iter().filter_map(OwnerId::instance);

@@ -10,7 +10,7 @@ use common::{Fate, Scripted, until};
 use futures_util::FutureExt as _;
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, CancellationToken, DynBackend, LockBackend,
-    LockError, Locktopus, Phase, WaitStrategy, forward_backend,
+    LockError, Locktopus, Phase, WaitStrategy,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
@@ -295,9 +295,10 @@ struct ClosedMeanwhile {
 }
 
 #[async_trait]
-impl LockBackend for ClosedMeanwhile {
-    forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict scan announce instances
-        listen subscribe diagnose close);
+impl locktopus_core::Layer for ClosedMeanwhile {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         if let Some(locks) = self.locks.get() {

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, ExtendOutcome,
     ExtendRequest, LockBackend, LockKind, LockName, LockState, LockTarget, OwnerId, ReleaseRequest,
-    forward_backend,
 };
 use locktopus_core::Locktopus;
 use locktopus_layers::{Call, Chaos, Fault, Prefix, Retry, Timeout};
@@ -53,13 +52,14 @@ impl Counting {
 }
 
 #[async_trait]
-impl LockBackend for Counting {
-    forward_backend!(inner: info check shard group attempt_all release inspect counter evict scan announce instances
-        listen subscribe diagnose close);
+impl locktopus_contract::Layer for Counting {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
-        self.inner.attempt(attempt).await
+        self.inner().attempt(attempt).await
     }
 
     async fn extend(
@@ -72,7 +72,7 @@ impl LockBackend for Counting {
             calls.push(batch.len());
             calls.len() - 1
         };
-        let mut answers = self.inner.extend(batch, deadline).await;
+        let mut answers = self.inner().extend(batch, deadline).await;
         for (request, answer) in batch.iter().zip(&mut answers) {
             if let Some(executed) = (self.failed)(&request.owner, number) {
                 let kind = BackendErrorKind::Unavailable;
@@ -194,9 +194,10 @@ struct Stuck {
 }
 
 #[async_trait]
-impl LockBackend for Stuck {
-    forward_backend!(inner: info check shard group attempt_all release counter evict scan announce instances listen
-        subscribe diagnose close);
+impl locktopus_contract::Layer for Stuck {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);

@@ -118,12 +118,10 @@ impl Context {
         let info = BackendInfo::new(
             name,
             format!("{name} ({})", client.deployment()),
-            true,
             options.call_timeout,
         )
         .with_queues()
         .with_recalls()
-        .with_instances()
         .with_linger(Duration::MAX)
         .with_token_retention(options.token_retention)
         .with_safety(options.safety);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_contract::{
-    Linger, LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest,
+    Linger, LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest, WakeUps as _,
 };
 use locktopus_protocol::{
     BackendOptions, Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent,

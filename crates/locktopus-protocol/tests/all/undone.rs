@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locktopus_contract::{
     AcquireAttempt, BackendErrorKind, Executed, LockBackend as _, LockKind, LockName, LockTarget,
-    OwnerId, ReplicaNeed, SafetyMode,
+    OwnerId, ReplicaNeed, SafetyMode, WakeUps as _,
 };
 use locktopus_protocol::{
     BackendOptions, Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent,

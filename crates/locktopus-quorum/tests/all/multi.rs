@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_contract::{
-    BackendError, BackendErrorKind, DynBackend, Executed, ExtendOutcome, ExtendRequest,
-    LockBackend, LockTarget, forward_backend,
+    AcquireAttempt, BackendError, BackendErrorKind, DynBackend, Executed, ExtendOutcome,
+    ExtendRequest, GroupOutcome, Groups, LockBackend, LockTarget,
 };
 use locktopus_core::{CancellationToken, LockError, Locktopus, LostCause, MultiGuard, MultiLock};
 use locktopus_memory::MemoryBackend;
@@ -36,13 +36,26 @@ struct Grouped {
     group: fn(&str) -> Option<u32>,
 }
 
-impl LockBackend for Grouped {
+#[async_trait]
+impl locktopus_contract::Layer for Grouped {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.inner
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Groups for Grouped {
     fn group(&self, target: &LockTarget) -> Option<u32> {
         (self.group)(target.name().as_str())
     }
 
-    forward_backend!(inner: info check shard attempt attempt_all release extend inspect counter evict
-        scan announce instances listen subscribe diagnose close);
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        self.inner.attempt_all(attempts).await
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,7 +286,11 @@ struct Unextended {
 }
 
 #[async_trait]
-impl LockBackend for Unextended {
+impl locktopus_contract::Layer for Unextended {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.inner
+    }
+
     async fn extend(
         &self,
         batch: &[ExtendRequest],
@@ -288,9 +305,6 @@ impl LockBackend for Unextended {
         let error = || BackendError::new("unextended", kind, executed, "no answer");
         batch.iter().map(|_| Err(error())).collect()
     }
-
-    forward_backend!(inner: info check shard attempt group attempt_all release inspect counter evict
-        scan announce instances listen subscribe diagnose close);
 }
 
 #[tokio::test(start_paused = true)]

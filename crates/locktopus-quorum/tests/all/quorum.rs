@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_contract::{
-    AcquireAttempt, AttemptOutcome, BackendErrorKind, DynBackend, Executed, ExtendOutcome,
-    ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MutexProfile, NameError, OwnerId,
-    ReleaseOutcome, ReleaseRequest, Severity, ValueEncoding,
+    AcquireAttempt, AttemptOutcome, BackendErrorKind, Diagnostics, Directory, DynBackend, Executed,
+    ExtendOutcome, ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MutexProfile,
+    NameError, OwnerId, ReleaseOutcome, ReleaseRequest, Severity, ValueEncoding,
 };
 use locktopus_core::{LockError, Locktopus, LostCause};
 use locktopus_memory::MemoryBackend;
@@ -181,17 +181,18 @@ struct Reconnecting {
 }
 
 #[async_trait::async_trait]
-impl LockBackend for Reconnecting {
+impl locktopus_contract::Layer for Reconnecting {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.peer
+    }
+
     async fn attempt(
         &self,
         attempt: &AcquireAttempt,
     ) -> Result<AttemptOutcome, locktopus_contract::BackendError> {
         self.peer.revive();
-        self.peer.attempt(attempt).await
+        self.inner().attempt(attempt).await
     }
-
-    locktopus_contract::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
-        evict scan announce instances listen subscribe diagnose close);
 }
 
 #[tokio::test(start_paused = true)]

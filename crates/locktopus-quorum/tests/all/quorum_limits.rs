@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktopus_contract::{
-    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, ExtendOutcome,
-    ExtendRequest, FencingToken, Finding, InstanceId, InstanceQuery, InstanceRecord, Linger,
-    LockBackend, LockKind, LockName, LockTarget, MutexProfile, NodeIdentity, NodeProbe, OwnerId,
-    ReleaseOutcome, ReleaseRequest, Severity, ValidityMargin,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, Diagnostics,
+    ExtendOutcome, ExtendRequest, FencingToken, Finding, InstanceId, InstanceQuery, InstanceRecord,
+    Instances, Linger, LockBackend, LockKind, LockName, LockTarget, MutexProfile, NodeIdentity,
+    NodeProbe, OwnerId, ReleaseOutcome, ReleaseRequest, Severity, ValidityMargin,
 };
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 use quorum_common::{Peer, cut, holders, mutex, peer, peers, probed, trusted, until};
@@ -155,7 +155,7 @@ async fn what_may_be_configured_may_be_at_its_limits() {
     assert_eq!(info.description, described);
     // Two calls, and something to spare.
     assert_eq!(info.call_timeout, 650 * MS);
-    assert!(!info.keeps_instances);
+    assert!(quorum.instances().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -337,20 +337,21 @@ struct FailsToExtend {
 }
 
 #[async_trait::async_trait]
-impl LockBackend for FailsToExtend {
+impl locktopus_contract::Layer for FailsToExtend {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.peer
+    }
+
     async fn extend(
         &self,
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
         self.peer.lose(1000);
-        let answers = self.peer.extend(batch, deadline).await;
+        let answers = self.inner().extend(batch, deadline).await;
         self.peer.lose(0);
         answers
     }
-
-    locktopus_contract::forward_backend!(peer: info check shard group attempt attempt_all release inspect counter
-        evict scan announce instances listen subscribe diagnose close);
 }
 
 /// A place in a queue, and whether a lease is to be called back.
@@ -364,15 +365,16 @@ struct Notes {
 }
 
 #[async_trait::async_trait]
-impl LockBackend for Notes {
+impl locktopus_contract::Layer for Notes {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.peer
+    }
+
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let asked = (attempt.place, attempt.recall);
         self.asked.lock().unwrap().push(asked);
-        self.peer.attempt(attempt).await
+        self.inner().attempt(attempt).await
     }
-
-    locktopus_contract::forward_backend!(peer: info check shard group attempt_all release extend inspect counter
-        evict scan announce instances listen subscribe diagnose close);
 }
 
 /// There is no order between nodes: nobody stands in a queue of one of them, or has a lease called back there.
@@ -634,7 +636,7 @@ fn keeping() -> (Vec<Peer>, QuorumBackend) {
     let peers = peers(3, 59).into_iter();
     let peers: Vec<_> = peers.map(Peer::keeping_instances).collect();
     let quorum = trusted(&peers).build().unwrap();
-    assert!(quorum.info().keeps_instances);
+    assert!(quorum.instances().is_some());
     (peers, quorum)
 }
 
@@ -671,21 +673,21 @@ async fn what_an_instance_says_is_kept_by_every_node_and_taken_back_from_every_n
     assert_eq!(begun.elapsed(), 20 * MS, "one that has it is enough");
     until("the others are told", || quorum.background_tasks() == 0).await;
     for peer in &peers {
-        let told = peer.store.instances(&query(&[known])).await.unwrap();
+        let told = peer.store.records(&query(&[known])).await.unwrap();
         assert_eq!(told, [Some(InstanceRecord::new("web"))]);
     }
     let begun = Instant::now();
-    let told = quorum.instances(&query(&[known])).await.unwrap();
+    let told = quorum.records(&query(&[known])).await.unwrap();
     assert_eq!(told, [Some(InstanceRecord::new("web"))]);
     assert_eq!(begun.elapsed(), 20 * MS, "nobody else is asked");
-    let told = quorum.instances(&query(&[unknown, known])).await.unwrap();
+    let told = quorum.records(&query(&[unknown, known])).await.unwrap();
     assert_eq!(told, [None, Some(InstanceRecord::new("web"))]);
 
     let begun = Instant::now();
     quorum.announce(&announcement(known, None)).await.unwrap();
     assert_eq!(begun.elapsed(), 60 * MS, "it is to be gone");
     for peer in &peers {
-        let told = peer.store.instances(&query(&[known])).await.unwrap();
+        let told = peer.store.records(&query(&[known])).await.unwrap();
         assert_eq!(told, [None]);
     }
 }
@@ -697,7 +699,7 @@ async fn where_no_node_answers_nobody_knows_an_instance() {
     peers.iter().for_each(|peer| peer.kill());
     let error = quorum.announce(&announcement(instance, Some("web"))).await;
     assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Unavailable);
-    let error = quorum.instances(&query(&[instance])).await;
+    let error = quorum.records(&query(&[instance])).await;
     assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Unavailable);
     for peer in &peers {
         peer.revive();
@@ -709,7 +711,7 @@ async fn where_no_node_answers_nobody_knows_an_instance() {
     // A node has the timeout of its calls, whatever the deadline of the whole.
     assert_eq!(begun.elapsed(), 100 * MS);
     let begun = Instant::now();
-    let error = quorum.instances(&query(&[instance])).await;
+    let error = quorum.records(&query(&[instance])).await;
     assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Timeout);
     assert_eq!(begun.elapsed(), 100 * MS);
 }
@@ -729,27 +731,35 @@ impl Timed {
 }
 
 #[async_trait::async_trait]
-impl LockBackend for Timed {
-    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
-        self.note("release", request.deadline);
-        self.peer.release(request).await
+impl locktopus_contract::Layer for Timed {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.peer
     }
 
+    async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
+        self.note("release", request.deadline);
+        self.inner().release(request).await
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+}
+
+#[async_trait::async_trait]
+impl Instances for Timed {
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         self.note("announce", announcement.deadline);
         self.peer.announce(announcement).await
     }
 
-    async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
         self.note("instances", query.deadline);
-        self.peer.instances(query).await
+        self.peer.records(query).await
     }
-
-    locktopus_contract::forward_backend!(peer: info check shard group attempt attempt_all extend inspect counter
-        evict scan listen subscribe diagnose close);
 }
 
 /// A server that waits for what is in its way must not wait for longer than anybody waits for it.
@@ -766,7 +776,7 @@ async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
     let instance = InstanceId::from_bytes([1; 6]);
     let says = announcement(instance, Some("web"));
     quorum.announce(&says).await.unwrap();
-    let known = quorum.instances(&query(&[instance])).await.unwrap();
+    let known = quorum.records(&query(&[instance])).await.unwrap();
     assert_eq!(known, [says.record]);
     let release = ReleaseRequest::new(mutex("job"), OwnerId::generate(), soon());
     let released = quorum.release(&release).await.unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Executed,
-    LockBackend, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, forward_backend,
+    LockBackend, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest,
 };
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
@@ -44,7 +44,7 @@ impl Distant {
     fn new(call_timeout: Duration) -> Self {
         Self {
             store: MemoryBackend::new(),
-            info: Arc::new(BackendInfo::new("far", "far (test)", true, call_timeout)),
+            info: Arc::new(BackendInfo::new("far", "far (test)", call_timeout)),
             attempts: Arc::default(),
             releases: Arc::default(),
             sent: Arc::default(),
@@ -83,7 +83,11 @@ impl Distant {
 }
 
 #[async_trait]
-impl LockBackend for Distant {
+impl locktopus_contract::Layer for Distant {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.store
+    }
+
     fn info(&self) -> &BackendInfo {
         &self.info
     }
@@ -114,9 +118,6 @@ impl LockBackend for Distant {
         let run = async move { store.release(&request).await };
         self.travel("release", way, run).await
     }
-
-    forward_backend!(store: check shard group attempt_all extend inspect counter evict scan announce instances listen
-        subscribe diagnose close);
 }
 
 /// Two nodes that answer at once, one whose messages take the ways given, and the quorum of them.

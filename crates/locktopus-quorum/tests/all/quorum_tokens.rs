@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendInfo, FencingToken, LockBackend, LockKind,
-    LockTarget, MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest, forward_backend,
+    LockTarget, MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest,
 };
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
@@ -42,7 +42,7 @@ impl Clocked {
         let wall = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
         Self {
             store: MemoryBackend::new(),
-            info: Arc::new(BackendInfo::new("clocked", "test", true, timeout)),
+            info: Arc::new(BackendInfo::new("clocked", "test", timeout)),
             clock: (i64::try_from(wall).unwrap() + ahead, Instant::now()),
             floors: Arc::default(),
             releases: Arc::default(),
@@ -69,7 +69,11 @@ impl Clocked {
 }
 
 #[async_trait]
-impl LockBackend for Clocked {
+impl locktopus_contract::Layer for Clocked {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.store
+    }
+
     fn info(&self) -> &BackendInfo {
         &self.info
     }
@@ -106,9 +110,6 @@ impl LockBackend for Clocked {
         sleep(ROUND_TRIP / 2).await;
         answer
     }
-
-    forward_backend!(store: check shard group attempt_all extend inspect counter evict scan announce instances listen
-        subscribe diagnose close);
 }
 
 /// Nodes whose clocks are so far ahead, in microseconds.

@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
-    CancellationToken, CounterOutcome, CounterRequest, Diagnosis, Eviction, Executed,
-    ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery, InstanceRecord, LockBackend,
-    LockPage, LockState, LockTarget, NameError, NodeIdentity, NodeProbe, ReleaseOutcome,
-    ReleaseRequest, SafetyMode, ScanCursor, Sighting, WakeStream,
+    CancellationToken, Diagnosis, Diagnostics, Directory, Eviction, Executed, ExtendOutcome,
+    ExtendRequest, InstanceQuery, InstanceRecord, Instances, LockBackend, LockPage, LockState,
+    LockTarget, NameError, NodeIdentity, NodeProbe, ReleaseOutcome, ReleaseRequest, SafetyMode,
+    ScanCursor, Sighting, WakeStream, WakeUps,
 };
 use locktopus_protocol::RedisBackend;
 use locktopus_protocol::backoff::Redial;
@@ -78,8 +78,7 @@ impl Deferred {
                 mode: url.options.safety.as_str(),
             });
         }
-        let info = BackendInfo::new("redis", label, true, url.options.timeout)
-            .with_instances()
+        let info = BackendInfo::new("redis", label, url.options.timeout)
             .with_linger(std::time::Duration::MAX)
             .with_token_retention(url.options.token_retention);
         Ok(Self {
@@ -202,18 +201,6 @@ impl LockBackend for Deferred {
         inner.backend.attempt(attempt).await
     }
 
-    fn group(&self, _target: &LockTarget) -> Option<u32> {
-        None
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        let Some(first) = attempts.first() else {
-            return Ok(GroupOutcome::Granted { tokens: Vec::new() });
-        };
-        let inner = self.inner(first.deadline).await?;
-        inner.backend.attempt_all(attempts).await
-    }
-
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let inner = self.inner(request.deadline).await?;
         inner.backend.release(request).await
@@ -242,43 +229,32 @@ impl LockBackend for Deferred {
         inner.backend.inspect(target, deadline).await
     }
 
-    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        let inner = self.inner(request.deadline).await?;
-        inner.backend.counter(request).await
+    async fn close(&self) {
+        self.shared.closed.cancel();
+        if let Some(backend) = self.backend() {
+            backend.close().await;
+        }
     }
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        let inner = self.inner(deadline).await?;
-        inner.backend.evict(target, deadline).await
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        Some(self)
     }
 
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        let inner = self.inner(deadline).await?;
-        inner.backend.scan(prefix, cursor, deadline).await
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
     }
 
-    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
-        let inner = self.inner(announcement.deadline).await?;
-        inner.backend.announce(announcement).await
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
     }
 
-    async fn instances(
-        &self,
-        query: &InstanceQuery,
-    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        let inner = self.inner(query.deadline).await?;
-        inner.backend.instances(query).await
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        Some(self)
     }
+}
 
+#[async_trait]
+impl WakeUps for Deferred {
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
         self.backend()?.listen(target)
     }
@@ -291,17 +267,51 @@ impl LockBackend for Deferred {
         let inner = self.inner(deadline).await?;
         inner.backend.subscribe(target, deadline).await
     }
+}
 
+#[async_trait]
+impl Directory for Deferred {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.backend.scan(prefix, cursor, deadline).await
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let inner = self.inner(deadline).await?;
+        inner.backend.evict(target, deadline).await
+    }
+}
+
+#[async_trait]
+impl Instances for Deferred {
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let inner = self.inner(announcement.deadline).await?;
+        inner.backend.announce(announcement).await
+    }
+
+    async fn records(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let inner = self.inner(query.deadline).await?;
+        inner.backend.records(query).await
+    }
+}
+
+#[async_trait]
+impl Diagnostics for Deferred {
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
         let inner = self.inner(deadline).await?;
         inner.backend.diagnose(deadline).await
-    }
-
-    async fn close(&self) {
-        self.shared.closed.cancel();
-        if let Some(backend) = self.backend() {
-            backend.close().await;
-        }
     }
 }
 

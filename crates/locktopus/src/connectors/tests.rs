@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use locktopus_core::{BackendErrorKind, LockBackend, forward_backend};
+use locktopus_core::{BackendErrorKind, Diagnostics, LockBackend};
 use proptest::prelude::*;
 
 use super::*;
@@ -54,10 +54,18 @@ struct Undiagnosed {
 }
 
 #[async_trait]
-impl LockBackend for Undiagnosed {
-    forward_backend!(inner: info check shard attempt group attempt_all release extend inspect counter evict scan announce
-        instances listen subscribe close);
+impl locktopus_core::Layer for Undiagnosed {
+    fn inner(&self) -> &dyn LockBackend {
+        &*self.inner
+    }
 
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        self.inner.diagnosis().map(|_| self as _)
+    }
+}
+
+#[async_trait]
+impl Diagnostics for Undiagnosed {
     async fn diagnose(
         &self,
         _deadline: tokio::time::Instant,

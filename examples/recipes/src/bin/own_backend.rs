@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use locktopus::{
-    BackendError, BackendErrorKind, DynBackend, Eviction, Executed, LockBackend, LockTarget,
-    Locktopus, NameError, forward_backend,
+    BackendError, BackendErrorKind, Directory, DynBackend, Eviction, Executed, LockBackend,
+    LockPage, LockTarget, Locktopus, NameError, ScanCursor,
 };
 use tokio::time::Instant;
 
@@ -15,9 +15,10 @@ struct OfTeam {
 }
 
 #[async_trait]
-impl LockBackend for OfTeam {
-    forward_backend!(inner: info shard attempt group attempt_all release extend inspect counter
-        scan announce instances listen subscribe diagnose close);
+impl locktopus::Layer for OfTeam {
+    fn inner(&self) -> &dyn LockBackend {
+        &*self.inner
+    }
 
     /// Asked before anything is sent.
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
@@ -30,6 +31,22 @@ impl LockBackend for OfTeam {
             backend: self.inner.info().name,
             rule: format!("locks of this team begin with {:?}", self.prefix),
         })
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        self.inner.directory().map(|_| self as _)
+    }
+}
+
+#[async_trait]
+impl Directory for OfTeam {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        self.inner.scan(prefix, cursor, deadline).await
     }
 
     async fn evict(&self, target: &LockTarget, _: Instant) -> Result<Eviction, BackendError> {

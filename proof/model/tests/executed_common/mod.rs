@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, CounterAction, CounterRequest, ExtendRequest,
-    Linger, LockBackend as _, LockKind, LockName, LockTarget, MutexProfile, OwnerId,
-    ReleaseRequest, SafetyMode,
+    AcquireAttempt, AttemptOutcome, BackendError, CounterAction, CounterRequest, Counters as _,
+    Directory as _, ExtendRequest, Groups as _, Linger, LockBackend as _, LockKind, LockName,
+    LockTarget, MutexProfile, OwnerId, ReleaseRequest, SafetyMode,
 };
 use locktopus_model::redis::{ScriptTime, Server};
 use locktopus_model::{ModelClient, was_here};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, ExtendOutcome, ExtendRequest,
-    LockBackend as _, LockKind, LockName, LockState, LockTarget, OwnerId, ReleaseOutcome,
-    ReleaseRequest, SafetyMode, WakeStream,
+    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Counters as _, ExtendOutcome,
+    ExtendRequest, LockBackend as _, LockKind, LockName, LockState, LockTarget, OwnerId,
+    ReleaseOutcome, ReleaseRequest, SafetyMode, WakeStream, WakeUps as _,
 };
 use locktopus_model::redis::ScriptTime;
 use locktopus_model::{ModelClient, was_here};

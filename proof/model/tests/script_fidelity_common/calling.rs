@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktopus_core::{
-    AcquireAttempt, Fence, FencingToken, Linger, LockBackend as _, LockKind, LockName, LockTarget,
-    OwnerId, ReplicaNeed, SafetyMode, WakeStream,
+    AcquireAttempt, Counters as _, Directory as _, Fence, FencingToken, Groups as _, Linger,
+    LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReplicaNeed, SafetyMode, WakeStream,
+    WakeUps as _,
 };
 use locktopus_model::{Rng, was_here};
 use locktopus_protocol::{

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
-    CounterRequest, Diagnosis, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest,
-    GroupOutcome, InstanceQuery, InstanceRecord, LockBackend, LockPage, LockState, LockTarget,
-    ReleaseOutcome, ReleaseRequest, ScanCursor, WakeStream, forward_backend,
+    CounterRequest, Counters, Diagnosis, Diagnostics, Directory, DynBackend, Eviction, Executed,
+    ExtendOutcome, ExtendRequest, GroupOutcome, Groups, InstanceQuery, InstanceRecord, Instances,
+    LockBackend, LockPage, LockState, LockTarget, ReleaseOutcome, ReleaseRequest, ScanCursor,
+    WakeStream, WakeUps,
 };
 use tokio::time::Instant;
 
@@ -139,16 +140,13 @@ macro_rules! faulty {
 }
 
 #[async_trait]
-impl LockBackend for FaultyBackend {
-    // These send nothing, so nothing can happen to them.
-    forward_backend!(inner: info check shard group listen);
+impl locktopus_core::Layer for FaultyBackend {
+    fn inner(&self) -> &dyn LockBackend {
+        &*self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         faulty!(self.attempt(attempt))
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        faulty!(self.attempt_all(attempts))
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -182,18 +180,73 @@ impl LockBackend for FaultyBackend {
         faulty!(self.inspect(target, deadline))
     }
 
-    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        faulty!(self.counter(request))
+    async fn close(&self) {
+        let fate = self.fate();
+        fate.way_there().await;
+        self.inner.close().await;
+        fate.way_back().await;
     }
 
-    async fn evict(
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        self.inner.wake_ups().map(|_| self as _)
+    }
+
+    fn counters(&self) -> Option<&dyn Counters> {
+        self.inner.counters().map(|_| self as _)
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        self.inner.groups().map(|_| self as _)
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        self.inner.directory().map(|_| self as _)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        self.inner.instances().map(|_| self as _)
+    }
+
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        self.inner.diagnosis().map(|_| self as _)
+    }
+}
+
+#[async_trait]
+impl WakeUps for FaultyBackend {
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.inner.listen(target)
+    }
+
+    async fn subscribe(
         &self,
         target: &LockTarget,
         deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        faulty!(self.evict(target, deadline))
+    ) -> Result<WakeStream, BackendError> {
+        faulty!(self.subscribe(target, deadline))
+    }
+}
+
+#[async_trait]
+impl Counters for FaultyBackend {
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        faulty!(self.counter(request))
+    }
+}
+
+#[async_trait]
+impl Groups for FaultyBackend {
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        self.inner.group(target)
     }
 
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        faulty!(self.attempt_all(attempts))
+    }
+}
+
+#[async_trait]
+impl Directory for FaultyBackend {
     async fn scan(
         &self,
         prefix: &str,
@@ -208,34 +261,33 @@ impl LockBackend for FaultyBackend {
         .await?
     }
 
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        faulty!(self.evict(target, deadline))
+    }
+}
+
+#[async_trait]
+impl Instances for FaultyBackend {
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         faulty!(self.announce(announcement))
     }
 
-    async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        faulty!(self.instances(query))
+        faulty!(self.records(query))
     }
+}
 
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        faulty!(self.subscribe(target, deadline))
-    }
-
+#[async_trait]
+impl Diagnostics for FaultyBackend {
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
         self.call(move |inner| async move { inner.diagnose(deadline).await })
             .await?
-    }
-
-    async fn close(&self) {
-        let fate = self.fate();
-        fate.way_there().await;
-        self.inner.close().await;
-        fate.way_back().await;
     }
 }

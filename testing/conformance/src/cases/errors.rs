@@ -68,9 +68,11 @@ pub async fn a_late_change_is_told_truly(ctx: Ctx) {
     told_truly(&a, "an extension", answer, longer);
 
     // The last, because one that was answered Maybe may still come.
-    let answer = in_time(a.backend.evict(&ctx.target(), Instant::now())).await;
-    let answer = answer.map(|eviction| eviction.evicted.contains(&owner));
-    told_truly(&a, "an eviction", answer, !b.is_held_by(&owner).await);
+    if a.backend.directory().is_some() {
+        let answer = in_time(a.backend.evict(&ctx.target(), Instant::now())).await;
+        let answer = answer.map(|eviction| eviction.evicted.contains(&owner));
+        told_truly(&a, "an eviction", answer, !b.is_held_by(&owner).await);
+    }
     let _ = a.release(&owner).await;
 }
 
@@ -102,12 +104,14 @@ pub async fn a_closed_client_says_so(ctx: Ctx) {
         in_time(client.backend.inspect(&target, deadline)).await,
         "an inspection",
     );
-    closed(
-        in_time(client.backend.evict(&target, deadline)).await,
-        "an eviction",
-    );
     // What a backend does not have is not there before and after.
-    if client.backend.info().supports_wake_ups {
+    if client.backend.directory().is_some() {
+        closed(
+            in_time(client.backend.evict(&target, deadline)).await,
+            "an eviction",
+        );
+    }
+    if client.backend.wake_ups().is_some() {
         closed(
             in_time(client.backend.subscribe(&target, deadline)).await,
             "a subscription",

@@ -150,8 +150,10 @@ async fn asked(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let deadline = other.deadline();
     let answer = other.backend.inspect(&other.target, deadline).await;
     refused(other, answer, "an inspection");
-    let answer = other.backend.evict(&other.target, deadline).await;
-    refused(other, answer, "an eviction");
+    if other.backend.directory().is_some() {
+        let answer = other.backend.evict(&other.target, deadline).await;
+        refused(other, answer, "an eviction");
+    }
     used.unchanged(before, &ctx.picture().await, ("being asked for as", kind))
         .await;
 }

@@ -146,6 +146,7 @@ pub async fn an_extension_is_for_one_reader(ctx: Ctx) {
         "an extension shortened a reader's lease",
     );
     read.give_back(&extended).await;
-    eventually(&write, &ctx.owner(), short).await;
-    let _ = write.evict().await;
+    let writer = ctx.owner();
+    eventually(&write, &writer, short).await;
+    write.give_back(&writer).await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{FLAVOURS, PROFILES, competitor, held, request};
 use locktopus_conformance::cancel::{Sweep, World, cut_after};
-use locktopus_core::{CancellationToken, LockBackend as _, Owner, WaitStrategy};
+use locktopus_core::{CancellationToken, Owner, WaitStrategy, WakeUps as _};
 
 const MOMENT: Duration = Duration::from_millis(30);
 

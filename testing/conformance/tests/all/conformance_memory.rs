@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use locktopus_conformance::{Flavour, Report, SHORT, Suite};
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, BackendError, DynBackend, LockBackend, LockKind, LockTarget,
-    forward_backend,
 };
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
@@ -54,9 +53,10 @@ struct Slow {
 }
 
 #[async_trait]
-impl LockBackend for Slow {
-    forward_backend!(inner: info check shard group attempt_all release extend inspect counter evict scan announce
-        instances listen subscribe diagnose close);
+impl locktopus_core::Layer for Slow {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         tokio::time::sleep(self.by).await;

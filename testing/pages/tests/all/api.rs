@@ -69,7 +69,7 @@ fn every_public_item_is_explained() {
         "locktopus::connect",
         "locktopus::LockGuard::release",
         "locktopus::LockBackend::attempt",
-        "locktopus::forward_backend",
+        "locktopus::Layer",
         "locktopus::client::key_slot",
         "locktopus::blocking::LockRequest::acquire",
         "locktopus_tower::LockLayer::new",

@@ -8,93 +8,23 @@ use locktopus::{
 };
 use locktopus_pages::Repository;
 
-/// The words of a page, and the line of a source that has the same number.
-const SAID: [(&str, &str, &str, &str); 14] = [
-    (
-        "docs/memory.md",
-        "at most 448 attempts of a process are under way at once",
-        "crates/locktopus-core/src/engine/holding/limits.rs",
-        "const AT_ONCE: usize = 448;",
-    ),
-    (
-        "docs/memory.md",
-        "64 more for each shard",
-        "crates/locktopus-core/src/engine/holding/limits.rs",
-        "const PER_SHARD: usize = 64;",
-    ),
-    (
-        "docs/memory.md",
-        "8 × 64 subscriptions",
-        "crates/locktopus-protocol/src/hub/joining.rs",
-        "const BATCH: usize = 64;",
-    ),
-    (
-        "docs/memory.md",
-        "8 × 64 subscriptions",
-        "crates/locktopus-protocol/src/hub/joining.rs",
-        "const BATCHES: usize = 8;",
-    ),
-    (
-        "docs/memory.md",
-        "a sample of a server with 100,000 keys or more",
-        "crates/locktopus-protocol/src/backend/diagnose/token_keys.rs",
-        "const MANY: u64 = 100_000;",
-    ),
-    (
-        "docs/book/leases.md",
-        "30 s is the default",
-        "crates/locktopus-core/src/engine/settings.rs",
-        "renewed_lease: Duration::from_secs(30),",
-    ),
-    (
-        "docs/book/choose.md",
-        "the watchdog renews it after a third | 30 s |",
-        "crates/locktopus-core/src/engine/settings.rs",
-        "renewed_lease: Duration::from_secs(30),",
-    ),
-    (
-        "docs/book/from/redisson.md",
-        "(../leases.md#a-lease-that-is-renewed), 30 s, renewed every 10 s",
-        "crates/locktopus-core/src/engine/settings.rs",
-        "renewed_lease: Duration::from_secs(30),",
-    ),
-    (
-        "docs/book/waiting.md",
-        "A waiter still looks by itself once a second",
-        "crates/locktopus-core/src/engine/settings.rs",
-        "heartbeat: Duration::from_secs(1),",
-    ),
-    (
-        "docs/book/waiting.md",
-        "after three heartbeats of silence",
-        "crates/locktopus-core/src/engine/acquisition/attempts.rs",
-        "self.heartbeat() * 3 + self.engine.call_timeout()",
-    ),
-    (
-        "docs/book/waiting.md",
-        "one hand-off in sixteen is left open",
-        "crates/locktopus-protocol/lua/part/fast_head.lua",
-        "turn, counts = now % 16 == 0, nil",
-    ),
-    (
-        "docs/book/waiting.md",
-        "for 20 ms, if somebody else listens",
-        "crates/locktopus-protocol/lua/part/queue.lua",
-        "local OPEN = 20",
-    ),
-    (
-        "docs/book/from/redisson.md",
-        "one hand-off in sixteen is left open",
-        "crates/locktopus-protocol/lua/part/fast_head.lua",
-        "turn, counts = now % 16 == 0, nil",
-    ),
-    (
-        "docs/book/from/redisson.md",
-        "for 20 ms to those who listen and are not ours",
-        "crates/locktopus-protocol/lua/part/queue.lua",
-        "local OPEN = 20",
-    ),
-];
+/// A page, its words, and the line of a source that has the same number.
+const SAID: &str = r"
+docs/memory.md :: at most 448 attempts of a process are under way at once :: crates/locktopus-core/src/engine/holding/limits.rs :: const AT_ONCE: usize = 448;
+docs/memory.md :: 64 more for each shard :: crates/locktopus-core/src/engine/holding/limits.rs :: const PER_SHARD: usize = 64;
+docs/memory.md :: 8 × 64 subscriptions :: crates/locktopus-protocol/src/hub/joining.rs :: const BATCH: usize = 64;
+docs/memory.md :: 8 × 64 subscriptions :: crates/locktopus-protocol/src/hub/joining.rs :: const BATCHES: usize = 8;
+docs/memory.md :: a sample of a server with 100,000 keys or more :: crates/locktopus-protocol/src/backend/diagnose/token_keys.rs :: const MANY: u64 = 100_000;
+docs/book/leases.md :: 30 s is the default :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
+docs/book/choose.md :: the watchdog renews it after a third | 30 s | :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
+docs/book/from/redisson.md :: (../leases.md#a-lease-that-is-renewed), 30 s, renewed every 10 s :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
+docs/book/waiting.md :: A waiter still looks by itself once a second :: crates/locktopus-core/src/engine/settings.rs :: heartbeat: Duration::from_secs(1),
+docs/book/waiting.md :: after three heartbeats of silence :: crates/locktopus-core/src/engine/acquisition/attempts.rs :: self.heartbeat() * 3 + self.engine.call_timeout()
+docs/book/waiting.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
+docs/book/waiting.md :: for 20 ms, if somebody else listens :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
+docs/book/from/redisson.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
+docs/book/from/redisson.md :: for 20 ms to those who listen and are not ours :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
+";
 
 /// Text without its line breaks.
 fn flat(text: &str) -> String {
@@ -108,7 +38,11 @@ fn read(path: &str) -> String {
 
 #[test]
 fn numbers_of_the_code_are_those_of_the_book() {
-    for (page, words, source, line) in SAID {
+    for row in SAID.trim().lines() {
+        let parts: Vec<_> = row.split(" :: ").collect();
+        let [page, words, source, line] = parts[..] else {
+            panic!("not four parts: {row}");
+        };
         assert!(
             flat(&read(page)).contains(words),
             "{page} no longer says {words:?}; {source} has {line:?}"
@@ -135,37 +69,19 @@ fn defaults_are_those_of_the_book() {
         panic!("tokens are kept for ever");
     };
     assert_eq!(kept, Duration::from_secs(24 * 60 * 60), "a day");
-    for (page, words) in [
-        (
-            "docs/book/waiting.md",
-            format!("for at most {budget} ms or {turns} turns"),
-        ),
-        (
-            "docs/safety.md",
-            format!("the {budget} ms for which it is passed on"),
-        ),
-        (
-            "docs/book/leases.md",
-            format!(
-                "less {percent} % for clocks of different speed, {step} ms for a step of the server's clock, and {rest} ms. \
-                 Of a lease of 30 s a holder believes in {believed:.1} s"
-            ),
-        ),
-        (
-            "docs/book/faq.md",
-            format!("believes in {percent} % less than its lease"),
-        ),
-        (
-            "docs/memory.md",
-            "after the last grant: a day unless asked otherwise".to_owned(),
-        ),
-        (
-            "docs/book/from/redisson.md",
-            "kept for a day (`token_retention`)".to_owned(),
-        ),
-    ] {
+    let said = format!(
+        "docs/book/waiting.md :: for at most {budget} ms or {turns} turns
+        docs/safety.md :: the {budget} ms for which it is passed on
+        docs/book/leases.md :: less {percent} % for clocks of different speed, {step} ms for a step of the server's clock, and {rest} ms. \
+         Of a lease of 30 s a holder believes in {believed:.1} s
+        docs/book/faq.md :: believes in {percent} % less than its lease
+        docs/memory.md :: after the last grant: a day unless asked otherwise
+        docs/book/from/redisson.md :: kept for a day (`token_retention`)"
+    );
+    for line in said.lines() {
+        let (page, words) = line.trim().split_once(" :: ").expect("two halves");
         assert!(
-            flat(&read(page)).contains(&words),
+            flat(&read(page)).contains(words),
             "{page} does not say {words:?}"
         );
     }

@@ -22,7 +22,7 @@ impl Acquisition<'_> {
     pub(super) fn listens(&self) -> bool {
         self.plan.wait != Wait::Not
             && self.plan.target.kind().announces()
-            && self.engine.backend.info().supports_wake_ups
+            && self.engine.backend.wake_ups().is_some()
             && (!matches!(self.plan.strategy, WaitStrategy::Poll { .. })
                 || self.plan.target.kind().has_strict_queue())
     }

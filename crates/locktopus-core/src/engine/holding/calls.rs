@@ -201,7 +201,7 @@ impl Services {
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        let answer = self.within(query.deadline, self.backend.instances(query))?;
+        let answer = self.within(query.deadline, self.backend.records(query))?;
         let answer = answer.await.unwrap_or_else(|_| Err(self.no_answer()));
         answer.map(|mut records| {
             records.resize(query.instances.len(), None);
@@ -276,7 +276,9 @@ mod tests {
     use super::*;
     use crate::engine::holding::reaper::PendingRelease;
     use crate::engine::settings::Settings;
-    use crate::{BackendInfo, LockBackend};
+    use crate::{
+        BackendInfo, Counters, Directory, Groups, Instances, LockBackend, NameError, WakeUps,
+    };
 
     const MS: Duration = Duration::from_millis(1);
     const TIME: Duration = Duration::from_millis(100);
@@ -298,17 +300,15 @@ mod tests {
 
     #[async_trait]
     impl LockBackend for Late {
-        crate::trivial_backend!(check shard group listen diagnose);
+        fn check(&self, target: &LockTarget) -> Result<(), NameError> {
+            target.check_name()
+        }
 
         fn info(&self) -> &BackendInfo {
             &self.info
         }
 
         async fn attempt(&self, _: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-            self.refused().await
-        }
-
-        async fn attempt_all(&self, _: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
             self.refused().await
         }
 
@@ -331,14 +331,60 @@ mod tests {
             self.refused().await
         }
 
+        async fn close(&self) {}
+
+        fn wake_ups(&self) -> Option<&dyn WakeUps> {
+            Some(self)
+        }
+
+        fn counters(&self) -> Option<&dyn Counters> {
+            Some(self)
+        }
+
+        fn groups(&self) -> Option<&dyn Groups> {
+            Some(self)
+        }
+
+        fn directory(&self) -> Option<&dyn Directory> {
+            Some(self)
+        }
+
+        fn instances(&self) -> Option<&dyn Instances> {
+            Some(self)
+        }
+    }
+
+    #[async_trait]
+    impl WakeUps for Late {
+        fn listen(&self, _: &LockTarget) -> Option<WakeStream> {
+            None
+        }
+
+        async fn subscribe(&self, _: &LockTarget, _: Instant) -> Result<WakeStream, BackendError> {
+            self.refused().await
+        }
+    }
+
+    #[async_trait]
+    impl Counters for Late {
         async fn counter(&self, _: &CounterRequest) -> Result<CounterOutcome, BackendError> {
             self.refused().await
         }
+    }
 
-        async fn evict(&self, _: &LockTarget, _: Instant) -> Result<Eviction, BackendError> {
-            self.refused().await
+    #[async_trait]
+    impl Groups for Late {
+        fn group(&self, _: &LockTarget) -> Option<u32> {
+            None
         }
 
+        async fn attempt_all(&self, _: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+            self.refused().await
+        }
+    }
+
+    #[async_trait]
+    impl Directory for Late {
         async fn scan(
             &self,
             _: &str,
@@ -348,28 +394,29 @@ mod tests {
             self.refused().await
         }
 
+        async fn evict(&self, _: &LockTarget, _: Instant) -> Result<Eviction, BackendError> {
+            self.refused().await
+        }
+    }
+
+    #[async_trait]
+    impl Instances for Late {
         async fn announce(&self, _: &Announcement) -> Result<(), BackendError> {
             self.refused().await
         }
 
         /// Knows one, whoever is asked about.
-        async fn instances(
+        async fn records(
             &self,
             _: &InstanceQuery,
         ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
             sleep(self.after).await;
             Ok(vec![Some(InstanceRecord::new("known"))])
         }
-
-        async fn subscribe(&self, _: &LockTarget, _: Instant) -> Result<WakeStream, BackendError> {
-            self.refused().await
-        }
-
-        async fn close(&self) {}
     }
 
     fn services(after: Duration) -> Arc<Services> {
-        let info = BackendInfo::new("late", "late", false, TIME);
+        let info = BackendInfo::new("late", "late", TIME);
         let backend = Arc::new(Late { info, after });
         Services::start(backend, Settings::default())
     }

@@ -82,7 +82,7 @@ impl Services {
     /// Begins to say what the label says, if there is one and the backend keeps it.
     fn announce(self: &Arc<Self>) {
         let label = self.settings.label.as_ref();
-        let Some(label) = label.filter(|_| self.backend.info().keeps_instances) else {
+        let Some(label) = label.filter(|_| self.backend.instances().is_some()) else {
             return;
         };
         let announcing = Arc::new(Announcing {
@@ -134,12 +134,12 @@ mod tests {
     }
 
     fn first_answer(call_timeout: Duration) -> Duration {
-        of(BackendInfo::new("test", "test", false, call_timeout)).first_answer()
+        of(BackendInfo::new("test", "test", call_timeout)).first_answer()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_grant_is_worth_what_its_backend_says() {
-        let info = BackendInfo::new("test", "test", false, Duration::from_secs(1));
+        let info = BackendInfo::new("test", "test", Duration::from_secs(1));
         let plain = of(info.clone());
         assert_eq!(plain.safety(), SafetyMode::default());
         let quorum = of(info.with_safety(SafetyMode::Quorum));

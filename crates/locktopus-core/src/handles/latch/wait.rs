@@ -175,9 +175,7 @@ impl LatchWait {
 
     async fn subscribe(&self, target: &LockTarget) -> Option<WakeStream> {
         let services = &self.latch.engine;
-        if !services.backend.info().supports_wake_ups {
-            return None;
-        }
+        services.backend.wake_ups()?;
         let deadline = timer_in(services.call_timeout());
         let hints = services.subscribe(target, deadline).await;
         hints

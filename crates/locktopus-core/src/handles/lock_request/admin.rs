@@ -152,7 +152,7 @@ impl<G: AnyGuard> LockRequest<G> {
 impl Services {
     /// Stores the reason for the present holders and returns them; none if they cannot be read.
     async fn leave_reason_for_holders(&self, target: &LockTarget, reason: &str) -> Vec<OwnerId> {
-        if !self.backend.info().keeps_instances {
+        if self.backend.instances().is_none() {
             return Vec::new();
         }
         let state = self.inspect(target, timer_in(self.call_timeout())).await;

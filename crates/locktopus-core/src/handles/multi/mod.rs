@@ -57,7 +57,7 @@ use crate::handles::lock_request::{LockRequest, WaitLimit};
 /// # Order
 ///
 /// Locks are taken in an order that is the same for everybody, so that those who hold some and wait for others never
-/// wait in a circle: by backend, then by [group](crate::LockBackend::group) of the backend, then by name.
+/// wait in a circle: by backend, then by [group](crate::Groups::group) of the backend, then by name.
 /// Backends are ordered by their labels, or by their
 /// [descriptions](crate::BackendInfo::description) where none is given. A process that calls the same backend
 /// something else, or reaches it by another client without giving labels, breaks the order; then only wait

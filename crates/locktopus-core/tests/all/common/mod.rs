@@ -12,10 +12,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
-    CounterOutcome, CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest,
-    InstanceQuery, InstanceRecord, LockBackend, LockPage, LockState, LockTarget, Locktopus,
-    LocktopusBuilder, NameError, OwnerId, ReleaseOutcome, ReleaseRequest, SafetyMode, ScanCursor,
-    WakeGroup, WakeStream, forward_backend,
+    CounterOutcome, CounterRequest, Counters, Directory, DynBackend, Eviction, Executed,
+    ExtendOutcome, ExtendRequest, InstanceQuery, InstanceRecord, Instances, LockBackend, LockPage,
+    LockState, LockTarget, Locktopus, LocktopusBuilder, OwnerId, ReleaseOutcome, ReleaseRequest,
+    SafetyMode, ScanCursor, WakeGroup, WakeStream, WakeUps,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
@@ -84,9 +84,8 @@ impl Scripted {
     }
 
     pub(crate) fn with_call_timeout(call_timeout: Duration) -> Self {
-        let info = BackendInfo::new("scripted", "scripted (test)", true, call_timeout)
+        let info = BackendInfo::new("scripted", "scripted (test)", call_timeout)
             .with_recalls()
-            .with_instances()
             .with_linger(Duration::MAX);
         Self {
             store: MemoryBackend::new(),
@@ -239,13 +238,13 @@ fn error(kind: BackendErrorKind, executed: Executed) -> BackendError {
 }
 
 #[async_trait]
-impl LockBackend for Scripted {
-    fn info(&self) -> &BackendInfo {
-        &self.info
+impl locktopus_core::Layer for Scripted {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.store
     }
 
-    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        self.store.check(target)
+    fn info(&self) -> &BackendInfo {
+        &self.info
     }
 
     /// The first letter of the name.
@@ -279,7 +278,7 @@ impl LockBackend for Scripted {
         let who = batch.iter().map(|r| (&r.target, r.owner.clone())).collect();
         let mut fate = self.fate("extend", who);
         let hanging = self.state.lock().unwrap().hanging_shard;
-        if hanging.is_some_and(|shard| shard == self.shard(&batch[0].target)) {
+        if hanging.is_some_and(|shard| shard == LockBackend::shard(self, &batch[0].target)) {
             fate = Fate::Hang;
         }
         let (store, requests) = (self.store.clone(), batch.to_vec());
@@ -304,6 +303,29 @@ impl LockBackend for Scripted {
             .await?
     }
 
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        Some(self)
+    }
+
+    fn counters(&self) -> Option<&dyn Counters> {
+        Some(self)
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl WakeUps for Scripted {
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.store.listen(target)
+    }
+
     async fn subscribe(
         &self,
         target: &LockTarget,
@@ -321,7 +343,10 @@ impl LockBackend for Scripted {
         )
         .await?
     }
+}
 
+#[async_trait]
+impl Counters for Scripted {
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
         let fate = self.fate(
             "counter",
@@ -332,18 +357,10 @@ impl LockBackend for Scripted {
         let run = async move { store.counter(&request).await };
         self.call_in_time(fate, deadline, run).await?
     }
+}
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        let fate = self.fate("evict", Vec::new());
-        let (store, target) = (self.store.clone(), target.clone());
-        self.call(fate, async move { store.evict(&target, deadline).await })
-            .await?
-    }
-
+#[async_trait]
+impl Directory for Scripted {
     async fn scan(
         &self,
         prefix: &str,
@@ -359,6 +376,20 @@ impl LockBackend for Scripted {
         .await?
     }
 
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let fate = self.fate("evict", Vec::new());
+        let (store, target) = (self.store.clone(), target.clone());
+        self.call(fate, async move { store.evict(&target, deadline).await })
+            .await?
+    }
+}
+
+#[async_trait]
+impl Instances for Scripted {
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         let fate = self.fate("announce", Vec::new());
         let (store, announcement) = (self.store.clone(), announcement.clone());
@@ -366,17 +397,15 @@ impl LockBackend for Scripted {
             .await?
     }
 
-    async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
         let fate = self.fate("instances", Vec::new());
         let (store, query) = (self.store.clone(), query.clone());
-        self.call(fate, async move { store.instances(&query).await })
+        self.call(fate, async move { store.records(&query).await })
             .await?
     }
-
-    forward_backend!(store: group attempt_all listen diagnose close);
 }
 
 /// Lets time pass until `check` holds; at most a minute of it.

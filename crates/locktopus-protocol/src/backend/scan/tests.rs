@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use locktopus_contract::LockBackend;
+use locktopus_contract::Directory;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;

@@ -13,11 +13,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locktopus_contract::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
-    Diagnosis, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery,
-    InstanceRecord, LockBackend, LockKind, LockName, LockPage, LockState, LockTarget, MutexProfile,
-    NameError, ReleaseOutcome, ReleaseRequest, ScanCursor, forward_backend,
+    Diagnosis, Diagnostics, Directory, Eviction, Executed, ExtendOutcome, ExtendRequest,
+    GroupOutcome, Groups, InstanceQuery, InstanceRecord, Instances, LockBackend, LockKind,
+    LockName, LockPage, LockState, LockTarget, MutexProfile, NodeIdentity, NodeProbe,
+    ReleaseOutcome, ReleaseRequest, ScanCursor,
 };
-use locktopus_contract::{NodeIdentity, NodeProbe};
 use locktopus_core::Locktopus;
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
@@ -29,6 +29,8 @@ pub(crate) struct Peer {
     pub(crate) store: MemoryBackend,
     state: Arc<Mutex<State>>,
     info: Arc<BackendInfo>,
+    /// Whether it keeps records of instances.
+    keeps: bool,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,8 @@ pub(crate) fn peer(seed: u64) -> Peer {
             dice: seed,
             calls: Vec::new(),
         })),
-        info: Arc::new(BackendInfo::new("peer", "peer (test)", true, call_timeout)),
+        info: Arc::new(BackendInfo::new("peer", "peer (test)", call_timeout)),
+        keeps: false,
     }
 }
 
@@ -78,7 +81,7 @@ impl Peer {
 
     /// The same one, which keeps what instances say about themselves.
     pub(crate) fn keeping_instances(mut self) -> Self {
-        self.info = Arc::new(BackendInfo::clone(&self.info).with_instances());
+        self.keeps = true;
         self
     }
 
@@ -196,13 +199,13 @@ impl NodeProbe for Peer {
 }
 
 #[async_trait]
-impl LockBackend for Peer {
-    fn info(&self) -> &BackendInfo {
-        &self.info
+impl locktopus_contract::Layer for Peer {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.store
     }
 
-    fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        self.store.check(target)
+    fn info(&self) -> &BackendInfo {
+        &self.info
     }
 
     /// The length of the name, so that batches must be cut.
@@ -216,12 +219,6 @@ impl LockBackend for Peer {
             .await?
     }
 
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        let (store, attempts) = (self.store.clone(), attempts.to_vec());
-        let run = async move { store.attempt_all(&attempts).await };
-        self.call("attempt_all", run).await?
-    }
-
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let (store, request) = (self.store.clone(), request.clone());
         self.call("release", async move { store.release(&request).await })
@@ -233,23 +230,23 @@ impl LockBackend for Peer {
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let shard = |request: &ExtendRequest| self.shard(&request.target);
+        let shard = |request: &ExtendRequest| LockBackend::shard(self, &request.target);
         assert!(batch.windows(2).all(|two| shard(&two[0]) == shard(&two[1])));
         let (store, requests) = (self.store.clone(), batch.to_vec());
         let run = async move { store.extend(&requests, deadline).await };
         match self.call("extend", run).await {
             Ok(answers) => answers,
-            Err(e) => batch
-                .iter()
-                .map(|_| {
+            Err(e) => {
+                let copy = |_| {
                     Err(BackendError::new(
                         "peer",
                         e.kind(),
                         e.executed(),
                         e.message(),
                     ))
-                })
-                .collect(),
+                };
+                batch.iter().map(copy).collect()
+            }
         }
     }
 
@@ -263,16 +260,38 @@ impl LockBackend for Peer {
         self.call("inspect", run).await?
     }
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        let (store, target) = (self.store.clone(), target.clone());
-        let run = async move { store.evict(&target, deadline).await };
-        self.call("evict", run).await?
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
     }
 
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        self.keeps.then_some(self as _)
+    }
+
+    fn diagnosis(&self) -> Option<&dyn Diagnostics> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Groups for Peer {
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        self.store.group(target)
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let (store, attempts) = (self.store.clone(), attempts.to_vec());
+        let run = async move { store.attempt_all(&attempts).await };
+        self.call("attempt_all", run).await?
+    }
+}
+
+#[async_trait]
+impl Directory for Peer {
     async fn scan(
         &self,
         prefix: &str,
@@ -284,21 +303,37 @@ impl LockBackend for Peer {
         self.call("scan", run).await?
     }
 
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let (store, target) = (self.store.clone(), target.clone());
+        let run = async move { store.evict(&target, deadline).await };
+        self.call("evict", run).await?
+    }
+}
+
+#[async_trait]
+impl Instances for Peer {
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         let (store, announcement) = (self.store.clone(), announcement.clone());
         let run = async move { store.announce(&announcement).await };
         self.call("announce", run).await?
     }
 
-    async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
         let (store, query) = (self.store.clone(), query.clone());
-        let run = async move { store.instances(&query).await };
+        let run = async move { store.records(&query).await };
         self.call("instances", run).await?
     }
+}
 
+#[async_trait]
+impl Diagnostics for Peer {
     async fn diagnose(&self, _deadline: Instant) -> Result<Diagnosis, BackendError> {
         let run = self.with(|s| s.run);
         self.call("diagnose", async move {
@@ -309,8 +344,6 @@ impl LockBackend for Peer {
         })
         .await
     }
-
-    forward_backend!(store: group counter listen subscribe close);
 }
 
 pub(crate) fn peers(count: usize, seed: u64) -> Vec<Peer> {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, BackendError, CounterOutcome, CounterRequest, DynBackend,
-    Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, HolderState, LockBackend, LockPage,
-    LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor, WakeGroup,
-    WakeStream, forward_backend,
+    AcquireAttempt, AttemptOutcome, BackendError, CounterOutcome, CounterRequest, Counters,
+    Directory, DynBackend, Eviction, ExtendOutcome, ExtendRequest, GroupOutcome, Groups,
+    HolderState, LockBackend, LockPage, LockState, LockTarget, OwnerId, ReleaseOutcome,
+    ReleaseRequest, ScanCursor, WakeGroup, WakeStream, WakeUps,
 };
 use tokio::time::Instant;
 
@@ -85,17 +85,15 @@ impl Family {
 }
 
 #[async_trait]
-impl LockBackend for Family {
-    forward_backend!(inner: info check shard group announce instances diagnose close);
+impl locktopus_core::Layer for Family {
+    fn inner(&self) -> &dyn LockBackend {
+        &*self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         self.remember(attempt);
         let answer = self.mutant_attempt(attempt.clone()).await;
         self.mixed_attempt(answer)
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        self.mixed_group(self.mutant_group(attempts).await)
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -142,27 +140,25 @@ impl LockBackend for Family {
         Ok(state)
     }
 
-    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        self.mixed_count(self.mutant_counter(request.clone()).await)
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        self.inner.wake_ups().map(|_| self as _)
     }
 
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        self.mixed_eviction(self.mutant_evict(target, deadline).await)
+    fn counters(&self) -> Option<&dyn Counters> {
+        self.inner.counters().map(|_| self as _)
     }
 
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        self.mutant_scan(prefix, cursor, deadline).await
+    fn groups(&self) -> Option<&dyn Groups> {
+        self.inner.groups().map(|_| self as _)
     }
 
+    fn directory(&self) -> Option<&dyn Directory> {
+        self.inner.directory().map(|_| self as _)
+    }
+}
+
+#[async_trait]
+impl WakeUps for Family {
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
         let stream = self.inner.listen(target)?;
         Some(match self.mutation {
@@ -192,5 +188,43 @@ impl LockBackend for Family {
             }
             _ => stream,
         })
+    }
+}
+
+#[async_trait]
+impl Counters for Family {
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        self.mixed_count(self.mutant_counter(request.clone()).await)
+    }
+}
+
+#[async_trait]
+impl Groups for Family {
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        self.inner.group(target)
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        self.mixed_group(self.mutant_group(attempts).await)
+    }
+}
+
+#[async_trait]
+impl Directory for Family {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        self.mutant_scan(prefix, cursor, deadline).await
+    }
+
+    async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        self.mixed_eviction(self.mutant_evict(target, deadline).await)
     }
 }

@@ -16,9 +16,10 @@ use async_trait::async_trait;
 use family::Family;
 use locktopus_conformance::{Flavour, Suite};
 use locktopus_core::{
-    AcquireAttempt, Announcement, AttemptOutcome, BackendError, DynBackend, Eviction,
-    ExtendOutcome, ExtendRequest, InstanceQuery, InstanceRecord, LockBackend, LockState,
-    LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, WakeGroup, WakeStream, forward_backend,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, Directory, DynBackend, Eviction,
+    ExtendOutcome, ExtendRequest, InstanceQuery, InstanceRecord, Instances, Layer, LockBackend,
+    LockPage, LockState, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, ScanCursor,
+    WakeGroup, WakeStream, WakeUps,
 };
 use locktopus_memory::MemoryBackend;
 pub(crate) use mutation::Mutation;
@@ -88,7 +89,7 @@ impl Mutant {
     }
 
     async fn holder(&self, target: &LockTarget) -> Option<OwnerId> {
-        let state = self.inner.inspect(target, far()).await.ok()?;
+        let state = self.inner().inspect(target, far()).await.ok()?;
         state.holder().map(|holder| holder.owner.clone())
     }
 
@@ -146,7 +147,7 @@ impl Mutant {
         request.target = self.target(&request.target);
         request.owner = self.owner(&request.owner);
         let extend = async |request: ExtendRequest| {
-            let mut answers = self.inner.extend(&[request], far()).await;
+            let mut answers = self.inner().extend(&[request], far()).await;
             answers.remove(0)
         };
         let holder = self.holder(&request.target).await;
@@ -162,12 +163,12 @@ impl Mutant {
                 Ok(ExtendOutcome::Missing)
             }
             (Mutation::ExtendCreates, None) => {
-                let _ = self.inner.attempt(&requests::attempt(&request)).await?;
+                let _ = self.inner().attempt(&requests::attempt(&request)).await?;
                 Ok(ExtendOutcome::Extended)
             }
             (Mutation::ExtendShortens, Some(holder)) if holder == request.owner => {
-                let _ = self.inner.release(&requests::release(&request)).await?;
-                let _ = self.inner.attempt(&requests::attempt(&request)).await?;
+                let _ = self.inner().release(&requests::release(&request)).await?;
+                let _ = self.inner().attempt(&requests::attempt(&request)).await?;
                 Ok(ExtendOutcome::Extended)
             }
             _ => extend(request).await,
@@ -176,8 +177,10 @@ impl Mutant {
 }
 
 #[async_trait]
-impl LockBackend for Mutant {
-    forward_backend!(inner: info check shard group attempt_all counter scan diagnose);
+impl Layer for Mutant {
+    fn inner(&self) -> &dyn LockBackend {
+        &self.inner
+    }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let mut attempt = attempt.clone();
@@ -195,12 +198,12 @@ impl LockBackend for Mutant {
                 std::future::pending::<()>().await;
             }
             Mutation::LiesAboutEffect if attempt.deadline <= Instant::now() => {
-                let _ = self.inner.attempt(&attempt).await?;
+                let _ = self.inner().attempt(&attempt).await?;
                 return Err(error());
             }
             _ => {}
         }
-        let outcome = self.inner.attempt(&attempt).await?;
+        let outcome = self.inner().attempt(&attempt).await?;
         let (token, remaining) = match outcome {
             AttemptOutcome::Granted { token } => (token, None),
             AttemptOutcome::Held { remaining } | AttemptOutcome::Queued { remaining, .. } => {
@@ -250,7 +253,7 @@ impl LockBackend for Mutant {
             }
             _ => {}
         }
-        let outcome = self.inner.release(&request).await?;
+        let outcome = self.inner().release(&request).await?;
         if self.is(Mutation::LiesAboutRelease) && request.deadline <= Instant::now() {
             return Err(error());
         }
@@ -277,45 +280,19 @@ impl LockBackend for Mutant {
         answers
     }
 
-    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
-        let mut announcement = announcement.clone();
-        match self.mutation {
-            Mutation::RecordsStay if announcement.record.is_none() => return Ok(()),
-            Mutation::RecordsStay => announcement.keep = Duration::from_secs(48 * 60 * 60),
-            Mutation::RecordsOfAllNamespaces => announcement.namespace.clear(),
-            _ => {}
-        }
-        self.inner.announce(&announcement).await
-    }
-
-    async fn instances(
-        &self,
-        query: &InstanceQuery,
-    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        let mut query = query.clone();
-        if self.is(Mutation::RecordsOfAllNamespaces) {
-            query.namespace.clear();
-        }
-        let mut records = self.inner.instances(&query).await?;
-        if self.is(Mutation::RecordsOutOfOrder) {
-            records.reverse();
-        }
-        Ok(records)
-    }
-
     async fn inspect(
         &self,
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        let mut state = self.inner.inspect(&self.target(target), deadline).await?;
+        let mut state = self.inner().inspect(&self.target(target), deadline).await?;
         if self.is(Mutation::LooksTakeBack) {
             // Whoever asks for too much finds what has come back.
             let owner = OwnerId::generate();
             let lease = Duration::from_secs(1);
             let mut attempt = AcquireAttempt::new(self.target(target), owner, lease, far());
             attempt.permits = u32::MAX;
-            let _ = self.inner.attempt(&attempt).await?;
+            let _ = self.inner().attempt(&attempt).await?;
         }
         for holder in &mut state.holders {
             match self.mutation {
@@ -332,6 +309,31 @@ impl LockBackend for Mutant {
         Ok(state)
     }
 
+    async fn close(&self) {
+        if !self.is(Mutation::StaysOpen) {
+            self.inner().close().await;
+        }
+    }
+
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        Some(self)
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl WakeUps for Mutant {
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.inner().listen(&self.target(target))
+    }
+
     async fn subscribe(
         &self,
         target: &LockTarget,
@@ -340,11 +342,26 @@ impl LockBackend for Mutant {
         if self.is(Mutation::LeavesInSilence) {
             return Ok(self.group_of(target).join(()));
         }
-        let stream = self.inner.subscribe(&self.target(target), deadline).await?;
+        let stream = self
+            .inner()
+            .subscribe(&self.target(target), deadline)
+            .await?;
         if self.is(Mutation::NoHints) || self.is(Mutation::SomeHintsLost) && self.every(3) {
             return Ok(Arc::<WakeGroup>::default().join(()));
         }
         Ok(stream)
+    }
+}
+
+#[async_trait]
+impl Directory for Mutant {
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        self.inner().scan(prefix, cursor, deadline).await
     }
 
     async fn evict(
@@ -352,21 +369,40 @@ impl LockBackend for Mutant {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<Eviction, BackendError> {
-        let eviction = self.inner.evict(target, deadline).await;
+        let eviction = self.inner().evict(target, deadline).await;
         match self.mutation {
             Mutation::LiesAboutEviction if deadline <= Instant::now() => Err(error()),
             Mutation::EvictsWhenClosed if eviction.is_err() => Ok(Eviction::new(vec![], None)),
             _ => eviction,
         }
     }
+}
 
-    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
-        self.inner.listen(&self.target(target))
+#[async_trait]
+impl Instances for Mutant {
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let mut announcement = announcement.clone();
+        match self.mutation {
+            Mutation::RecordsStay if announcement.record.is_none() => return Ok(()),
+            Mutation::RecordsStay => announcement.keep = Duration::from_secs(48 * 60 * 60),
+            Mutation::RecordsOfAllNamespaces => announcement.namespace.clear(),
+            _ => {}
+        }
+        self.inner().announce(&announcement).await
     }
 
-    async fn close(&self) {
-        if !self.is(Mutation::StaysOpen) {
-            self.inner.close().await;
+    async fn records(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let mut query = query.clone();
+        if self.is(Mutation::RecordsOfAllNamespaces) {
+            query.namespace.clear();
         }
+        let mut records = self.inner().records(&query).await?;
+        if self.is(Mutation::RecordsOutOfOrder) {
+            records.reverse();
+        }
+        Ok(records)
     }
 }

@@ -219,7 +219,7 @@ impl Backend {
     }
 
     pub(crate) fn info(&self) -> BackendInfo {
-        BackendInfo::new("loom", "loom", false, Duration::from_secs(1))
+        BackendInfo::new("loom", "loom", Duration::from_secs(1))
     }
 
     pub(crate) async fn close(&self) {}

@@ -1,0 +1,395 @@
+//! What a backend may have beside locks. Each capability is a small trait, and a backend returns an object of it or none.
+
+use std::future::Future;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use crate::backend::LockBackend;
+use crate::backend_error::BackendError;
+use crate::counter::{CounterOutcome, CounterRequest};
+use crate::diagnosis::Diagnosis;
+use crate::instance::{Announcement, InstanceQuery, InstanceRecord};
+use crate::kind::LockTarget;
+use crate::lock_state::{Eviction, LockPage, ScanCursor};
+use crate::request::{AcquireAttempt, GroupOutcome};
+use crate::wake::WakeStream;
+
+/// Tells waiters when to look. Waiters of a backend without it poll, with growing pauses.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use locktopus::{DynBackend, LockKind, LockName, LockTarget, MemoryBackend, WakeUps};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend: DynBackend = Arc::new(MemoryBackend::new());
+/// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
+/// let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
+/// let wake_ups: &dyn WakeUps = backend.wake_ups().expect("memory wakes its waiters");
+/// assert!(wake_ups.listen(&target).is_none(), "nobody listens yet");
+/// let _stream = wake_ups.subscribe(&target, deadline).await?;
+/// assert!(wake_ups.listen(&target).is_some());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// As those of [`LockBackend`].
+///
+/// # Cancel safety
+///
+/// As that of [`LockBackend`].
+#[async_trait]
+pub trait WakeUps: Send + Sync {
+    /// Joins the listeners of this target, if this process listens already and has missed nothing
+    /// since. Sends nothing.
+    fn listen(&self, target: &LockTarget) -> Option<WakeStream>;
+
+    /// Listens for hints that the target may have become free, and for grants pushed to owners of
+    /// this process.
+    ///
+    /// Once this returns, a release that starts later reaches the owner it hands the lock to, or
+    /// wakes at least one of the waiters of this process. Both may be lost, hints may be false. After
+    /// anything that can lose them, every stream yields [`Wake::Resync`](crate::Wake).
+    async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError>;
+}
+
+/// Keeps the numbers of semaphores and latches. A backend without it refuses these kinds in
+/// [`check`](LockBackend::check).
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use locktopus::{Counters, CounterAction, CounterRequest, DynBackend, LockKind, LockName};
+/// # use locktopus::{LockTarget, MemoryBackend, OwnerId};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend: DynBackend = Arc::new(MemoryBackend::new());
+/// let counters: &dyn Counters = backend.counters().expect("memory keeps numbers");
+/// let read = CounterRequest {
+///     target: LockTarget::new(LockName::new("workers")?, LockKind::Semaphore),
+///     operation: OwnerId::generate(),
+///     action: CounterAction::Read,
+///     deadline: tokio::time::Instant::now() + std::time::Duration::from_secs(1),
+/// };
+/// assert!(!counters.counter(&read).await?.changed);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// As those of [`LockBackend`].
+///
+/// # Cancel safety
+///
+/// As that of [`LockBackend`].
+#[async_trait]
+pub trait Counters: Send + Sync {
+    /// Reads or changes the number inside a semaphore or a latch.
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError>;
+}
+
+/// Takes several locks in one call. Without it they are taken one by one.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use locktopus::{DynBackend, Groups, LockKind, LockName, LockTarget, MemoryBackend};
+/// # let backend: DynBackend = Arc::new(MemoryBackend::new());
+/// let groups: &dyn Groups = backend.groups().expect("memory takes them together");
+/// let target = |name| LockName::new(name).map(|name| LockTarget::new(name, LockKind::Reentrant));
+/// assert_eq!(groups.group(&target("from")?), groups.group(&target("to")?));
+/// # Ok::<(), locktopus::NameError>(())
+/// ```
+///
+/// # Errors
+///
+/// As those of [`LockBackend`].
+///
+/// # Cancel safety
+///
+/// As that of [`LockBackend`].
+#[async_trait]
+pub trait Groups: Send + Sync {
+    /// The group of this target. [`attempt_all`](Self::attempt_all) takes targets of one group together.
+    /// `None`: this one is taken alone.
+    fn group(&self, target: &LockTarget) -> Option<u32>;
+
+    /// Tries once to take several different locks of one group, all or nothing.
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError>;
+}
+
+/// Finds locks that others hold, and ends their holds. Without it, held locks cannot be listed, and
+/// no release can be forced.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use locktopus::{Directory, DynBackend, MemoryBackend};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend: DynBackend = Arc::new(MemoryBackend::new());
+/// let directory: &dyn Directory = backend.directory().expect("memory lists its locks");
+/// let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
+/// assert!(directory.scan("invoice:", None, deadline).await?.locks.is_empty());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// As those of [`LockBackend`].
+///
+/// # Cancel safety
+///
+/// As that of [`LockBackend`].
+#[async_trait]
+pub trait Directory: Send + Sync {
+    /// Lists held locks whose names begin with `prefix`, a page at a time. Never blocks the backend
+    /// for long. A backend that can only evict answers with an error of kind `Unsupported`.
+    async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError>;
+
+    /// Ends every hold of a lock, fences its tokens, and hands the lock on. Places in the queue stay.
+    async fn evict(&self, target: &LockTarget, deadline: Instant)
+    -> Result<Eviction, BackendError>;
+}
+
+/// Keeps what instances say about themselves. Without it holders are shown without labels.
+///
+/// A record is told to all who ask in the same namespace, until its time is over or the instance
+/// takes it back. It has no effect on locks.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use locktopus::{DynBackend, InstanceId, InstanceQuery, Instances, MemoryBackend};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend: DynBackend = Arc::new(MemoryBackend::new());
+/// let instances: &dyn Instances = backend.instances().expect("memory keeps records");
+/// let query = InstanceQuery {
+///     namespace: String::new(),
+///     instances: vec![InstanceId::from_bytes([1; 6])],
+///     deadline: tokio::time::Instant::now() + std::time::Duration::from_secs(1),
+/// };
+/// assert_eq!(instances.records(&query).await?, [None]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// As those of [`LockBackend`].
+///
+/// # Cancel safety
+///
+/// As that of [`LockBackend`].
+#[async_trait]
+pub trait Instances: Send + Sync {
+    /// Keeps what an instance says about itself, or forgets it.
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError>;
+
+    /// The records of these instances: one answer for each, in order; `None` where there is no record.
+    async fn records(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError>;
+}
+
+/// Looks for what silently breaks locks. Without it a connection is not checked.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use locktopus::{Diagnostics, DynBackend, MemoryBackend};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend: DynBackend = Arc::new(MemoryBackend::new());
+/// let diagnosis: &dyn Diagnostics = backend.diagnosis().expect("memory knows where it is");
+/// let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
+/// assert_eq!(diagnosis.diagnose(deadline).await?.nodes, ["this process"]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// As those of [`LockBackend`].
+///
+/// # Cancel safety
+///
+/// As that of [`LockBackend`].
+#[async_trait]
+pub trait Diagnostics: Send + Sync {
+    /// Looks for eviction, old servers, missing permissions, wrong clocks.
+    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError>;
+}
+
+/// The capabilities, for callers. Without one, a request is an error of kind
+/// [`Unsupported`](crate::BackendErrorKind::Unsupported) and does nothing.
+impl<'a> dyn LockBackend + 'a {
+    /// [`WakeUps::listen`]; `None` without wake-ups.
+    pub fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
+        self.wake_ups()?.listen(target)
+    }
+
+    /// [`WakeUps::subscribe`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`], or `Unsupported`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`LockBackend`].
+    pub async fn subscribe(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<WakeStream, BackendError> {
+        let wake_ups = self.wake_ups();
+        let asked = wake_ups.map(|wake_ups| wake_ups.subscribe(target, deadline));
+        self.or_unsupported(asked, "nobody is woken here; waiters ask again")
+            .await
+    }
+
+    /// [`Counters::counter`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`], or `Unsupported`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`LockBackend`].
+    pub async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        let counters = self.counters();
+        let asked = counters.map(|counters| counters.counter(request));
+        self.or_unsupported(asked, "there are no semaphores and no latches here")
+            .await
+    }
+
+    /// [`Groups::group`]; `None` without groups.
+    pub fn group(&self, target: &LockTarget) -> Option<u32> {
+        self.groups()?.group(target)
+    }
+
+    /// [`Groups::attempt_all`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`], or `Unsupported`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`LockBackend`].
+    pub async fn attempt_all(
+        &self,
+        attempts: &[AcquireAttempt],
+    ) -> Result<GroupOutcome, BackendError> {
+        let asked = self.groups().map(|groups| groups.attempt_all(attempts));
+        self.or_unsupported(asked, "locks are taken one by one here")
+            .await
+    }
+
+    /// [`Directory::scan`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`], or `Unsupported`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`LockBackend`].
+    pub async fn scan(
+        &self,
+        prefix: &str,
+        cursor: Option<ScanCursor>,
+        deadline: Instant,
+    ) -> Result<LockPage, BackendError> {
+        let directory = self.directory();
+        let asked = directory.map(|directory| directory.scan(prefix, cursor, deadline));
+        self.or_unsupported(asked, "locks cannot be listed here")
+            .await
+    }
+
+    /// [`Directory::evict`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`], or `Unsupported`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`LockBackend`].
+    pub async fn evict(
+        &self,
+        target: &LockTarget,
+        deadline: Instant,
+    ) -> Result<Eviction, BackendError> {
+        let directory = self.directory();
+        let asked = directory.map(|directory| directory.evict(target, deadline));
+        self.or_unsupported(asked, "no release can be forced here")
+            .await
+    }
+
+    /// [`Instances::announce`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`], or `Unsupported`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`LockBackend`].
+    pub async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+        let instances = self.instances();
+        let asked = instances.map(|instances| instances.announce(announcement));
+        self.or_unsupported(asked, "records of instances are not kept here")
+            .await
+    }
+
+    /// [`Instances::records`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`], or `Unsupported`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`LockBackend`].
+    pub async fn records(
+        &self,
+        query: &InstanceQuery,
+    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let asked = self.instances().map(|instances| instances.records(query));
+        self.or_unsupported(asked, "records of instances are not kept here")
+            .await
+    }
+
+    /// [`Diagnostics::diagnose`]. Without diagnostics, one node and no finding.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockBackend`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
+        match self.diagnosis() {
+            Some(diagnosis) => diagnosis.diagnose(deadline).await,
+            None => Ok(Diagnosis {
+                nodes: vec![self.info().description.clone()],
+                ..Diagnosis::default()
+            }),
+        }
+    }
+
+    async fn or_unsupported<T>(
+        &self,
+        asked: Option<impl Future<Output = Result<T, BackendError>> + Send>,
+        why: &'static str,
+    ) -> Result<T, BackendError> {
+        match asked {
+            Some(answer) => answer.await,
+            None => Err(BackendError::unsupported(self.info().name, why)),
+        }
+    }
+}
