@@ -139,8 +139,10 @@ fn stop_engine(mut engine: Child) {
     }
     let pid = engine.id().to_string();
     say(format!("stopping the container engine that was started (process {pid})"));
-    let (program, before) = if is_root() { ("kill", None) } else { ("sudo", Some(["-n", "kill"])) };
-    let _ = Command::new(program).args(before.into_iter().flatten()).args(["-TERM", &pid]).status();
+    // The shell's own `kill`: a bare system has no program of that name.
+    let (program, before) = if is_root() { ("sh", None) } else { ("sudo", Some(["-n", "sh"])) };
+    let kill = ["-c", &format!("kill -TERM {pid}")];
+    let _ = Command::new(program).args(before.into_iter().flatten()).args(kill).status();
     let end = Instant::now() + Duration::from_secs(30);
     while matches!(engine.try_wait(), Ok(None)) {
         if Instant::now() > end {

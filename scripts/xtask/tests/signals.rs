@@ -46,8 +46,8 @@ fn sent(signal: &str, code: i32) {
     let pids = fs::read_to_string(room.join("pids")).unwrap();
     assert!(pids.split_whitespace().all(runs));
     // Only to the script: cargo and its child get it from there.
-    let kill = Command::new("kill").args([&format!("-{signal}"), &xtask.id().to_string()]).status();
-    assert!(kill.unwrap().success());
+    let kill = format!("kill -{signal} {}", xtask.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     assert_eq!(xtask.wait().unwrap().code(), Some(code), "{signal}");
     for pid in pids.split_whitespace() {
         until("what was started has ended", || !runs(pid));
