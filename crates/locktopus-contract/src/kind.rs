@@ -86,7 +86,7 @@ struct KindSpec {
 
 const LOCK: KindSpec = KindSpec {
     word: "lock",
-    about: "exclusive, reentrant in programs; Redisson's RLock",
+    about: "exclusive, reentrant in programs",
     family: "lock",
     mode: Mode::Exclusive,
     held: true,
@@ -108,7 +108,7 @@ const MUTEX: KindSpec = KindSpec {
 };
 const FAIR: KindSpec = KindSpec {
     word: "fair_lock",
-    about: "exclusive, in strict order of arrival; Redisson's RFairLock",
+    about: "exclusive, in strict order of arrival",
     family: "fair_lock",
     keepable: false,
     strict_queue: true,
@@ -118,7 +118,7 @@ const FAIR: KindSpec = KindSpec {
 };
 const WRITE: KindSpec = KindSpec {
     word: "write_lock",
-    about: "the half of a read-write lock that one holds; of Redisson's RReadWriteLock",
+    about: "the half of a read-write lock that one holds",
     family: "rw_lock",
     keepable: false,
     lingers: false,
@@ -128,14 +128,14 @@ const WRITE: KindSpec = KindSpec {
 };
 const READ: KindSpec = KindSpec {
     word: "read_lock",
-    about: "the half of a read-write lock that many hold; of Redisson's RReadWriteLock",
+    about: "the half of a read-write lock that many hold",
     mode: Mode::Read,
     tokens: false,
     ..WRITE
 };
 const SEMAPHORE: KindSpec = KindSpec {
     word: "semaphore",
-    about: "permits of a semaphore; Redisson's RSemaphore",
+    about: "permits of a semaphore",
     family: "semaphore",
     mode: Mode::Permits,
     reentrant: false,
@@ -143,14 +143,14 @@ const SEMAPHORE: KindSpec = KindSpec {
 };
 const PERMITS: KindSpec = KindSpec {
     word: "permit_semaphore",
-    about: "permits with ids and expiries; Redisson's RPermitExpirableSemaphore",
+    about: "permits with ids and expiries",
     family: "permit_semaphore",
     owner: OwnerForm::Permit,
     ..SEMAPHORE
 };
 const LATCH: KindSpec = KindSpec {
     word: "latch",
-    about: "a count that opens at zero; Redisson's RCountDownLatch",
+    about: "a count that opens at zero",
     family: "latch",
     mode: Mode::Exclusive,
     held: false,
