@@ -32,7 +32,7 @@ use crate::owner::{OwnerId, OwnerIds};
 /// assert_eq!((read.family(), LockKind::from_word("read_lock")), ("rw_lock", Some(read)));
 /// assert!(LockKind::all().iter().filter(|kind| kind.has_strict_queue()).eq([&LockKind::Fair]));
 /// assert!(LockKind::all().iter().filter(|kind| !kind.is_held()).eq([&LockKind::Latch]));
-/// assert_eq!(LockKind::Fair.about(), "exclusive, in strict order of arrival; Redisson's RFairLock");
+/// assert_eq!(LockKind::Fair.about(), "exclusive, in strict order of arrival");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]

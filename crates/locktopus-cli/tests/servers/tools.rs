@@ -175,7 +175,10 @@ async fn what_java_left_is_seen_and_broken() {
     }
     // Nobody says that it is a fair lock: its queue does.
     let seen = place.does("-q status slow").await;
-    assert!(seen.out.starts_with("fair \"slow\" is held"), "{seen:?}");
+    assert!(
+        seen.out.starts_with("fair_lock \"slow\" is held"),
+        "{seen:?}"
+    );
     assert!(seen.out.contains("never expires"), "{seen:?}");
     assert!(seen.out.contains("waiting 1: owner#"), "{seen:?}");
     let broken = place
