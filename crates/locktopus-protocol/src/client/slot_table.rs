@@ -172,10 +172,9 @@ impl Informants {
                 Err(error) => failure = error,
             }
         }
-        for some in self
-            .in_turn(primaries, seeds, &doubtful)
-            .chunks(ASKED_AT_ONCE)
-        {
+        let [likely, others] = self.in_turn(primaries, seeds, &doubtful);
+        let likely = likely.chunks(ASKED_AT_ONCE);
+        for some in likely.chain(others.chunks(ASKED_AT_ONCE)) {
             let asked = some.iter().map(|server| Box::pin(ask(server.clone())));
             match select_ok(asked).await {
                 Ok((answer, _slower)) => return Ok(answer),
@@ -185,24 +184,22 @@ impl Informants {
         Err(failure)
     }
 
+    /// The primaries without a failure, and then everybody else. A seed that is no primary may need a
+    /// connection of its own, so it is not asked beside them.
     fn in_turn(
         &self,
         primaries: &[HostPort],
         seeds: &[HostPort],
         doubtful: &HashSet<HostPort>,
-    ) -> Vec<HostPort> {
-        let mut nodes = primaries.to_vec();
-        nodes.extend(
-            seeds
-                .iter()
-                .filter(|seed| !primaries.contains(seed))
-                .cloned(),
-        );
+    ) -> [Vec<HostPort>; 2] {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let count = nodes.len().max(1);
-        nodes.rotate_left(turn % count);
-        nodes.sort_by_key(|node| doubtful.contains(node));
-        nodes
+        let mut known = primaries.to_vec();
+        known.rotate_left(turn % primaries.len().max(1));
+        let seeds = seeds.iter().filter(|seed| !primaries.contains(seed));
+        let (failed, likely) = known.into_iter().partition(|node| doubtful.contains(node));
+        let mut others: Vec<_> = seeds.cloned().chain::<Vec<_>>(failed).collect();
+        others.sort_by_key(|node| doubtful.contains(node));
+        [likely, others]
     }
 
     /// A panic cannot leave the hints half written, so poison is ignored.
@@ -272,12 +269,12 @@ mod tests {
         let informants = Informants::default();
         let primaries = [at(1), at(2), at(3)];
         assert_eq!(asked(&informants, &primaries).await, [1, 2, 3, 9]);
-        assert_eq!(asked(&informants, &primaries).await, [2, 3, 9, 1]);
+        assert_eq!(asked(&informants, &primaries).await, [2, 3, 1, 9]);
         informants.prefer(at(7));
         informants.doubt(at(3));
-        assert_eq!(asked(&informants, &primaries).await, [7, 9, 1, 2, 3]);
+        assert_eq!(asked(&informants, &primaries).await, [7, 1, 2, 9, 3]);
         // Hints count once.
-        assert_eq!(asked(&informants, &primaries).await, [9, 1, 2, 3]);
+        assert_eq!(asked(&informants, &primaries).await, [1, 2, 3, 9]);
         let ask = |_| async { Ok::<(), _>(()) };
         assert_eq!(informants.ask(&[], &[], "nobody", ask).await, Err("nobody"));
     }
