@@ -207,6 +207,8 @@ impl Tally {
             .iter()
             .filter_map(|vote| match vote {
                 Vote::Held(left) => Some(left.unwrap_or(Duration::MAX)),
+                // Its answer is on the way, and may name a shorter time than the others.
+                Vote::Pending => Some(Duration::ZERO),
                 _ => None,
             })
             .collect();
@@ -344,6 +346,15 @@ mod tests {
         tally.put(0, granted(5));
         tally.put(1, Ok(AttemptOutcome::Granted { token: None }));
         assert_eq!(tally.verdict(), Verdict::Granted(None));
+    }
+
+    #[test]
+    fn a_node_that_has_not_answered_yet_may_be_free_sooner() {
+        let mut tally = Tally::new(3, true, None);
+        tally.put(0, held(4));
+        tally.put(2, held(30));
+        let remaining = Some(Duration::from_secs(4));
+        assert_eq!(tally.verdict(), Verdict::Held(remaining));
     }
 
     #[test]
