@@ -179,8 +179,7 @@ impl Cluster {
         let Some(place) = self.shared.placements.find(channel) else {
             return;
         };
-        let map = self.shared.map();
-        if let Some(node) = map.nodes().iter().find(|node| *node.address() == place)
+        if let Some(node) = self.shared.map().node_at(&place)
             && let Some(link) = node.open_messages()
         {
             link.drop_current();

@@ -107,7 +107,7 @@ impl<G: AnyGuard> LockRequest<G> {
     pub fn acquire(self) -> impl Future<Output = Result<G, LockError>> + use<G> {
         async move {
             let limit = self.options.wait;
-            let wait = limit.map_or(Wait::Forever, WaitLimit::begin);
+            let wait = limit.map_or(Wait::Forever, WaitLimit::to_wait);
             // Whoever waits without a limit is never sent away, and is not asked how long it took.
             let started = limit.map(|_| Instant::now());
             match self.enter(wait).await? {

@@ -89,9 +89,7 @@ async fn ask(shared: &Shared, address: HostPort) -> Result<Vec<SlotRange>, Strin
 
 async fn ranges(shared: &Shared, address: &HostPort) -> Result<Vec<SlotRange>, String> {
     let question = Request::of("CLUSTER", vec![Bytes::from_static(b"SLOTS")]);
-    let map = shared.map();
-    let known = map.nodes().iter().find(|node| node.address() == address);
-    let reply = match known {
+    let reply = match shared.map().node_at(address) {
         Some(node) => match node.commands().conn().await {
             Ok(conn) => conn.send(question).await,
             Err(unreachable) => Err(unreachable),

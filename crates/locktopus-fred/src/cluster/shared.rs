@@ -89,8 +89,7 @@ impl Shared {
 
     /// Has the connections to the primary at `address` checked, if there is one.
     pub(super) fn suspect(&self, address: &HostPort) {
-        let map = self.map();
-        if let Some(node) = map.nodes().iter().find(|node| node.address() == address) {
+        if let Some(node) = self.map().node_at(address) {
             node.suspect();
         }
     }
@@ -107,8 +106,7 @@ impl Shared {
     /// The node at `address`, known or not.
     pub(super) fn node(&self, address: &HostPort) -> Arc<Node> {
         let map = self.map();
-        let known = map.nodes().iter().find(|node| node.address() == address);
-        known.map_or_else(
+        map.node_at(address).map_or_else(
             || self.extra_nodes.visit(address, || self.new_node(address)),
             Arc::clone,
         )

@@ -53,8 +53,8 @@ impl<N: Clone> SlotTable<N> {
         let mut next = Self::empty();
         for range in ranges {
             let number = next.number(&range.primary, |address| {
-                let known = self.servers.iter().position(|server| server == address);
-                known.map_or_else(|| make(address), |at| self.nodes[at].clone())
+                self.node_at(address)
+                    .map_or_else(|| make(address), Clone::clone)
             });
             next.owners[usize::from(range.first)..=usize::from(range.last)].fill(number);
         }
@@ -71,13 +71,22 @@ impl<N: Clone> SlotTable<N> {
     }
 
     fn number(&mut self, primary: &HostPort, make: impl FnOnce(&HostPort) -> N) -> u16 {
-        let known = self.servers.iter().position(|server| server == primary);
-        let number = known.unwrap_or_else(|| {
+        let number = self.number_of(primary).unwrap_or_else(|| {
             self.nodes.push(make(primary));
             self.servers.push(primary.clone());
             self.servers.len() - 1
         });
         u16::try_from(number).unwrap_or(NOBODY)
+    }
+
+    fn number_of(&self, server: &HostPort) -> Option<usize> {
+        self.servers.iter().position(|known| known == server)
+    }
+
+    /// What is kept for the primary at this address, if there is one.
+    #[must_use]
+    pub fn node_at(&self, server: &HostPort) -> Option<&N> {
+        self.nodes.get(self.number_of(server)?)
     }
 
     /// Whether both say the same of every slot.
@@ -248,6 +257,10 @@ mod tests {
         // What is known stays, and is not made anew.
         let again = moved.replaced_by(&[range(0, 5, 3), range(6, 9, 4)], |_| 40);
         assert_eq!(again.nodes(), [3, 40]);
+        assert_eq!(
+            (again.node_at(&at(4)), again.node_at(&at(1))),
+            (Some(&40), None)
+        );
     }
 
     /// The nodes in the order in which they get the question, if none answers it.

@@ -40,7 +40,7 @@ pub(crate) enum WaitLimit {
 
 impl WaitLimit {
     /// The wait of a request that begins now.
-    pub(crate) fn begin(self) -> Wait {
+    pub(crate) fn to_wait(self) -> Wait {
         Wait::at_most(match self {
             Self::AtMost(limit) => limit,
             Self::Until(end) => end.saturating_duration_since(Instant::now()),

@@ -277,7 +277,7 @@ impl MultiLock {
     ///
     /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind.
     pub async fn acquire(self) -> Result<MultiGuard, LockError> {
-        let wait = self.wait.map_or(Wait::Forever, WaitLimit::begin);
+        let wait = self.wait.map_or(Wait::Forever, WaitLimit::to_wait);
         let taken = self.collect(wait).await?;
         // Without `Wait::Not` there are only locks and errors.
         taken.map(MultiGuard::new).ok_or(LockError::ShutDown)

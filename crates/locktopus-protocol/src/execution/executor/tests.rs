@@ -188,6 +188,26 @@ async fn a_slot_on_its_way_gets_the_first_key_alone() {
     assert_eq!(sent[2..], [&b"1"[..], b"a", b"x", b"y"]);
 }
 
+/// A pipeline is not sent on to the node that has the first key.
+#[tokio::test(start_paused = true)]
+async fn in_line_every_key_is_waited_for() {
+    let client = Arc::new(Scripted::default());
+    let answers = [Err(ClientError::rejected("TRYAGAIN x")), Ok(Reply::Int(1))];
+    client.answers.lock().unwrap().extend(answers);
+    let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
+    let call = Call {
+        script: &LOCK.release,
+        keys: &[b"a", b"b"],
+        args: &[b"x"],
+        slot: 0,
+        deadline: Instant::now() + Duration::from_secs(1),
+        on_split: OnSplit::FirstKey,
+    };
+    assert_eq!(executor.run_in_line(&call).await.unwrap(), Reply::Int(1));
+    let sent = client.last.lock().unwrap();
+    assert_eq!(sent[2..], [&b"2"[..], b"a", b"b", b"x"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_does_not_pass_was_not_executed() {
     let (answer, _) =
