@@ -8,30 +8,25 @@
 //! | layer | what it is | where to begin |
 //! |---|---|---|
 //! | `engine` | how a lock is acquired, renewed, handed on, lost and given back | `engine/acquisition/mod.rs` |
-//! | `handles` | requests, guards, read-write locks, semaphores, latches, fences | `handles/locktopus.rs` |
-//! | `recipes` | leader election and periodic jobs, made of locks alone | `recipes/mod.rs` |
+//! | `handles` | requests, guards, read-write locks, semaphores, latches | `handles/locktopus.rs` |
 //!
 //! A layer imports only what is below it; `scripts/check-layers` reads the line that follows.
 //!
-//! Layers, lowest first: engine, handles, recipes.
+//! Layers, lowest first: engine, handles.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod engine;
 mod handles;
-mod recipes;
 #[cfg(test)]
 mod test_backend;
 
 pub use engine::cohort_settings::CohortSettings;
 pub use engine::error::{LockError, LostCause, Phase};
-#[doc(hidden)]
-pub use engine::observe::reconnected;
 pub use engine::settings::WaitStrategy;
 pub use engine::unless_busy::UnlessBusy;
 pub use engine::wait_progress::{WaitEstimate, WaitPosition, WaitProgress};
 pub use handles::any_guard::AnyGuard;
 pub use handles::builder::LocktopusBuilder;
-pub use handles::fence::{Fence, FenceGate, FenceParseError, HolderMark, StaleCause, StaleFence};
 pub use handles::guard::LockGuard;
 pub use handles::held_lock::HeldLock;
 pub use handles::latch::{Latch, LatchWait};
@@ -46,6 +41,5 @@ pub use handles::semaphore::{MAX_TOTAL, Semaphore};
 pub use handles::ticket::LeaseTicket;
 pub use handles::who::Who;
 pub use locktopus_contract::*;
-pub use recipes::job::{CatchUp, Job, ScheduledJob, Tick};
-pub use recipes::leader::{Incumbent, LeaderElection, Leadership};
+pub use locktopus_fence::Fence;
 pub use tokio_util::sync::CancellationToken;

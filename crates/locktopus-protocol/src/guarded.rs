@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_contract::{BackendError, BackendErrorKind, Executed, FencingToken};
-use locktopus_core::{Fence, StaleCause};
+use locktopus_fence::{Fence, StaleCause};
 use tokio::time::Instant;
 
 use crate::client::{Deployment, RedisClient, Reply};
@@ -29,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// ```no_run
 /// # use std::sync::Arc;
-/// # use locktopus_core::Fence;
+/// # use locktopus_fence::Fence;
 /// use locktopus_protocol::{GuardedOutcome, GuardedWriter, RedisClient};
 /// # async fn example(client: Arc<dyn RedisClient>, fence: Fence) -> Result<(), locktopus_contract::BackendError> {
 /// let writer = GuardedWriter::new(client);
@@ -152,7 +152,7 @@ impl GuardedWriter {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # async fn example(fence: locktopus_core::Fence, writer: locktopus_protocol::GuardedWriter)
+    /// # async fn example(fence: locktopus_fence::Fence, writer: locktopus_protocol::GuardedWriter)
     /// # -> Result<(), Box<dyn std::error::Error>> {
     /// writer.set_expiring(&fence, b"session:7", b"open", Duration::from_secs(600)).await?;
     /// # Ok(()) }
@@ -178,7 +178,7 @@ impl GuardedWriter {
     /// Deletes the key, of whatever type. Its fence stays, so that holders from before cannot bring it back.
     ///
     /// ```no_run
-    /// # async fn example(fence: locktopus_core::Fence, writer: locktopus_protocol::GuardedWriter)
+    /// # async fn example(fence: locktopus_fence::Fence, writer: locktopus_protocol::GuardedWriter)
     /// # -> Result<(), Box<dyn std::error::Error>> {
     /// writer.delete(&fence, b"invoice:42:total").await?;
     /// # Ok(()) }

@@ -21,7 +21,7 @@
 //! | enter a lock again | [`Owner`], [`LockGuard::reenter`] |
 //! | pass a lock to another process | [`LockGuard::into_ticket`], [`LockRequest::adopt`] |
 //! | share locks with another library | [`MutexProfile`], [`Locktopus::mutex_as`] |
-//! | have one leader, or run jobs on one instance | [`Locktopus::leader`], [`Locktopus::job`] |
+//! | have one leader, or run jobs on one instance | [`LeaderElection`], [`Job`] |
 //! | use locks without a runtime | `blocking` (feature `blocking`) |
 //! | put a function under a lock | `#[locked]` (feature `macros`) |
 //! | write a backend | [`LockBackend`], [`Connectors`] for a URL scheme of its own |
@@ -54,11 +54,13 @@ pub use connectors::{Connector, ConnectorError, Connectors};
 pub use locked::{Skipped, locked};
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use locktopus_protocol::{GuardedOutcome, GuardedWriter};
-// All of the core and of the backends without a client is public here: this crate only adds the ways to connect.
+// All of the crates without a client is public here: this one only adds the ways to connect.
 pub use locktopus_core::*;
+pub use locktopus_fence::*;
 #[cfg(feature = "memory")]
 pub use locktopus_memory::*;
 pub use locktopus_quorum::*;
+pub use locktopus_recipes::*;
 
 /// What [`connect_client`] gives, and what its methods take and return.
 #[cfg(any(feature = "redis", feature = "fred"))]

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use locktopus_core::{LockGuard, Locktopus, LostCause, Owner};
 use locktopus_model::ModelClient;
 use locktopus_protocol::{BackendOptions, RedisBackend};
+use locktopus_recipes::Job;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -65,7 +66,7 @@ async fn the_work_of_a_job_is_told_why() {
     let client = ModelClient::timed();
     let (here, there) = (locks(client.another()).await, locks(client).await);
     let (begun, mut ticks) = mpsc::unbounded_channel();
-    let job = here.job("report").at_times([SystemTime::now()]);
+    let job = Job::new(&here, "report").at_times([SystemTime::now()]);
     let job = tokio::spawn(job.run(move |tick| {
         begun.send(tick).unwrap();
         std::future::pending()

@@ -23,8 +23,12 @@ const FEATURE_SETS: &str = "memory redis fred redis,fred memory,tls redis,tls fr
                             memory,tracing memory,metrics";
 
 /// Crates that may not depend on a client library.
-const CLIENT_FREE: &str = "locktopus-contract locktopus-core locktopus-memory locktopus-quorum locktopus-protocol \
-                           locktopus-conformance locktopus-history locktopus-layers";
+const CLIENT_FREE: &str = "locktopus-contract locktopus-fence locktopus-core locktopus-recipes locktopus-memory \
+                           locktopus-quorum locktopus-protocol locktopus-conformance locktopus-history locktopus-layers";
+
+/// Crates that may not depend on the engine: it would be built again with them, and they could lean on it.
+const ENGINE_FREE: &str = "locktopus-contract locktopus-fence locktopus-memory locktopus-quorum locktopus-protocol \
+                           locktopus-redis locktopus-fred locktopus-layers";
 
 const STEPS: &[Named] = &[
     ("format", format),
@@ -137,22 +141,23 @@ fn scripts(sh: &Shell) -> Done {
 
 /// Contracts stay free of clients, so that a third adapter needs no change in them.
 fn arrows(sh: &Shell) -> Done {
-    for name in CLIENT_FREE.split(' ') {
-        let tree = sh
-            .cargo("tree")
-            .args(["--package", name, "--edges", "normal,build", "--prefix", "none"])
-            .read()?;
-        let clients =
-            ["redis", "redis-protocol", "fred", "rslock", "locktopus-redis", "locktopus-fred"];
-        if let Some(found) = tree
-            .lines()
-            .find(|line| line.split_once(" v").is_some_and(|(name, _)| clients.contains(&name)))
-        {
-            fail!("{name} depends on {found}");
+    let clients =
+        ["redis", "redis-protocol", "fred", "rslock", "locktopus-redis", "locktopus-fred"];
+    for (names, barred) in [(CLIENT_FREE, &clients[..]), (ENGINE_FREE, &["locktopus-core"])] {
+        for name in names.split(' ') {
+            let tree = sh
+                .cargo("tree")
+                .args(["--package", name, "--edges", "normal,build", "--prefix", "none"])
+                .read()?;
+            let first =
+                |line: &&str| line.split_once(" v").is_some_and(|(one, _)| barred.contains(&one));
+            if let Some(found) = tree.lines().find(first) {
+                fail!("{name} depends on {found}");
+            }
         }
+        say(format!("no {} in {names}", barred.join(", ")));
     }
-    say(format!("no client library in {CLIENT_FREE}"));
-    for name in ["contract", "core", "memory", "quorum"] {
+    for name in ["contract", "fence", "core", "recipes", "memory", "quorum"] {
         let folder = sh.root.join(format!("crates/locktopus-{name}/src"));
         for file in files::below(&folder, ".rs")? {
             // This one has the layouts of other libraries.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use locktopus_contract::clock::{self, timer_in};
 use locktopus_contract::{ExtendOutcome, FencingToken, LockName, LockTarget, OwnerId, SafetyMode};
+use locktopus_fence::Fence;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +15,6 @@ use crate::engine::holding::held::Held;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
 use crate::engine::holding::watchdog::Losses;
-use crate::handles::fence::Fence;
 use crate::handles::lease::Lease;
 use crate::handles::ticket::LeaseTicket;
 

@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use locktopus_contract::{FencingToken, LockName, OwnerId, SafetyMode, clock};
+use locktopus_fence::Fence;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
-use crate::handles::fence::Fence;
 
 /// A read-only view of a held lock, to be passed to whatever works under it.
 ///

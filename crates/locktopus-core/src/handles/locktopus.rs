@@ -10,8 +10,6 @@ pub use shutdown::ShutdownReport;
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::builder::LocktopusBuilder;
@@ -247,11 +245,6 @@ impl Locktopus {
     pub fn multi<N: Into<RawName>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
         let requests = names.into_iter().map(|name| self.lock(name));
         requests.fold(MultiLock::new(), MultiLock::add)
-    }
-
-    /// Cancelled by [`shutdown`](Self::shutdown).
-    pub(crate) fn closing(&self) -> &CancellationToken {
-        &self.engine.closing
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {

@@ -5,18 +5,16 @@
 //! | `locktopus`, `builder` | the entry point: requests for each kind, shutdown; its settings |
 //! | `lock_request` | a request: its options, their check, the ways to acquire; inspection and eviction |
 //! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that guards share |
-//! | `while_held` | work that is dropped when the lease under it ends |
+//! | `while_held` | work that is dropped when its lease ends |
 //! | `owner_handle` | owners, who may enter a reentrant lock again |
 //! | `rw_lock`, `semaphore`, `latch` | the kinds that are more than one request |
 //! | `multi` | several locks at once, all or none |
-//! | `fence` | fencing tokens on the side of the protected resource |
 //! | `ticket` | a live lease on its way to another process |
 //! | `held_lock`, `listing` | which locks this process holds; which locks the backend has |
 //! | `who` | who stands behind owner ids |
 
 pub(crate) mod any_guard;
 pub(crate) mod builder;
-pub(crate) mod fence;
 pub(crate) mod guard;
 pub(crate) mod held_lock;
 pub(crate) mod latch;
@@ -29,5 +27,5 @@ pub(crate) mod owner_handle;
 pub(crate) mod rw_lock;
 pub(crate) mod semaphore;
 pub(crate) mod ticket;
-pub(crate) mod while_held;
+mod while_held;
 pub(crate) mod who;

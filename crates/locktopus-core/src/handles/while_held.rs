@@ -1,4 +1,4 @@
-//! Work that is dropped when the lease under it ends: for `run` and `try_run`, leaders and jobs.
+//! Work that is dropped when its lease ends.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -7,20 +7,42 @@ use std::task::Poll;
 use crate::engine::error::LockError;
 use crate::handles::lease::Lease;
 
-/// Runs `work` for as long as the lease may be believed in.
-///
-/// The clock is looked at before each step of the work, and not only when the loss is announced: a process that was stopped
-/// for longer than its lease does not take one more step when it goes on.
-pub(crate) async fn while_held<F: Future>(lease: &Lease, work: F) -> Result<F::Output, LockError> {
-    let mut lost = pin!(lease.lost());
-    let mut work = pin!(work);
-    poll_fn(|context| {
-        // Asked only to be woken: whether the lease is over is for the clock to say.
-        let _ = lost.as_mut().poll(context);
-        if let Err(error) = lease.ensure_valid() {
-            return Poll::Ready(Err(error));
-        }
-        work.as_mut().poll(context).map(Ok)
-    })
-    .await
+impl Lease {
+    /// Does `work` for as long as the lease is valid. When the lease ends, the work is dropped at its current await point.
+    ///
+    /// The clock is checked before each step of the work. A process that was stopped for longer than its lease takes no further
+    /// step when it goes on.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let guard = locks.lock("report").acquire().await?;
+    /// let lease = guard.lease();
+    /// let total = lease.while_held(async { 40 + 2 }).await?;
+    /// guard.release().await?;
+    /// assert_eq!(total, 42);
+    /// assert!(lease.while_held(async { "late" }).await.is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lease ended before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work where it stands. The lock is not affected.
+    pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
+        let mut lost = pin!(self.lost());
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            // Asked only to be woken: whether the lease is over is for the clock to say.
+            let _ = lost.as_mut().poll(context);
+            if let Err(error) = self.ensure_valid() {
+                return Poll::Ready(Err(error));
+            }
+            work.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
 }

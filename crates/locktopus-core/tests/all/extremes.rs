@@ -5,33 +5,15 @@ use crate::common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Fate, Scripted};
+use common::{Fate, Scripted, extremes};
 use locktopus_core::{
-    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, ScheduledJob, ValidityMargin,
-    WaitStrategy,
+    CohortSettings, LockRequest, Locktopus, LocktopusBuilder, ValidityMargin, WaitStrategy,
 };
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 use tokio::time::timeout;
 
 const MOMENT: Duration = Duration::from_millis(700);
-
-/// The ends, and what lies near where clocks, timers and sums overflow.
-fn extremes() -> Vec<Duration> {
-    let mut all = vec![
-        Duration::ZERO,
-        Duration::from_nanos(1),
-        Duration::from_millis(20),
-        Duration::from_secs(30),
-        Duration::from_millis(u64::MAX),
-        Duration::from_nanos(u64::MAX),
-        Duration::from_secs(i64::MAX as u64),
-        Duration::from_secs(i64::MAX as u64 - 1_000),
-        Duration::MAX,
-    ];
-    all.extend([2, 3, 4, 1_000].map(|part| Duration::MAX / part));
-    all
-}
 
 /// What is done with one duration, by its name.
 type Setter<T> = (&'static str, fn(T, Duration) -> T);
@@ -238,27 +220,6 @@ async fn every_setting_of_a_quorum() {
             used(setting, locks.lock("a"), duration).await;
             used(setting, locks.mutex("b").wait_at_most(duration), duration).await;
             let _ = timeout(MOMENT, locks.shutdown(MOMENT)).await;
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_setting_of_a_job() {
-    let settings: Vec<Setter<ScheduledJob>> = vec![
-        ("at_least", ScheduledJob::at_least),
-        ("at_most", ScheduledJob::at_most),
-        ("tolerance", ScheduledJob::tolerance),
-        ("remember_for", ScheduledJob::remember_for),
-    ];
-    for duration in extremes() {
-        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
-        let every = locks.job("every").every(duration);
-        let _ = timeout(MOMENT, every.run(|_| async {})).await;
-        for (what, set) in &settings {
-            println!("{what} {duration:?}");
-            let job = locks.job(*what).every(Duration::from_secs(3_600));
-            let job = set(job, duration);
-            let _ = timeout(MOMENT, job.run(|_| async {})).await;
         }
     }
 }

@@ -122,7 +122,7 @@ impl Redial {
     /// An attempt succeeded.
     pub fn connected(&mut self, now: Instant) {
         if std::mem::replace(&mut self.before, true) {
-            locktopus_core::reconnected(self.client);
+            reconnected(self.client);
         }
         self.connected = Some(now);
         self.not_before = None;
@@ -141,6 +141,21 @@ impl Redial {
     }
 }
 
+/// Counts a connection that was made again after one to the same place ended.
+#[cfg(feature = "metrics")]
+fn reconnected(client: &'static str) {
+    const RECONNECTS: &str = "locktopus_reconnects_total";
+    metrics::describe_counter!(
+        RECONNECTS,
+        metrics::Unit::Count,
+        "Connections that were made again after one ended"
+    );
+    metrics::counter!(RECONNECTS, "backend" => client).increment(1);
+}
+
+#[cfg(not(feature = "metrics"))]
+fn reconnected(_: &'static str) {}
+
 fn random_bits() -> u64 {
     #[cfg(feature = "simulation")]
     if let Some(bits) = locktopus_contract::Simulated::random_bits() {
@@ -151,6 +166,7 @@ fn random_bits() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "metrics")]
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
@@ -226,6 +242,7 @@ mod tests {
         assert_eq!(millis(&waits), [0, 20, 30, 45]);
     }
 
+    #[cfg(feature = "metrics")]
     #[test]
     fn connections_that_are_made_again_are_counted() {
         let recorder = DebuggingRecorder::new();

@@ -7,7 +7,8 @@ use crate::quorum_common;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use locktopus_core::{CancellationToken, CatchUp, LockError, Locktopus, Tick};
+use locktopus_core::{CancellationToken, LockError, Locktopus};
+use locktopus_recipes::{CatchUp, Job, Tick};
 use quorum_common::{Peer, holders, locks, peers, trusted, until};
 use tokio::time::{sleep, timeout};
 
@@ -28,7 +29,7 @@ fn a_while_ago() -> SystemTime {
 
 /// How many runs this instance begins, of a job that was due at this time alone and is not late yet.
 async fn begins(locks: &Locktopus, due: SystemTime) -> usize {
-    let job = locks.job("j").at_times([due]);
+    let job = Job::new(locks, "j").at_times([due]);
     let mut begun = 0;
     let all = job.tolerance(Duration::from_secs(3_600)).run(|tick| {
         assert!(tick.token().is_some());
@@ -46,7 +47,7 @@ async fn three_instances_begin_each_run_once_and_in_order_while_nodes_come_and_g
     let instances: Vec<_> = [(); 3]
         .iter()
         .map(|()| {
-            let job = instance(&peers).job("j").every(PERIOD);
+            let job = Job::new(&instance(&peers), "j").every(PERIOD);
             let job = job
                 .catch_up(CatchUp::All { at_most: 5 })
                 .cancel_on(stop.clone());

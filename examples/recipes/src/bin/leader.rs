@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use locktopus::{Fence, FenceGate, Lease, LockError, Locktopus};
+use locktopus::{Fence, FenceGate, LeaderElection, Lease, LockError, Locktopus};
 
 /// What leaders write to. One that outlives its process keeps the newest token beside its data: `fenced_postgres`.
 #[derive(Default)]
@@ -36,7 +36,7 @@ async fn lead(lease: Lease, ledger: Arc<Ledger>, who: u32) -> Result<(), LockErr
 
 async fn campaign(locks: Locktopus, ledger: Arc<Ledger>, who: u32) -> Result<(), LockError> {
     // A leader that crashes is followed when its lease has ended, one that hangs when its term has.
-    let election = locks.leader("scheduler");
+    let election = LeaderElection::new(&locks, "scheduler");
     let election = election.max_term(Duration::from_millis(200));
     let work = |lease| lead(lease, Arc::clone(&ledger), who);
     election.run(work).await?

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use common::{CLIENTS, LONG, close, eventually, locks, servers, unique};
 use fleet::{Fault, Fleet, Line};
+use locktopus::LeaderElection;
 use locktopus_servers::topology::TopologyKind;
 
 const LEASE: Duration = Duration::from_millis(1_500);
@@ -37,7 +38,7 @@ async fn one_leader_at_a_time_whatever_happens_to_it() {
                 fleet.start().await;
             }
             eventually("a candidate", LONG, async || {
-                let seen = locks.leader(&name).observe().await;
+                let seen = LeaderElection::new(&locks, &name).observe().await;
                 match seen {
                     Ok(Some(incumbent)) if incumbent.candidates == 1 => Ok(()),
                     other => Err(other),

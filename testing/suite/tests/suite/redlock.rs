@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktopus::{
-    BackendErrorKind, CatchUp, LockBackend as _, LockError, Locktopus, MutexProfile, Sighting,
+    BackendErrorKind, CatchUp, Job, LockBackend as _, LockError, Locktopus, MutexProfile, Sighting,
     quorum_of,
 };
 use locktopus_protocol::{BackendOptions, RedisBackend};
@@ -161,7 +161,7 @@ async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
     let name = unique("job");
     let first = SystemTime::now() - Duration::from_secs(30);
     let begun = async |locks: &Locktopus, times: [SystemTime; 2]| {
-        let job = locks.job(&name).at_times(times);
+        let job = Job::new(locks, &name).at_times(times);
         let mut tokens = Vec::new();
         let all = job
             .catch_up(CatchUp::Once)

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use common::{CLIENTS, SHARDS, SOON, connect, eventually, servers, unique, url, url_for};
-use locktopus::{LockError, LockGuard, Locktopus, LostCause, quorum_of};
+use locktopus::{LeaderElection, LockError, LockGuard, Locktopus, LostCause, quorum_of};
 use locktopus_servers::topology::TopologyKind;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
@@ -261,7 +261,7 @@ fn work_ends_with_its_lease_on_the_second_runtime() {
             assert_eq!(cause, LostCause::MaxHold);
             is_free(&other, &name).await;
 
-            let election = locks.leader(unique("leader"));
+            let election = LeaderElection::new(&locks, unique("leader"));
             let leadership = timeout(SOON, election.campaign()).await.unwrap().unwrap();
             is_renewed_lease(&leadership.lease()).await;
             leadership.resign().await.unwrap();

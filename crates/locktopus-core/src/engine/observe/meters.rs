@@ -15,7 +15,6 @@ const LATENESS: &str = "locktopus_extension_lateness_seconds";
 const WAITING: &str = "locktopus_waiting";
 const HELD: &str = "locktopus_held";
 const LOST: &str = "locktopus_lost_total";
-const RECONNECTS: &str = "locktopus_reconnects_total";
 
 /// What was not told how it ended: the future was dropped, or the runtime torn down.
 const DROPPED: &str = "dropped";
@@ -37,11 +36,6 @@ pub(super) fn describe() {
     metrics::describe_gauge!(WAITING, Unit::Count, "Tasks that ask for a lock now");
     metrics::describe_gauge!(HELD, Unit::Count, "Locks that are held now");
     metrics::describe_counter!(LOST, Unit::Count, "Locks that were lost while held");
-    metrics::describe_counter!(
-        RECONNECTS,
-        Unit::Count,
-        "Connections that were made again after one ended"
-    );
 }
 
 /// One who asks for a lock.
@@ -146,9 +140,4 @@ impl Extensions {
             metrics::histogram!(LATENESS, "backend" => backend, "kind" => kind).record(late);
         }
     }
-}
-
-/// For adapters: a connection was made again after one to the same place ended.
-pub fn reconnected(backend: &'static str) {
-    metrics::counter!(RECONNECTS, "backend" => backend).increment(1);
 }

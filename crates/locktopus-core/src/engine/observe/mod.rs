@@ -30,7 +30,6 @@ use std::time::Duration;
 use locktopus_contract::clock::BootInstant;
 use locktopus_contract::{FencingToken, LockTarget, lock};
 
-pub use self::meters::reconnected;
 use crate::engine::error::{LockError, LostCause};
 
 /// Tells of the waits and holds of one `Locktopus`.

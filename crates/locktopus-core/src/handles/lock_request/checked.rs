@@ -10,7 +10,19 @@ use crate::engine::error::{LockError, Phase};
 use crate::handles::any_guard::AnyGuard;
 
 impl<G: AnyGuard> LockRequest<G> {
-    pub(crate) fn target(&self) -> Result<LockTarget, LockError> {
+    /// The lock that is asked for: its kind, and its name with the namespace. Sends nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// assert_eq!(locks.mutex("invoice:42").target()?.to_string(), r#"mutex "invoice:42""#);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`] if the name cannot be used.
+    pub fn target(&self) -> Result<LockTarget, LockError> {
         self.name.target(&self.engine, &self.kind)
     }
 

@@ -7,7 +7,6 @@ use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
-use crate::handles::while_held::while_held;
 
 impl<G: AnyGuard> LockRequest<G> {
     /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at its
@@ -94,7 +93,7 @@ where
     let (target, lease) = (guard.target().clone(), guard.lease());
     // To make the future may be a step already.
     lease.ensure_valid()?;
-    let output = while_held(&lease, work(lease.clone())).await?;
+    let output = lease.while_held(work(lease.clone())).await?;
     if let Err(error) = guard.release().await {
         tracing::warn!(lock = %target, %error, "the work is done, but releasing its lock failed");
     }

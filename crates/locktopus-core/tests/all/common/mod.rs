@@ -408,6 +408,23 @@ impl Instances for Scripted {
     }
 }
 
+/// Durations: the ends, and what lies near where clocks, timers and sums overflow.
+pub(crate) fn extremes() -> Vec<Duration> {
+    let mut all = vec![
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_millis(20),
+        Duration::from_secs(30),
+        Duration::from_millis(u64::MAX),
+        Duration::from_nanos(u64::MAX),
+        Duration::from_secs(i64::MAX as u64),
+        Duration::from_secs(i64::MAX as u64 - 1_000),
+        Duration::MAX,
+    ];
+    all.extend([2, 3, 4, 1_000].map(|part| Duration::MAX / part));
+    all
+}
+
 /// Lets time pass until `check` holds; at most a minute of it.
 pub(crate) async fn until(what: &str, check: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::env;
 use std::time::{Duration, SystemTime};
 
-use locktopus::FencingToken;
+use locktopus::{FencingToken, Job, LeaderElection};
 
 use crate::instances::LEASE;
 
@@ -53,7 +53,7 @@ pub(crate) fn work() {
         let locks = crate::common::connect(&url).await;
         println!("\n@ up 0 0 {}", micros());
         if role == "leader" {
-            let election = locks.leader(name).renewed_lease(LEASE);
+            let election = LeaderElection::new(&locks, name).renewed_lease(LEASE);
             let led = election.run(|lease| async move {
                 let work = Work::begin("lead", lease.token(), 0);
                 loop {
@@ -63,7 +63,7 @@ pub(crate) fn work() {
             });
             led.await.unwrap()
         } else {
-            let job = locks.job(name).every(PERIOD);
+            let job = Job::new(&locks, name).every(PERIOD);
             let ran = job.renewed_lease(LEASE).run(|tick| async move {
                 let work = Work::begin("run", tick.token(), since_epoch(tick.scheduled_at()));
                 let begun = std::time::Instant::now();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::common::{SOON, unique};
 use super::{LONG_LEASE, everywhere, is_free, single, threads};
-use locktopus::{BackendErrorKind, ConnectError, LockError};
+use locktopus::{BackendErrorKind, ConnectError, Job, LeaderElection, LockError};
 
 struct Unpark(Thread);
 
@@ -76,8 +76,9 @@ fn another_executor_is_refused_and_does_no_harm() {
         refused("latch", block_on(async { locks.latch("a").wait().await }));
         refused("inspect", block_on(locks.lock(&name).inspect()));
         refused("force", block_on(locks.lock(&name).force_release("test")));
-        refused("leader", block_on(locks.leader("a").campaign()));
-        let every = locks.job("a").every(Duration::from_secs(60));
+        let election = LeaderElection::new(&locks, "a");
+        refused("leader", block_on(election.campaign()));
+        let every = Job::new(&locks, "a").every(Duration::from_secs(60));
         refused("job", block_on(every.run(|_| async {})));
         refused("extend", block_on(guard.extend(LONG_LEASE)));
         guard.ensure_valid().unwrap();

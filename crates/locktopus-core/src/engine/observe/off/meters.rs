@@ -38,6 +38,3 @@ impl Extensions {
 
     pub(super) fn tell(&self, _: &'static str) {}
 }
-
-/// For adapters: a connection was made again after one to the same place ended.
-pub fn reconnected(_: &'static str) {}

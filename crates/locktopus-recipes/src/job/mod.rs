@@ -22,47 +22,36 @@ use std::time::{Duration, SystemTime};
 
 pub use catch_up::CatchUp;
 pub use instance::ScheduledJob;
+use locktopus_core::Locktopus;
 pub use tick::Tick;
 
 use self::times::Times;
-use crate::handles::locktopus::Locktopus;
 
-impl Locktopus {
-    /// A job that is due at fixed times and done once by all instances of a service, each of which calls this.
-    ///
-    /// Runs never overlap: whoever runs the job holds the [mutex](Self::mutex) of that name. Which runs were begun is noted
-    /// as the fencing tokens of `NAME@MILLISECONDS`, with the run's time since the epoch.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::time::Duration;
-    /// # use locktopus_core::{CancellationToken, CatchUp, LockError, Locktopus};
-    /// # use locktopus_memory::MemoryBackend;
-    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
-    /// let stop = CancellationToken::new();
-    /// # stop.cancel();
-    /// let ended = locks
-    ///     .job("report")
-    ///     .every(Duration::from_secs(15 * 60)) // on the quarter hours, by the clock on the wall
-    ///     .at_most(Duration::from_secs(10 * 60))
-    ///     .catch_up(CatchUp::Once)
-    ///     .cancel_on(stop)
-    ///     .run(|tick| async move {
-    ///         println!("the report of {:?}, under token {:?}", tick.scheduled_at(), tick.token());
-    ///     })
-    ///     .await;
-    /// assert!(matches!(ended, Err(LockError::Cancelled { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub fn job(&self, name: impl Into<String>) -> Job {
-        Job {
-            locks: self.clone(),
-            name: name.into(),
-        }
-    }
-}
-
-/// A job without a schedule, from [`Locktopus::job`].
+/// A job that is due at fixed times and done once by all instances of a service. It needs a schedule: [`every`](Self::every) or
+/// one of its siblings.
+///
+/// Runs never overlap: the instance that runs the job holds the [mutex](Locktopus::mutex) of that name. Which runs were begun is
+/// noted as the fencing tokens of `NAME@MILLISECONDS`, with the run's time since the epoch.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::{CancellationToken, CatchUp, Job, LockError};
+/// let stop = CancellationToken::new();
+/// # stop.cancel();
+/// let ended = Job::new(&locks, "report")
+///     .every(Duration::from_secs(15 * 60)) // on the quarter hours, by the clock on the wall
+///     .at_most(Duration::from_secs(10 * 60))
+///     .catch_up(CatchUp::Once)
+///     .cancel_on(stop)
+///     .run(|tick| async move {
+///         println!("the report of {:?}, under token {:?}", tick.scheduled_at(), tick.token());
+///     })
+///     .await;
+/// assert!(matches!(ended, Err(LockError::Cancelled { .. })));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a job needs a schedule, and somebody to run it"]
 pub struct Job {
@@ -71,6 +60,14 @@ pub struct Job {
 }
 
 impl Job {
+    /// Names the job. Every instance of a service does so, and gives it the same schedule; this sends nothing.
+    pub fn new(locks: &Locktopus, name: impl Into<String>) -> Self {
+        Self {
+            locks: locks.clone(),
+            name: name.into(),
+        }
+    }
+
     /// Is due at all multiples of `period` since the epoch (1970-01-01 00:00 UTC): with 15 minutes on the quarter hours,
     /// with a day at midnight UTC. At least 100 ms; cut to whole milliseconds.
     ///
@@ -78,7 +75,8 @@ impl Job {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let quarter_hours = locks.job("report").every(Duration::from_secs(15 * 60));
+    /// # use locktopus::Job;
+    /// let quarter_hours = Job::new(&locks, "report").every(Duration::from_secs(15 * 60));
     /// # drop(quarter_hours);
     /// # Ok(()) }
     /// ```
@@ -92,8 +90,9 @@ impl Job {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
+    /// # use locktopus::Job;
     /// const HOUR: Duration = Duration::from_secs(60 * 60);
-    /// let at_two_utc = locks.job("backup").every_at(24 * HOUR, 2 * HOUR);
+    /// let at_two_utc = Job::new(&locks, "backup").every_at(24 * HOUR, 2 * HOUR);
     /// # drop(at_two_utc);
     /// # Ok(()) }
     /// ```
@@ -103,7 +102,7 @@ impl Job {
 
     /// Is due at each of these times. Each must be later than the one before it, and every instance
     /// must have the same ones. The job ends when there are no more. It ends with
-    /// [`LockError::Option`](crate::LockError::Option) at a time that is not later.
+    /// [`LockError::Option`](locktopus_core::LockError::Option) at a time that is not later.
     ///
     /// For calendars and time zones: most libraries for cron expressions have an iterator. Times that are over when the
     /// job is started count as missed runs, so begin early enough to [catch up](ScheduledJob::catch_up).
@@ -111,12 +110,11 @@ impl Job {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::{Duration, SystemTime};
-    /// # use locktopus_core::Locktopus;
-    /// # use locktopus_memory::MemoryBackend;
-    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// # use locktopus::Job;
     /// let soon = SystemTime::now() + Duration::from_millis(20);
     /// let mut runs = 0;
-    /// let job = locks.job("once").at_times([soon]);
+    /// let job = Job::new(&locks, "once").at_times([soon]);
     /// job.run(|_| { runs += 1; async {} }).await?;
     /// assert_eq!(runs, 1);
     /// # Ok(()) }

@@ -2,18 +2,17 @@
 
 use std::time::SystemTime;
 
-use locktopus_contract::FencingToken;
-
-use crate::handles::lease::Lease;
+use locktopus_core::{FencingToken, Lease};
 
 /// One run of a job. What [`ScheduledJob::run`](crate::ScheduledJob::run) gives to the work.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
+/// # use locktopus::Job;
 /// use std::time::{Duration, SystemTime};
 /// let soon = SystemTime::now() + Duration::from_millis(20);
-/// let job = locks.job("report").at_times([soon]);
+/// let job = Job::new(&locks, "report").at_times([soon]);
 /// job.run(|tick| async move {
 ///     assert_eq!(tick.scheduled_at(), soon);
 ///     assert_eq!((tick.token(), tick.was_missed()), (tick.lease().token(), false));

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
-use locktopus_contract::LockKind;
+use locktopus_contract::{FencingToken, LockKind, LockName, LockTarget, OwnerId};
 
 use super::*;
 

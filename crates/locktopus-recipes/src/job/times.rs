@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use locktopus_contract::OptionError;
+use locktopus_core::OptionError;
 
 /// Questions to the backend take their time; what is due more often than this needs a loop.
 const SHORTEST: Duration = Duration::from_millis(100);

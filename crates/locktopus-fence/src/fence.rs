@@ -1,20 +1,11 @@
-//! Fencing on the side that is protected: tokens that say which lock they are of, and who may still write.
-//!
-//! A holder calls `LockGuard::fence` and sends the [`Fence`] along with what it writes. A resource inside this
-//! process checks it with a [`FenceGate`]; `docs/fencing.md` has the same check for databases, Redis, object
-//! stores and services.
-
-mod encoding;
-mod gate;
-mod mark;
+//! A token, bound to its lock and its holder.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-pub use encoding::FenceParseError;
-pub use gate::{FenceGate, StaleCause, StaleFence};
 use locktopus_contract::{FencingToken, LockName, LockTarget, OwnerId};
-pub use mark::HolderMark;
+
+use crate::mark::HolderMark;
 
 /// A fencing token that says which lock it is of, and of which holder.
 ///
@@ -27,7 +18,7 @@ pub use mark::HolderMark;
 /// one up.
 ///
 /// ```
-/// use locktopus_core::{Fence, FencingToken, LockKind, LockName, LockTarget};
+/// use locktopus::{Fence, FencingToken, LockKind, LockName, LockTarget};
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let fence = Fence::new(&target, FencingToken::new(17).expect("in range"));
 /// assert_eq!(fence.to_string(), "locktopus-fence1.lock.aW52b2ljZTo0Mg.17");
@@ -39,30 +30,35 @@ pub use mark::HolderMark;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fence {
-    lock: FencedLock,
-    token: FencingToken,
-    holder: Option<HolderMark>,
+    pub(crate) lock: FencedLock,
+    pub(crate) token: FencingToken,
+    pub(crate) holder: Option<HolderMark>,
 }
 
 /// The lock a fence is of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct FencedLock {
+pub(crate) struct FencedLock {
     /// A word instead of a `LockKind`, because the protected side knows nothing of profiles and may be older
     /// than the newest kind.
-    kind: Cow<'static, str>,
-    name: LockName,
+    pub(crate) kind: Cow<'static, str>,
+    pub(crate) name: LockName,
+}
+
+impl FencedLock {
+    pub(crate) fn of(target: &LockTarget) -> Self {
+        Self {
+            kind: target.kind().as_str().into(),
+            name: target.name().clone(),
+        }
+    }
 }
 
 impl Fence {
     /// Binds a token to the lock it was given for.
     #[must_use]
     pub fn new(target: &LockTarget, token: FencingToken) -> Self {
-        let lock = FencedLock {
-            kind: target.kind().as_str().into(),
-            name: target.name().clone(),
-        };
         Self {
-            lock,
+            lock: FencedLock::of(target),
             token,
             holder: None,
         }
@@ -71,7 +67,7 @@ impl Fence {
     /// Adds whose token it is, so that two holders can be told apart even if a server gave both the same.
     ///
     /// ```
-    /// use locktopus_core::{Fence, FencingToken, HolderMark, LockKind, LockName, LockTarget, OwnerId};
+    /// use locktopus::{Fence, FencingToken, HolderMark, LockKind, LockName, LockTarget, OwnerId};
     /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
     /// let (token, owner) = (FencingToken::new(17).expect("in range"), OwnerId::generate());
     /// let fence = Fence::new(&target, token).held_by(&owner);
@@ -85,7 +81,7 @@ impl Fence {
         self
     }
 
-    /// The kind of the lock, as [`LockKind::as_str`](crate::LockKind::as_str) has it.
+    /// The kind of the lock, as [`LockKind::as_str`](locktopus_contract::LockKind::as_str) has it.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.lock.kind
@@ -128,6 +124,3 @@ impl PartialOrd for Fence {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

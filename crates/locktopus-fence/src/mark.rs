@@ -17,7 +17,7 @@ impl HolderMark {
     /// unknown to others, and nobody can find them within a lease.
     ///
     /// ```
-    /// use locktopus_core::{HolderMark, OwnerId};
+    /// use locktopus::{HolderMark, OwnerId};
     /// let owner = OwnerId::generate();
     /// assert_eq!(HolderMark::of(&owner), HolderMark::of(&owner));
     /// assert_ne!(HolderMark::of(&owner), HolderMark::of(&OwnerId::generate()));
@@ -31,7 +31,7 @@ impl HolderMark {
     }
 
     /// Reads what [`Display`](fmt::Display) writes, and nothing else.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         (digits && text.len() == DIGITS)
             .then(|| u64::from_str_radix(text, 16).ok().map(Self))

@@ -1,13 +1,10 @@
 //! What a loop does about an error: wait a little and go on, or give up.
 
 use std::future::Future;
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-use locktopus_contract::BackendErrorKind;
-use tokio_util::sync::CancellationToken;
-
-use crate::engine::error::LockError;
-use crate::engine::jitter::jitter;
+use locktopus_core::{BackendErrorKind, CancellationToken, LockError};
 
 /// Bound of the first pause after something went wrong.
 const FIRST: Duration = Duration::from_millis(100);
@@ -35,6 +32,14 @@ impl Pauses {
         self.next = (self.next * 2).min(LONGEST);
         tokio::time::sleep(pause).await;
     }
+}
+
+/// A random duration between the two, which keeps a crowd apart.
+pub(crate) fn jitter(low: Duration, high: Duration) -> Duration {
+    // Each has keys of its own: random enough for a pause, and no secret.
+    let random = u128::from(RandomState::new().hash_one(()));
+    let spread = high.saturating_sub(low).as_nanos();
+    low + Duration::from_nanos(u64::try_from((spread * (random >> 32)) >> 32).unwrap_or(u64::MAX))
 }
 
 /// Whether the same call may succeed later although nobody changes the program or its rights.
@@ -66,10 +71,9 @@ pub(crate) async fn unless_cancelled<F: Future>(
 
 #[cfg(test)]
 mod tests {
-    use locktopus_contract::{BackendError, Executed, LockKind, LockName, LockTarget};
+    use locktopus_core::{BackendError, Executed, LockKind, LockName, LockTarget, Phase};
 
     use super::*;
-    use crate::engine::error::Phase;
 
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_to_a_bound_and_begin_anew() {

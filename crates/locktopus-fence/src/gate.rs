@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use locktopus_contract::{FencingToken, LockTarget};
 
-use super::{Fence, FencedLock, HolderMark};
+use crate::fence::{Fence, FencedLock};
+use crate::mark::HolderMark;
 
 /// Stands before a resource and turns away holders that have been overtaken.
 ///
@@ -14,7 +15,7 @@ use super::{Fence, FencedLock, HolderMark};
 /// holder. One gate belongs to one resource: whatever goes through it runs one at a time.
 ///
 /// ```
-/// use locktopus_core::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
+/// use locktopus::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
@@ -162,7 +163,7 @@ impl FenceGate {
     /// The newest token that came by of this lock; `None` if none did or it was forgotten.
     ///
     /// ```
-    /// use locktopus_core::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
+    /// use locktopus::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
     /// let (gate, token) = (FenceGate::new(), FencingToken::new(17).expect("in range"));
     /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
     /// assert_eq!(gate.newest(&target), None);
@@ -172,10 +173,7 @@ impl FenceGate {
     /// ```
     #[must_use]
     pub fn newest(&self, target: &LockTarget) -> Option<FencingToken> {
-        let lock = FencedLock {
-            kind: target.kind().as_str().into(),
-            name: target.name().clone(),
-        };
+        let lock = FencedLock::of(target);
         self.state().seen.get(&lock).map(|seen| seen.token)
     }
 
@@ -248,7 +246,7 @@ fn overtaken(
 /// A fence was refused: do not write, you do not hold the lock any more.
 ///
 /// ```
-/// use locktopus_core::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget, StaleCause, StaleFence};
+/// use locktopus::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget, StaleCause, StaleFence};
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let fence = |token| Fence::new(&target, FencingToken::new(token).expect("in range"));
 /// let gate = FenceGate::new();

@@ -7,10 +7,9 @@ use crate::common;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use common::{Fate, Scripted};
-use locktopus_core::{
-    BackendErrorKind, CancellationToken, CatchUp, LockError, Locktopus, ScheduledJob, Tick,
-};
+use common::{Fate, Scripted, extremes};
+use locktopus_core::{BackendErrorKind, CancellationToken, LockError, Locktopus};
+use locktopus_recipes::{CatchUp, Job, ScheduledJob, Tick};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -27,7 +26,7 @@ fn ago(seconds: u64) -> SystemTime {
 }
 
 fn job(locks: &Locktopus, times: &[SystemTime]) -> ScheduledJob {
-    let job = locks.job("j").at_times(times.to_vec());
+    let job = Job::new(locks, "j").at_times(times.to_vec());
     job.tolerance(Duration::from_secs(2))
 }
 
@@ -85,7 +84,7 @@ async fn three_instances_begin_each_run_once_and_in_order() {
     let instances: Vec<_> = [backend.locks(), backend.other(), backend.other()]
         .iter()
         .map(|locks| {
-            let job = locks.job("j").every(Duration::from_millis(150));
+            let job = Job::new(locks, "j").every(Duration::from_millis(150));
             let job = job.cancel_on(stop.clone());
             let ticks = Arc::clone(&ticks);
             tokio::spawn(job.run(move |tick| {
@@ -302,7 +301,7 @@ async fn times_that_stop_growing_end_the_job_with_an_error() {
     let soon = SystemTime::now() + Duration::from_millis(50);
     for (good, forever) in [(ago(5), ago(5)), (ago(4), ago(5)), (ago(5), soon)] {
         let times = std::iter::once(good).chain(std::iter::repeat(forever));
-        let job = locks.job("j").at_times(times);
+        let job = Job::new(&locks, "j").at_times(times);
         let ended = timeout(SOON, job.run(|_| std::future::ready(()))).await;
         let ended = ended.expect("it ends");
         assert!(matches!(ended, Err(LockError::Option(_))), "{ended:?}");
@@ -314,7 +313,7 @@ async fn times_that_stop_growing_end_the_job_with_an_error() {
 async fn a_job_with_endless_old_times_can_be_cancelled() {
     let stop = CancellationToken::new();
     let old = (1_u64..).map(|n| SystemTime::UNIX_EPOCH + Duration::from_nanos(n));
-    let job = Scripted::new().locks().job("j").at_times(old);
+    let job = Job::new(&Scripted::new().locks(), "j").at_times(old);
     let job = job.cancel_on(stop.clone());
     let running = tokio::spawn(job.run(|_| std::future::ready(())));
     tokio::task::yield_now().await;
@@ -330,8 +329,8 @@ async fn a_job_with_endless_old_times_can_be_cancelled() {
 async fn impossible_options_are_refused_before_anything_is_sent() {
     let backend = Scripted::new();
     let locks = backend.locks();
-    let minute = || locks.job("j").every(EARLY);
-    let often = locks.job("j").every(Duration::from_millis(1));
+    let minute = || Job::new(&locks, "j").every(EARLY);
+    let often = Job::new(&locks, "j").every(Duration::from_millis(1));
     let cases = [
         often,
         minute().catch_up(CatchUp::All { at_most: 0 }),
@@ -344,4 +343,26 @@ async fn impossible_options_are_refused_before_anything_is_sent() {
         assert!(matches!(ended, Err(LockError::Option(_))), "{ended:?}");
     }
     assert!(backend.calls("inspect").is_empty());
+}
+
+/// An answer or an error, never a panic.
+#[tokio::test(start_paused = true)]
+async fn every_setting_of_a_job() {
+    let settings: [fn(ScheduledJob, Duration) -> ScheduledJob; 4] = [
+        ScheduledJob::at_least,
+        ScheduledJob::at_most,
+        ScheduledJob::tolerance,
+        ScheduledJob::remember_for,
+    ];
+    for duration in extremes() {
+        let locks = Scripted::new().locks();
+        let hourly = settings.iter().enumerate().map(|(name, set)| {
+            let job = Job::new(&locks, name.to_string()).every(EARLY);
+            set(job, duration)
+        });
+        for job in hourly.chain([Job::new(&locks, "every").every(duration)]) {
+            println!("{job:?}");
+            let _ = timeout(SOON / 20, job.run(|_| async {})).await;
+        }
+    }
 }

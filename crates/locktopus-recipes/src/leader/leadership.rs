@@ -3,14 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use locktopus_contract::FencingToken;
-use tokio_util::sync::CancellationToken;
-
-use crate::engine::error::{LockError, LostCause};
-use crate::handles::fence::{Fence, HolderMark};
-use crate::handles::guard::LockGuard;
-use crate::handles::lease::Lease;
-use crate::handles::while_held::while_held;
+use locktopus_core::{CancellationToken, FencingToken, Lease, LockError, LockGuard, LostCause};
+use locktopus_fence::{Fence, HolderMark};
 
 /// Being the leader: from [`LeaderElection::campaign`](crate::LeaderElection::campaign).
 ///
@@ -19,10 +13,9 @@ use crate::handles::while_held::while_held;
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use locktopus_core::{LostCause, Locktopus};
-/// # use locktopus_memory::MemoryBackend;
-/// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
-/// let leadership = locks.leader("scheduler").campaign().await?;
+/// # let locks = locktopus::connect("memory:").await?;
+/// # use locktopus::LeaderElection;
+/// let leadership = LeaderElection::new(&locks, "scheduler").campaign().await?;
 /// let fence = leadership.token(); // let what you write to refuse smaller tokens
 /// # tokio::spawn({ let locks = locks.clone(); async move { locks.mutex("scheduler").force_release("example").await } });
 /// tokio::select! {
@@ -50,8 +43,9 @@ impl Leadership {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
+    /// # use locktopus::LeaderElection;
     /// use locktopus::LostCause;
-    /// let leadership = locks.leader("scheduler").campaign().await?;
+    /// let leadership = LeaderElection::new(&locks, "scheduler").campaign().await?;
     /// locks.mutex("scheduler").force_release("example").await?;
     /// assert!(matches!(leadership.leading().await, LostCause::Evicted { .. }));
     /// # Ok(()) }
@@ -84,7 +78,8 @@ impl Leadership {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let leadership = locks.leader("scheduler").campaign().await?;
+    /// # use locktopus::LeaderElection;
+    /// let leadership = LeaderElection::new(&locks, "scheduler").campaign().await?;
     /// leadership.ensure_valid()?;
     /// assert_eq!(leadership.fence().map(|fence| fence.token()), leadership.token());
     /// assert_eq!(leadership.lease().token(), leadership.token());
@@ -136,7 +131,8 @@ impl Leadership {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let leadership = locks.leader("scheduler").campaign().await?;
+    /// # use locktopus::LeaderElection;
+    /// let leadership = LeaderElection::new(&locks, "scheduler").campaign().await?;
     /// let handed_out = leadership.while_leading(async { 3 }).await?;
     /// assert_eq!(handed_out, 3);
     /// leadership.resign().await?;
@@ -151,7 +147,7 @@ impl Leadership {
     ///
     /// Dropping the future drops the work where it stands. Leadership is not affected.
     pub async fn while_leading<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
-        while_held(&self.lease(), work).await
+        self.lease().while_held(work).await
     }
 
     /// Resigns, so that the next candidate leads at once, and waits for the answer.
@@ -159,7 +155,8 @@ impl Leadership {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let election = locks.leader("scheduler");
+    /// # use locktopus::LeaderElection;
+    /// let election = LeaderElection::new(&locks, "scheduler");
     /// let first = election.campaign().await?;
     /// let next = tokio::spawn({ let election = election.clone(); async move { election.campaign().await } });
     /// first.resign().await?;

@@ -8,54 +8,35 @@ mod leadership;
 
 use std::time::Duration;
 
-use locktopus_contract::RawName;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-
 pub use incumbent::Incumbent;
 pub use leadership::Leadership;
+use locktopus_core::{CancellationToken, Lease, LockError, LockRequest, Locktopus, Owner, RawName};
+use tokio::time::Instant;
 
-use crate::engine::error::LockError;
-use crate::handles::lease::Lease;
-use crate::handles::lock_request::LockRequest;
-use crate::handles::locktopus::Locktopus;
-use crate::handles::owner_handle::Owner;
-use crate::recipes::pauses::{Pauses, may_pass, unless_cancelled};
+use crate::pauses::{Pauses, may_pass, unless_cancelled};
 
 /// A term that lasted longer went well: what ended it is not a reason to hesitate.
 const GOOD_TERM: Duration = Duration::from_secs(5);
 
-impl Locktopus {
-    /// An election: of all who campaign under this name, one leads at a time.
-    ///
-    /// The leader holds the [mutex](Self::mutex) of that name, so whatever shows or evicts locks shows and evicts leaders.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use locktopus_core::Locktopus;
-    /// # use locktopus_memory::MemoryBackend;
-    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
-    /// let scheduled = locks.leader("scheduler").run(|lease| async move {
-    ///     // One instance at a time is here. Hand the token on to whatever is written to.
-    ///     lease.token()
-    /// }).await?;
-    /// assert!(scheduled.is_some());
-    /// # Ok(()) }
-    /// ```
-    pub fn leader(&self, name: impl Into<RawName>) -> LeaderElection {
-        LeaderElection {
-            locks: self.clone(),
-            // A lease that is kept for later would keep the next candidate waiting.
-            request: self.mutex(name).lease_cache(Duration::ZERO),
-            cancel: None,
-        }
-    }
-}
-
-/// An election, from [`Locktopus::leader`]. Cheap to clone; each campaign is a candidate of its own.
+/// An election: of all who campaign under its name, one leads at a time. Cheap to clone; each campaign is a candidate of its
+/// own.
+///
+/// The leader holds the [mutex](Locktopus::mutex) of that name. Commands that show or break locks show and break leaders too.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = locktopus::connect("memory:").await?;
+/// use locktopus::LeaderElection;
+/// let scheduled = LeaderElection::new(&locks, "scheduler").run(|lease| async move {
+///     // One instance at a time is here. Hand the token on to whatever is written to.
+///     lease.token()
+/// }).await?;
+/// assert!(scheduled.is_some());
+/// # Ok(()) }
+/// ```
 ///
 /// **One leader at a time, as far as a lease promises it**: while the backend keeps its data
-/// ([`SafetyMode`](crate::SafetyMode) says what a failover does), and as long as the leader stops when it is told. A
+/// ([`SafetyMode`](locktopus_core::SafetyMode) says what a failover does), and as long as the leader stops when it is told. A
 /// leader that is stopped between a look at its [`Leadership`] and a write may write late. Hand its
 /// [token](Leadership::token) on to what it writes to, and let that refuse smaller ones: tokens grow from term to term.
 ///
@@ -71,14 +52,34 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
+    /// Names the election. All who campaign under this name on the same backend take part; this sends nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::LeaderElection;
+    /// let election = LeaderElection::new(&locks, "scheduler");
+    /// election.campaign().await?.resign().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn new(locks: &Locktopus, name: impl Into<RawName>) -> Self {
+        Self {
+            locks: locks.clone(),
+            // A lease that is kept for later would keep the next candidate waiting.
+            request: locks.mutex(name).lease_cache(Duration::ZERO),
+            cancel: None,
+        }
+    }
+
     /// Leads by a lease of this length, renewed after a third of it. How long nobody leads after a leader crashed. Default:
-    /// [`LocktopusBuilder::renewed_lease`](crate::LocktopusBuilder::renewed_lease), 30 s.
+    /// [`LocktopusBuilder::renewed_lease`](locktopus_core::LocktopusBuilder::renewed_lease), 30 s.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let election = locks.leader("scheduler").renewed_lease(Duration::from_secs(6));
+    /// # use locktopus::LeaderElection;
+    /// let election = LeaderElection::new(&locks, "scheduler").renewed_lease(Duration::from_secs(6));
     /// let leadership = election.campaign().await?;
     /// assert!(leadership.remaining() <= Duration::from_secs(6));
     /// # Ok(()) }
@@ -94,8 +95,9 @@ impl LeaderElection {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
+    /// # use locktopus::LeaderElection;
     /// use locktopus::LostCause;
-    /// let election = locks.leader("scheduler").max_term(Duration::from_millis(30));
+    /// let election = LeaderElection::new(&locks, "scheduler").max_term(Duration::from_millis(30));
     /// assert_eq!(election.campaign().await?.leading().await, LostCause::MaxHold);
     /// # Ok(()) }
     /// ```
@@ -110,11 +112,12 @@ impl LeaderElection {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
+    /// # use locktopus::LeaderElection;
     /// use locktopus::{CancellationToken, LockError};
-    /// let _leads = locks.leader("scheduler").campaign().await?;
+    /// let _leads = LeaderElection::new(&locks, "scheduler").campaign().await?;
     /// let stop = CancellationToken::new();
     /// stop.cancel();
-    /// let ended = locks.leader("scheduler").cancel_on(stop).campaign().await;
+    /// let ended = LeaderElection::new(&locks, "scheduler").cancel_on(stop).campaign().await;
     /// assert!(matches!(ended, Err(LockError::Cancelled { .. })));
     /// # Ok(()) }
     /// ```
@@ -129,7 +132,8 @@ impl LeaderElection {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let election = locks.leader("scheduler");
+    /// # use locktopus::LeaderElection;
+    /// let election = LeaderElection::new(&locks, "scheduler");
     /// let leadership = election.campaign().await?;
     /// assert!(election.try_campaign().await?.is_none());
     /// leadership.resign().await?;
@@ -140,7 +144,7 @@ impl LeaderElection {
     ///
     /// As [`LockRequest::acquire`]: [`LockError::Cancelled`] and [`LockError::ShutDown`] if the campaign was ended,
     /// [`LockError::Backend`] if the backend could not be reached for
-    /// [`tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) (10 s).
+    /// [`tolerate_outage`](locktopus_core::LocktopusBuilder::tolerate_outage) (10 s).
     ///
     /// # Cancel safety
     ///
@@ -155,7 +159,8 @@ impl LeaderElection {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
-    /// let election = locks.leader("scheduler");
+    /// # use locktopus::LeaderElection;
+    /// let election = LeaderElection::new(&locks, "scheduler");
     /// if let Some(leadership) = election.try_campaign().await? {
     ///     leadership.resign().await?;
     /// }
@@ -179,10 +184,9 @@ impl LeaderElection {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use locktopus_core::Locktopus;
-    /// # use locktopus_memory::MemoryBackend;
-    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
-    /// let election = locks.leader("scheduler");
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// # use locktopus::LeaderElection;
+    /// let election = LeaderElection::new(&locks, "scheduler");
     /// assert!(election.observe().await?.is_none());
     /// let leadership = election.campaign().await?;
     /// let incumbent = election.observe().await?.expect("somebody leads");
@@ -216,12 +220,11 @@ impl LeaderElection {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use locktopus_core::{CancellationToken, LockError, Locktopus};
-    /// # use locktopus_memory::MemoryBackend;
-    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use locktopus::{CancellationToken, LeaderElection, LockError};
     /// let stop = CancellationToken::new();
     /// # stop.cancel();
-    /// let ended = locks.leader("scheduler").cancel_on(stop).run(|lease| async move {
+    /// let ended = LeaderElection::new(&locks, "scheduler").cancel_on(stop).run(|lease| async move {
     ///     loop {
     ///         lease.ensure_valid()?; // right before each side effect
     ///         // ... hand out work under lease.token() ...

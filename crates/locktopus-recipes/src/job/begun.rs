@@ -6,12 +6,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use locktopus_contract::{LockState, TokenRetention};
-
-use crate::engine::error::LockError;
-use crate::handles::lock_request::LockRequest;
-use crate::handles::locktopus::Locktopus;
-use crate::handles::owner_handle::Owner;
+use locktopus_core::{LockError, LockRequest, LockState, Locktopus, Owner, TokenRetention};
 
 /// The notes on the runs of one job.
 #[derive(Debug)]
@@ -43,6 +38,10 @@ impl Begun {
             tracing::debug!(job = self.job, %error, "the mark of a run is free when its lease ends");
         }
         Ok(true)
+    }
+
+    pub(super) fn backend(&self) -> &'static str {
+        self.locks.backend().name
     }
 
     fn mark(&self, run: SystemTime) -> LockRequest {

@@ -12,6 +12,7 @@ use common::{Fate, Scripted, until};
 use locktopus_core::{
     BackendErrorKind, CancellationToken, FencingToken, LockError, Locktopus, LostCause, Owner,
 };
+use locktopus_recipes::LeaderElection;
 use tokio::time::{Instant, sleep};
 
 const LEASE: Duration = Duration::from_secs(3);
@@ -19,9 +20,13 @@ const LEASE: Duration = Duration::from_secs(3);
 /// Tokens of the terms in which work was begun.
 type Terms = Arc<Mutex<Vec<FencingToken>>>;
 
+fn candidate(locks: &Locktopus) -> LeaderElection {
+    LeaderElection::new(locks, "l")
+}
+
 /// Leads for ever, and notes each term.
 fn lead(locks: &Locktopus, terms: &Terms) -> tokio::task::JoinHandle<Result<(), LockError>> {
-    let (election, terms) = (locks.leader("l").renewed_lease(LEASE), Arc::clone(terms));
+    let (election, terms) = (candidate(locks).renewed_lease(LEASE), Arc::clone(terms));
     tokio::spawn(async move {
         election
             .run(|lease| {
@@ -40,13 +45,13 @@ fn count(terms: &Terms) -> usize {
 async fn the_next_candidate_leads_when_the_leader_resigns() {
     let backend = Scripted::new();
     let (here, there) = (backend.locks(), backend.other());
-    let first = here.leader("l").campaign().await.unwrap();
-    assert!(there.leader("l").try_campaign().await.unwrap().is_none());
+    let first = candidate(&here).campaign().await.unwrap();
+    assert!(candidate(&there).try_campaign().await.unwrap().is_none());
     let next = {
-        let election = there.leader("l");
+        let election = candidate(&there);
         tokio::spawn(async move { election.campaign().await.unwrap() })
     };
-    let election = here.leader("l");
+    let election = candidate(&here);
     let incumbent = loop {
         let seen = election.observe().await.unwrap().unwrap();
         if seen.candidates == 1 {
@@ -62,7 +67,7 @@ async fn the_next_candidate_leads_when_the_leader_resigns() {
     assert_eq!(lease.lost().await, LostCause::Released);
     let second = next.await.unwrap();
     assert!(second.token().unwrap() > token);
-    let seen = here.leader("l").observe().await.unwrap().unwrap();
+    let seen = candidate(&here).observe().await.unwrap().unwrap();
     assert_eq!(Some(seen.mark), second.mark());
     assert!(!seen.is_here);
     drop(second);
@@ -73,12 +78,12 @@ async fn the_next_candidate_leads_when_the_leader_resigns() {
 async fn a_leader_that_is_cut_off_knows_before_the_next_one_leads() {
     let backend = Scripted::new();
     let (here, there) = (backend.locks(), backend.other());
-    let first = here.leader("l").renewed_lease(LEASE).campaign().await;
+    let first = candidate(&here).renewed_lease(LEASE).campaign().await;
     let first = first.unwrap();
     backend.always("extend", Fate::Refuse);
     backend.always("release", Fate::Refuse);
     let next = tokio::spawn(async move {
-        let second = there.leader("l").campaign().await.unwrap();
+        let second = candidate(&there).campaign().await.unwrap();
         (Instant::now(), second.token())
     });
     let cause = first.leading().await;
@@ -138,9 +143,9 @@ async fn losses_in_a_row_are_followed_by_growing_pauses_until_a_term_lasts() {
 async fn a_leader_that_resigned_keeps_no_lease() {
     let backend = Scripted::new();
     let keeping = backend.builder().lease_cache(LEASE).build().unwrap();
-    let first = keeping.leader("l").campaign().await.unwrap();
+    let first = candidate(&keeping).campaign().await.unwrap();
     first.resign().await.unwrap();
-    let next = backend.other().leader("l").try_campaign().await.unwrap();
+    let next = candidate(&backend.other()).try_campaign().await.unwrap();
     assert!(next.is_some());
 }
 
@@ -180,7 +185,7 @@ async fn errors_that_do_not_pass_end_the_loop() {
 async fn cancelling_ends_the_work_and_resigns() {
     let backend = Scripted::new();
     let (locks, stop) = (backend.locks(), CancellationToken::new());
-    let election = locks.leader("l").cancel_on(stop.clone());
+    let election = candidate(&locks).cancel_on(stop.clone());
     let dropped = Arc::new(());
     let working = Arc::clone(&dropped);
     let leader = tokio::spawn(async move {
@@ -201,7 +206,7 @@ async fn cancelling_ends_the_work_and_resigns() {
         "{ended:?}"
     );
     assert_eq!(Arc::strong_count(&dropped), 1, "the work goes on");
-    let other = backend.other().leader("l").try_campaign().await.unwrap();
+    let other = candidate(&backend.other()).try_campaign().await.unwrap();
     assert!(other.is_some(), "it did not resign");
 }
 
@@ -209,10 +214,10 @@ async fn cancelling_ends_the_work_and_resigns() {
 async fn cancelling_ends_a_campaign_and_a_pause_at_once() {
     let backend = Scripted::new();
     let (here, there) = (backend.locks(), backend.other());
-    let incumbent = there.leader("l").campaign().await.unwrap();
+    let incumbent = candidate(&there).campaign().await.unwrap();
     let stop = CancellationToken::new();
     let campaigning = {
-        let election = here.leader("l").cancel_on(stop.clone());
+        let election = candidate(&here).cancel_on(stop.clone());
         tokio::spawn(async move { election.run(|_| std::future::ready(())).await })
     };
     sleep(Duration::from_millis(10)).await;
@@ -223,8 +228,7 @@ async fn cancelling_ends_a_campaign_and_a_pause_at_once() {
 
     let stop = CancellationToken::new();
     let impatient = backend.builder().tolerate_outage(Duration::ZERO);
-    let election = impatient.build().unwrap().leader("l");
-    let election = election.cancel_on(stop.clone());
+    let election = candidate(&impatient.build().unwrap()).cancel_on(stop.clone());
     backend.always("attempt", Fate::Refuse);
     let pausing = tokio::spawn(async move { election.run(|_| std::future::ready(())).await });
     sleep(Duration::from_secs(20)).await;
@@ -248,8 +252,8 @@ async fn cancelling_ends_a_campaign_and_a_pause_at_once() {
 async fn a_candidate_that_is_dropped_leaves_no_place_behind() {
     let backend = Scripted::new();
     let (here, there) = (backend.locks(), backend.other());
-    let leadership = there.leader("l").campaign().await.unwrap();
-    let election = here.leader("l");
+    let leadership = candidate(&there).campaign().await.unwrap();
+    let election = candidate(&here);
     let campaign = tokio::time::timeout(LEASE, election.campaign()).await;
     assert!(campaign.is_err(), "two lead");
     until("nothing is under way", || here.background_tasks() == 0).await;
@@ -264,8 +268,8 @@ async fn candidates_of_one_owner_do_not_lead_together() {
     let locks = Scripted::new().locks();
     Owner::new()
         .scope(async {
-            let first = locks.leader("l").campaign().await.unwrap();
-            assert!(locks.leader("l").try_campaign().await.unwrap().is_none());
+            let first = candidate(&locks).campaign().await.unwrap();
+            assert!(candidate(&locks).try_campaign().await.unwrap().is_none());
             first.resign().await.unwrap();
         })
         .await;
@@ -275,7 +279,7 @@ async fn candidates_of_one_owner_do_not_lead_together() {
 #[tokio::test]
 async fn work_takes_no_step_after_the_lease_is_over() {
     let locks = Scripted::new().locks();
-    let election = locks.leader("l").max_term(Duration::from_millis(500));
+    let election = candidate(&locks).max_term(Duration::from_millis(500));
     let steps = AtomicUsize::new(0);
     let leadership = election.campaign().await.unwrap();
     let work = leadership.while_leading(std::future::poll_fn(|_| {

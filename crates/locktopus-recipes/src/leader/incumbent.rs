@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use locktopus_contract::{FencingToken, LockState};
-
-use crate::handles::fence::HolderMark;
-use crate::handles::held_lock::HeldLock;
+use locktopus_core::{FencingToken, HeldLock, LockState};
+use locktopus_fence::HolderMark;
 
 /// Who leads, as the backend saw it when it was asked. From
 /// [`LeaderElection::observe`](crate::LeaderElection::observe).
@@ -13,8 +11,8 @@ use crate::handles::held_lock::HeldLock;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
-/// use locktopus::Incumbent;
-/// let election = locks.leader("scheduler");
+/// use locktopus::{Incumbent, LeaderElection};
+/// let election = LeaderElection::new(&locks, "scheduler");
 /// let leadership = election.campaign().await?;
 /// if let Some(Incumbent { mark, candidates, is_here, .. }) = election.observe().await? {
 ///     assert_eq!((Some(mark), candidates, is_here), (leadership.mark(), 0, true));
@@ -34,7 +32,7 @@ pub struct Incumbent {
     pub remaining: Option<Duration>,
     /// How many candidates wait in the backend's queue. Those of one process may count as one.
     pub candidates: usize,
-    /// Whether it is this [`Locktopus`](crate::Locktopus) or a clone of it.
+    /// Whether it is this [`Locktopus`](locktopus_core::Locktopus) or a clone of it.
     pub is_here: bool,
 }
 

@@ -3,18 +3,15 @@
 use std::future::Future;
 use std::time::{Duration, SystemTime};
 
-use locktopus_contract::BackendError;
+use locktopus_core::{
+    BackendError, LockError, LockGuard, LockRequest, Owner, Phase, UnlessBusy as _,
+};
 
 use super::begun::{Begun, was_used};
 use super::catch_up::CatchUp;
 use super::tick::Tick;
 use super::times::{Due, Times};
-use crate::engine::error::{LockError, Phase};
-use crate::engine::jitter::jitter;
-use crate::handles::guard::LockGuard;
-use crate::handles::lock_request::LockRequest;
-use crate::handles::owner_handle::Owner;
-use crate::handles::while_held::while_held;
+use crate::pauses::jitter;
 
 /// Longest tolerance, unless a longer one is asked for.
 const TOLERANCE: Duration = Duration::from_secs(60);
@@ -153,11 +150,7 @@ impl Runner {
             }
             None => request,
         };
-        match request.acquire().await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(LockError::WaitTimeout { source: None, .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        request.acquire().await.unless_busy()
     }
 
     /// Which run to begin, now that nobody else can.
@@ -198,7 +191,7 @@ impl Runner {
         Fut: Future<Output = ()>,
     {
         if guard.token().is_none() {
-            return Err(no_tokens(&guard));
+            return Err(self.no_tokens()?);
         }
         // As late as can be: what was looked up under the mutex is true for as long as it is held.
         guard.ensure_valid()?;
@@ -219,11 +212,11 @@ impl Runner {
             missed,
             lease: lease.clone(),
         };
-        match while_held(&lease, work(tick)).await {
+        match lease.while_held(work(tick)).await {
             Ok(()) => {
                 // By this instance and not by the backend, as a mutex that was only taken to look must not be kept.
                 let rest = self.at_least.saturating_sub(lease.held_for());
-                let _ = while_held(&lease, tokio::time::sleep(rest)).await;
+                let _ = lease.while_held(tokio::time::sleep(rest)).await;
                 release(guard, &self.job).await;
             }
             Err(error) => {
@@ -232,19 +225,20 @@ impl Runner {
         }
         Ok(())
     }
+
+    fn no_tokens(&self) -> Result<LockError, LockError> {
+        let message =
+            "jobs need a backend that keeps fencing tokens: they say which runs were begun";
+        Ok(LockError::Backend {
+            target: self.request.target()?,
+            phase: Phase::Acquire,
+            source: BackendError::unsupported(self.begun.backend(), message),
+        })
+    }
 }
 
 async fn release(guard: LockGuard, job: &str) {
     if let Err(error) = guard.release().await {
         tracing::warn!(job, %error, "the run has ended, but releasing the job's mutex failed");
-    }
-}
-
-fn no_tokens(guard: &LockGuard) -> LockError {
-    let message = "jobs need a backend that keeps fencing tokens: they say which runs were begun";
-    LockError::Backend {
-        target: guard.target().clone(),
-        phase: Phase::Acquire,
-        source: BackendError::unsupported(guard.services().backend.info().name, message),
     }
 }

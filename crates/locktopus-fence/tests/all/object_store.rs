@@ -1,7 +1,8 @@
 //! The steps that docs/fencing.md gives for object stores, in every order of the steps of several writers, on a store in memory that has
 //! the conditions which the real ones document.
 
-use locktopus_core::{Fence, FencingToken, LockKind, LockName, LockTarget, OwnerId};
+use locktopus_contract::{FencingToken, LockKind, LockName, LockTarget, OwnerId};
+use locktopus_fence::Fence;
 
 /// An object, with its fence in the metadata.
 #[derive(Debug, Clone)]

@@ -2,18 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
-use locktopus_contract::{OptionError, TokenRetention};
-use tokio_util::sync::CancellationToken;
+use locktopus_core::{
+    BackendError, CancellationToken, LockError, LockRequest, Locktopus, OptionError, Phase,
+    TokenRetention,
+};
+use tokio::runtime::Handle;
 
 use super::begun::Begun;
 use super::catch_up::CatchUp;
 use super::round::Runner;
 use super::tick::Tick;
 use super::times::Times;
-use crate::engine::error::{LockError, Phase};
-use crate::handles::lock_request::LockRequest;
-use crate::handles::locktopus::Locktopus;
-use crate::recipes::pauses::{Pauses, may_pass, unless_cancelled};
+use crate::pauses::{Pauses, may_pass, unless_cancelled};
 
 /// Clocks of instances may differ by this much, whatever the period.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10 * 60);
@@ -50,10 +50,9 @@ const LOOK: Duration = Duration::from_secs(10);
 /// # use std::time::Duration;
 /// # let locks = locktopus::connect("memory:").await?;
 /// use std::time::SystemTime;
-/// use locktopus::{CatchUp, ScheduledJob};
+/// use locktopus::{CatchUp, Job, ScheduledJob};
 /// # let soon = SystemTime::now() + Duration::from_millis(20);
-/// let job: ScheduledJob = locks
-///     .job("report")
+/// let job: ScheduledJob = Job::new(&locks, "report")
 ///     .at_times([soon])
 ///     .renewed_lease(Duration::from_secs(20)) // for so long nothing runs after a crash
 ///     .at_least(Duration::from_millis(10))
@@ -100,7 +99,7 @@ impl ScheduledJob {
 
     /// Holds the job's mutex by a lease of this length while it runs, renewed after a third of it. How long nothing is run
     /// after an instance crashed in a run. Default:
-    /// [`LocktopusBuilder::renewed_lease`](crate::LocktopusBuilder::renewed_lease), 30 s.
+    /// [`LocktopusBuilder::renewed_lease`](locktopus_core::LocktopusBuilder::renewed_lease), 30 s.
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
         self.request = self.request.renewed_lease(lease);
         self
@@ -151,9 +150,9 @@ impl ScheduledJob {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use std::time::Duration;
-    /// use locktopus::{CancellationToken, LockError};
+    /// use locktopus::{CancellationToken, Job, LockError};
     /// let stop = CancellationToken::new();
-    /// let job = locks.job("report").every(Duration::from_secs(60)).cancel_on(stop.clone());
+    /// let job = Job::new(&locks, "report").every(Duration::from_secs(60)).cancel_on(stop.clone());
     /// let running = tokio::spawn(job.run(|_tick| async {}));
     /// stop.cancel();
     /// assert!(matches!(running.await?, Err(LockError::Cancelled { .. })));
@@ -175,8 +174,9 @@ impl ScheduledJob {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use std::time::{Duration, SystemTime};
+    /// use locktopus::Job;
     /// let soon = SystemTime::now() + Duration::from_millis(20);
-    /// let job = locks.job("report").at_times([soon]);
+    /// let job = Job::new(&locks, "report").at_times([soon]);
     /// job.run(|tick| async move { println!("the report of {:?}", tick.scheduled_at()) }).await?;
     /// # Ok(()) }
     /// ```
@@ -198,13 +198,19 @@ impl ScheduledJob {
         Fut: Future<Output = ()>,
     {
         let target = self.request.target()?;
-        self.locks.engine().ready_for(&target, Phase::Acquire)?;
-        let (locks, cancel) = (self.locks.clone(), self.cancel.clone());
+        if Handle::try_current().is_err() {
+            return Err(LockError::Backend {
+                target,
+                phase: Phase::Acquire,
+                source: BackendError::no_runtime(self.locks.backend().name),
+            });
+        }
+        let (closing, cancel) = (self.locks.shutdown_token(), self.cancel.clone());
         let runner = self.runner()?;
         let ended = unless_cancelled(cancel.as_ref(), go_on(runner, work));
         tokio::select! {
             biased;
-            () = locks.closing().cancelled() => Err(LockError::ShutDown),
+            () = closing.cancelled() => Err(LockError::ShutDown),
             ended = ended => ended.unwrap_or(Err(LockError::Cancelled { target })),
         }
     }

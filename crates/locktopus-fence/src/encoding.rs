@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use locktopus_contract::{FencingToken, LockName};
 
-use super::{Fence, FencedLock, HolderMark};
+use crate::fence::{Fence, FencedLock};
+use crate::mark::HolderMark;
 
 const VERSION: &str = "locktopus-fence1";
 const LONGEST_KIND: usize = 32;
@@ -23,7 +24,7 @@ impl fmt::Display for Fence {
 /// A text is no fence.
 ///
 /// ```
-/// use locktopus_core::{Fence, FenceParseError};
+/// use locktopus::{Fence, FenceParseError};
 /// let error: FenceParseError = "locktopus-fence1.lock".parse::<Fence>().unwrap_err();
 /// println!("the header has no fence: {error}");
 /// ```

@@ -1,0 +1,21 @@
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//! What is made of locks alone: one leader at a time, and work that is done once by many instances.
+//!
+//! Begin at [`LeaderElection`] or [`Job`]. Both use only the public API of `locktopus-core`, as a recipe of your own would.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `pauses` | what to do about an error: wait a little, or give up |
+//! | `leader` | leader election: a mutex that is kept, and a loop that campaigns again |
+//! | `job` | periodic jobs: which runs are due, which were begun, one of them at a time |
+//!
+//! Layers, lowest first: pauses, leader, job.
+
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
+
+mod job;
+mod leader;
+mod pauses;
+
+pub use job::{CatchUp, Job, ScheduledJob, Tick};
+pub use leader::{Incumbent, LeaderElection, Leadership};

@@ -1,0 +1,7 @@
+//! What needs no server. The backend under a script is that of the core's tests.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+#[path = "../../../locktopus-core/tests/all/common/mod.rs"]
+mod common;
+mod job;
+mod leader;
