@@ -1,3 +1,4 @@
+use std::cmp::Ordering;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 

@@ -7,7 +7,7 @@ use crate::common;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use common::{Fate, Scripted, extremes};
+use common::{Fate, Scripted, extremes, until};
 use locktopus_core::{BackendErrorKind, CancellationToken, LockError, Locktopus};
 use locktopus_recipes::{CatchUp, Job, ScheduledJob, Tick};
 use tokio::task::JoinHandle;
@@ -66,15 +66,6 @@ fn hang(job: ScheduledJob) -> (Running, Ticks) {
         .await
     });
     (running, ticks)
-}
-
-async fn until(what: &str, check: impl Fn() -> bool + Send + Sync) {
-    let wait = async {
-        while !check() {
-            sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(SOON, wait).await.expect(what);
 }
 
 #[tokio::test]
@@ -180,12 +171,8 @@ async fn a_run_is_ended_when_it_takes_too_long_and_is_not_repeated() {
     let job = job(&locks, &times).tolerance(EARLY);
     let (running, ticks) = hang(job.at_most(Duration::from_millis(100)));
     timeout(SOON, running).await.unwrap().unwrap().unwrap();
-    let at: Vec<_> = ticks
-        .lock()
-        .unwrap()
-        .iter()
-        .map(Tick::scheduled_at)
-        .collect();
+    let ticks = ticks.lock().unwrap();
+    let at: Vec<_> = ticks.iter().map(Tick::scheduled_at).collect();
     assert_eq!(at, times);
 }
 
@@ -229,12 +216,11 @@ async fn others_go_on_when_an_instance_goes_away() {
     until("the first run", || ticks.lock().unwrap().len() == 1).await;
     let times = [ago(9), ago(8)];
     let next = tokio::spawn(run_times(job(&there, &times).catch_up(CatchUp::Once)));
-    let (probe, queued) = (backend.other(), CancellationToken::new());
+    let probe = backend.other();
     let watch = async {
         while probe.mutex("j").inspect().await.unwrap().waiters.is_empty() {
             sleep(Duration::from_millis(2)).await;
         }
-        queued.cancel();
     };
     timeout(SOON, watch).await.expect("the other waits");
     assert!(!next.is_finished());
