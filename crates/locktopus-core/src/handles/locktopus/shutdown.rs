@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 use super::Locktopus;
 use crate::engine::error::LostCause;
@@ -72,32 +71,6 @@ impl Locktopus {
                 ShutdownReport::of(services)
             }
         }
-    }
-
-    /// A token that is cancelled as soon as [`shutdown`](Self::shutdown) begins. For loops of your own that wait for other things
-    /// than locks. Cancelling it has no effect on the locks.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::time::Duration;
-    /// # let locks = locktopus::connect("memory:").await?;
-    /// let closing = locks.shutdown_token();
-    /// let ticking = tokio::spawn(async move {
-    ///     while !closing.is_cancelled() {
-    ///         let hour = tokio::time::sleep(Duration::from_secs(3_600));
-    ///         tokio::select! {
-    ///             () = hour => println!("an hour is over"),
-    ///             () = closing.cancelled() => {}
-    ///         }
-    ///     }
-    /// });
-    /// let _ = locks.shutdown(Duration::from_secs(5)).await;
-    /// ticking.await?;
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn shutdown_token(&self) -> CancellationToken {
-        self.engine.closing.child_token()
     }
 }
 
