@@ -35,7 +35,8 @@ pub struct FenceParseError {
     problem: &'static str,
 }
 
-/// Reads exactly what `Display` writes: a fence has one text, so texts may be compared instead of fences.
+/// Reads exactly what `Display` writes: a fence has one text, so texts may be compared instead of
+/// fences.
 impl FromStr for Fence {
     type Err = FenceParseError;
 

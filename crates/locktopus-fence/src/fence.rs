@@ -7,15 +7,16 @@ use locktopus_contract::{FencingToken, LockName, LockTarget, OwnerId};
 
 use crate::mark::HolderMark;
 
-/// A fencing token that says which lock it is of, and of which holder.
+/// A fencing token with the lock it belongs to and, if known, its holder.
 ///
-/// Bound to kind and name, so that one lock's token cannot be used for another. Fences of different locks have
-/// no order, and neither have those of two holders with the same token, who should not exist.
+/// It names kind and lock, so one lock's token cannot be used for another. Fences of different
+/// locks have no order. Neither have those of two holders with the same token, which only a server
+/// that lost data gives.
 ///
 /// As text it is one word of printable ASCII, fit for a header, a column or a log line:
-/// `locktopus-fence1.<kind>.<name in base64url>.<token>`, and behind another dot the [mark](HolderMark) of the
-/// holder if it is known. It is no secret, and no proof either: whoever may write to the resource could make
-/// one up.
+/// `locktopus-fence1.<kind>.<name in base64url>.<token>`, and behind another dot the
+/// [mark](HolderMark) of the holder if it is known. It is neither a secret nor a proof: a client
+/// that may write to the resource could make one up.
 ///
 /// ```
 /// use locktopus::{Fence, FencingToken, LockKind, LockName, LockTarget};
@@ -38,8 +39,8 @@ pub struct Fence {
 /// The lock a fence is of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FencedLock {
-    /// A word instead of a `LockKind`, because the protected side knows nothing of profiles and may be older
-    /// than the newest kind.
+    /// A word instead of a `LockKind`, because the protected side knows nothing of profiles and may
+    /// be older than the newest kind.
     pub(crate) kind: Cow<'static, str>,
     pub(crate) name: LockName,
 }
@@ -64,7 +65,8 @@ impl Fence {
         }
     }
 
-    /// Adds whose token it is, so that two holders can be told apart even if a server gave both the same.
+    /// Adds the holder. The gate can then tell two holders apart even if a server gave both the
+    /// same token.
     ///
     /// ```
     /// use locktopus::{Fence, FencingToken, HolderMark, LockKind, LockName, LockTarget, OwnerId};
@@ -113,7 +115,8 @@ impl Fence {
 }
 
 impl PartialOrd for Fence {
-    /// Which grant came later. `None` for different locks, and for different holders with one token.
+    /// Which grant came later. `None` for different locks, and for different holders with one
+    /// token.
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         if self.lock != other.lock {
             return None;

@@ -11,8 +11,8 @@ use crate::mark::HolderMark;
 
 /// Stands before a resource and turns away holders that have been overtaken.
 ///
-/// It remembers the newest token that came by of each lock, and refuses older ones, and the same one from another
-/// holder. One gate belongs to one resource: whatever goes through it runs one at a time.
+/// It remembers the newest token of each lock. It refuses older ones, and the same one from another
+/// holder. Use one gate for each resource: writes through it run one at a time.
 ///
 /// ```
 /// use locktopus::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
@@ -23,15 +23,15 @@ use crate::mark::HolderMark;
 /// let (gate, total) = (FenceGate::new(), AtomicU32::new(0));
 ///
 /// gate.with(&fence(8), || total.store(80, Ordering::Relaxed))?;
-/// // The holder before that one wakes up and goes on where it was.
+/// // The holder before that one wakes up and writes too.
 /// let late = gate.with(&fence(7), || total.store(70, Ordering::Relaxed));
 /// assert_eq!(late.unwrap_err().newest().get(), 8);
 /// assert_eq!(total.load(Ordering::Relaxed), 80);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// What it has seen is gone with the process: a resource that outlives it keeps the newest token where it keeps
-/// its data (`docs/fencing.md`).
+/// A gate forgets everything when its process ends. A resource that outlives the process keeps the
+/// newest token beside its data (`docs/fencing.md`).
 #[derive(Debug)]
 pub struct FenceGate {
     state: Mutex<State>,
@@ -64,11 +64,13 @@ impl FenceGate {
         Self::bounded(usize::MAX)
     }
 
-    /// A gate that remembers about this many locks, at least one, and forgets those with the oldest tokens.
+    /// A gate that remembers about this many locks, at least one, and forgets those with the oldest
+    /// tokens.
     ///
-    /// A lock it does not know must then come with a token newer than all it has forgotten. So it still lets no
-    /// overtaken holder in; it may refuse one that has held its lock for long and comes here for the first time
-    /// ([`StaleCause::Forgotten`]). Choose a limit well above the number of locks that are held at a time.
+    /// A lock it does not know must then come with a token newer than all it has forgotten. So it
+    /// still lets no overtaken holder in. It may refuse a holder that took its lock long ago and
+    /// comes for the first time ([`StaleCause::Forgotten`]). Choose a limit well above the number
+    /// of locks that are held at a time.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -87,8 +89,9 @@ impl FenceGate {
         }
     }
 
-    /// Checks a fence and remembers it. For what is written afterwards this is no protection: a newer holder can
-    /// come in between. Use it for the first sign of a new holder, and [`with`](Self::with) for writes.
+    /// Checks a fence and remembers it. This does not protect a write that follows: a newer holder
+    /// can come in between. Use it when a new holder first appears, and [`with`](Self::with) for
+    /// writes.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -98,7 +101,7 @@ impl FenceGate {
     /// let (name, fence) = {
     ///     let guard = locks.lock("invoice:42").acquire().await?;
     ///     ("invoice:42", guard.fence().expect("a lock has one"))
-    /// }; // lost, and somebody else holds it now
+    /// }; // lost, and held by another task now
     /// # tokio::task::yield_now().await;
     /// let guard = locks.lock(name).acquire().await?;
     /// gate.admit(&guard.fence().expect("a lock has one"))?;
@@ -113,10 +116,10 @@ impl FenceGate {
         self.with(fence, || ())
     }
 
-    /// Checks a fence and writes, with nobody else in between.
+    /// Checks a fence and writes in one step: no other holder comes in between.
     ///
-    /// `write` must not use this gate, or it waits for itself, and should not take long. If it panics the fence
-    /// stays admitted.
+    /// `write` must not use this gate, or it waits for itself, and should not take long. If it
+    /// panics the fence stays admitted.
     ///
     /// # Errors
     ///
@@ -125,7 +128,8 @@ impl FenceGate {
         self.with_all(std::slice::from_ref(fence), write)
     }
 
-    /// As [`with`](Self::with), for what several locks protect together: all fences are good, or nothing happens.
+    /// As [`with`](Self::with), for what several locks protect together: all fences are good, or
+    /// nothing happens.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -141,7 +145,7 @@ impl FenceGate {
     ///
     /// # Errors
     ///
-    /// [`StaleFence`] for the first one that is not good.
+    /// [`StaleFence`] for the first fence that is refused.
     pub fn with_all<R>(
         &self,
         fences: &[Fence],
@@ -177,7 +181,7 @@ impl FenceGate {
         self.state().seen.get(&lock).map(|seen| seen.token)
     }
 
-    /// Also after a panic in somebody's `write`: the state is complete before that runs.
+    /// A panic in `write` leaves no half-written state: the state is complete before `write` runs.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,7 +227,7 @@ impl State {
     }
 }
 
-/// Whether somebody with that token and mark has overtaken this fence.
+/// Whether a holder with that token and mark has overtaken this fence.
 fn overtaken(
     fence: &Fence,
     newest: FencingToken,
@@ -246,7 +250,8 @@ fn overtaken(
 /// A fence was refused: do not write, you do not hold the lock any more.
 ///
 /// ```
-/// use locktopus::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget, StaleCause, StaleFence};
+/// use locktopus::{Fence, FenceGate, StaleCause, StaleFence};
+/// # use locktopus::{FencingToken, LockKind, LockName, LockTarget};
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let fence = |token| Fence::new(&target, FencingToken::new(token).expect("in range"));
 /// let gate = FenceGate::new();
@@ -265,7 +270,7 @@ pub struct StaleFence {
 }
 
 impl StaleFence {
-    /// What was refused.
+    /// The refused fence.
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.fence
@@ -290,10 +295,12 @@ impl StaleFence {
 pub enum StaleCause {
     /// A holder with a greater token has been here.
     Overtaken,
-    /// Another holder with the same token has been here: a server forgot a grant and repeated its token. One of
-    /// the two must not write, and nobody knows which, so the first to come is believed.
+    /// Another holder with the same token has been here: a server forgot a grant and repeated its
+    /// token. One of the two must not write. Nothing tells which, so the gate believes the first to
+    /// come.
     SharedToken,
-    /// The gate has forgotten newer tokens than this one, and cannot tell whether one was of this lock.
+    /// The gate has forgotten newer tokens than this one, and cannot tell whether one was of this
+    /// lock.
     Forgotten,
 }
 

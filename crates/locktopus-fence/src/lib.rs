@@ -1,9 +1,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! Fencing on the side that is protected: tokens that say which lock they are of, and who may still write.
+//! Fencing on the side that is protected: tokens that say which lock they are of, and who may still
+//! write.
 //!
-//! A holder calls `LockGuard::fence` and sends the [`Fence`] along with what it writes. A resource inside this
-//! process checks it with a [`FenceGate`]; `docs/fencing.md` has the same check for databases, Redis, object
-//! stores and services.
+//! A holder calls `LockGuard::fence` and sends the [`Fence`] along with what it writes. A resource
+//! inside this process checks it with a [`FenceGate`]; `docs/fencing.md` has the same check for
+//! databases, Redis, object stores and services.
 //!
 //! | module | what is in it |
 //! |---|---|

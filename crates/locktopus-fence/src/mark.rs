@@ -1,11 +1,11 @@
-//! A mark that tells holders apart, and that nobody can use to act in a holder's name.
+//! A mark that tells holders apart, and gives no right to act for one.
 
 use std::fmt;
 
 use locktopus_contract::OwnerId;
 
-/// A hash of an [`OwnerId`]: tells holders apart where the id itself must not be shown, because whoever knows
-/// it can release the lock. Sixteen hex digits as text.
+/// A hash of an [`OwnerId`]: tells holders apart where the id itself must stay secret. The id is
+/// enough to release the lock. Sixteen hex digits as text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HolderMark(u64);
 
@@ -13,8 +13,8 @@ pub struct HolderMark(u64);
 const DIGITS: usize = 16;
 
 impl HolderMark {
-    /// The mark of an owner: the first 64 bits of a SHA-1 hash. At least 64 bits of an id are random and
-    /// unknown to others, and nobody can find them within a lease.
+    /// The mark of an owner: the first 64 bits of a SHA-1 hash. At least 64 bits of an id are
+    /// random and secret; they cannot be guessed within a lease.
     ///
     /// ```
     /// use locktopus::{HolderMark, OwnerId};

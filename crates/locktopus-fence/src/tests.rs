@@ -130,7 +130,7 @@ fn one_token_has_one_holder() {
     gate.admit(&by("x", 5)).unwrap();
     let error = gate.admit(&by("y", 5)).unwrap_err();
     assert_eq!(error.cause(), StaleCause::SharedToken);
-    // Whoever does not say who it is gets the benefit of the doubt, and changes nothing.
+    // A fence without a mark is admitted, and changes nothing.
     gate.admit(&fence("a", 5)).unwrap();
     gate.admit(&by("y", 5)).unwrap_err();
     gate.admit(&by("x", 5)).unwrap();
@@ -171,7 +171,8 @@ fn a_panic_inside_leaves_the_gate_working() {
     gate.admit(&fence("a", 5)).unwrap();
 }
 
-/// However little a bounded gate remembers, it never admits what one that remembers everything refuses.
+/// However little a bounded gate remembers, it never admits what one that remembers everything
+/// refuses.
 #[test]
 fn a_bounded_gate_forgets_nothing_that_matters() {
     let (bounded, full) = (FenceGate::bounded(16), FenceGate::new());
@@ -182,7 +183,7 @@ fn a_bounded_gate_forgets_nothing_that_matters() {
     };
     let (mut forgotten, mut stale, mut admitted) = (0, 0, 0);
     for now in 100..20_000 {
-        // Mostly new grants, and now and then somebody from the past.
+        // Mostly new grants, and now and then an old one.
         let age = if random(4) == 0 {
             random(90)
         } else {
@@ -209,7 +210,7 @@ fn a_bounded_gate_forgets_nothing_that_matters() {
     );
 }
 
-/// The one who is writing is remembered, however old its token is.
+/// The holder that is writing is remembered, however old its token is.
 #[test]
 fn a_full_gate_remembers_the_holder_before_it() {
     let gate = FenceGate::bounded(2);
@@ -220,7 +221,7 @@ fn a_full_gate_remembers_the_holder_before_it() {
     gate.admit(&fence("c", 4)).unwrap_err();
 }
 
-/// The last token of a forgotten lock may come again, but nobody knows any more whose it was.
+/// The last token of a forgotten lock may come again, but its holder is unknown by then.
 #[test]
 fn a_forgotten_token_is_refused_to_everybody() {
     let gate = FenceGate::bounded(1);
@@ -244,7 +245,7 @@ fn check_and_write_are_one() {
     let writer = || {
         for _ in 0..5_000 {
             let token = next.fetch_add(1, Atomic::Relaxed);
-            // Whoever is overtaken here is refused.
+            // A thread that is overtaken here is refused.
             let _ = gate.with(&fence("a", token), || written.lock().unwrap().push(token));
         }
     };

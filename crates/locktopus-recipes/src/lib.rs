@@ -1,7 +1,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! What is made of locks alone: one leader at a time, and work that is done once by many instances.
+//! Recipes made of locks alone: one leader at a time, and work that one of many instances does.
 //!
-//! Begin at [`LeaderElection`] or [`Job`]. Both use only the public API of `locktopus-core`, as a recipe of your own would.
+//! Begin at [`LeaderElection`] or [`Job`]. Both use only the public API of `locktopus-core`, as a
+//! recipe of your own would.
 //!
 //! | module | what is in it |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What a loop does about an error: wait a little and go on, or give up.
+//! How a loop handles an error: it waits a little and goes on, or gives up.
 
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,7 +8,7 @@ use locktopus_core::{BackendErrorKind, CancellationToken, LockError};
 
 /// Bound of the first pause after something went wrong.
 const FIRST: Duration = Duration::from_millis(100);
-/// Bound of all later ones: as long as that of whatever connects again.
+/// Bound of all later pauses: as long as that of reconnections.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Pauses that double, each shortened by chance to no less than half.
@@ -42,7 +42,7 @@ pub(crate) fn jitter(low: Duration, high: Duration) -> Duration {
     low + Duration::from_nanos(u64::try_from((spread * (random >> 32)) >> 32).unwrap_or(u64::MAX))
 }
 
-/// Whether the same call may succeed later although nobody changes the program or its rights.
+/// Whether the same call may succeed later with the same program and the same rights.
 pub(crate) fn may_pass(error: &LockError) -> bool {
     match error {
         LockError::WaitTimeout { .. } | LockError::Lost { .. } => true,

@@ -26,7 +26,7 @@ const FEATURE_SETS: &str = "memory redis fred redis,fred memory,tls redis,tls fr
 const CLIENT_FREE: &str = "locktopus-contract locktopus-fence locktopus-core locktopus-recipes locktopus-memory \
                            locktopus-quorum locktopus-protocol locktopus-conformance locktopus-history locktopus-layers";
 
-/// Crates that may not depend on the engine: it would be built again with them, and they could lean on it.
+/// Crates that may not depend on the engine: a change of it would build them again.
 const ENGINE_FREE: &str = "locktopus-contract locktopus-fence locktopus-memory locktopus-quorum locktopus-protocol \
                            locktopus-redis locktopus-fred locktopus-layers";
 

@@ -248,8 +248,7 @@ impl Locktopus {
         requests.fold(MultiLock::new(), MultiLock::add)
     }
 
-    /// A token that is cancelled as soon as [`shutdown`](Self::shutdown) begins. For loops of your own that wait for other things
-    /// than locks. Cancelling it has no effect on the locks.
+    /// A token that is cancelled as soon as [`shutdown`](Self::shutdown) begins, for loops of your own. Cancelling it has no effect on the locks.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

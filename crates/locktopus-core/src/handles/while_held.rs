@@ -8,10 +8,11 @@ use crate::engine::error::LockError;
 use crate::handles::lease::Lease;
 
 impl Lease {
-    /// Does `work` for as long as the lease is valid. When the lease ends, the work is dropped at its current await point.
+    /// Does `work` for as long as the lease is valid. When the lease ends, the work is dropped at
+    /// its current await point.
     ///
-    /// The clock is checked before each step of the work. A process that was stopped for longer than its lease takes no further
-    /// step when it goes on.
+    /// The clock is checked before each step of the work. A process that was stopped for longer
+    /// than its lease takes no further step.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! What needs no server.
+//! Tests that need no server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod object_store;

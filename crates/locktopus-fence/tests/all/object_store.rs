@@ -1,5 +1,5 @@
-//! The steps that docs/fencing.md gives for object stores, in every order of the steps of several writers, on a store in memory that has
-//! the conditions which the real ones document.
+//! The steps that docs/fencing.md gives for object stores, in every order of the steps of several
+//! writers, on a store in memory that has the conditions which the real ones document.
 
 use locktopus_contract::{FencingToken, LockKind, LockName, LockTarget, OwnerId};
 use locktopus_fence::Fence;
@@ -11,7 +11,7 @@ struct Object {
     fence: Fence,
 }
 
-/// What a writer does next.
+/// The next step of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Read,
@@ -27,7 +27,7 @@ struct Writer {
     next: Next,
 }
 
-/// What of the page is kept.
+/// Which steps of the page are kept.
 #[derive(Debug, Clone, Copy)]
 struct Page {
     /// A fence that is newer, or has no order to one's own, stops the writer.
@@ -69,7 +69,7 @@ impl World {
         *next = match *next {
             Next::Read if page.looks && !self.object.as_ref().is_none_or(passes) => Next::Stopped,
             Next::Read => Next::Write(etag),
-            // 412: somebody wrote in between.
+            // 412: another writer came in between.
             Next::Write(seen) if page.condition && seen != etag => Next::Read,
             Next::Write(_) => {
                 self.harmed |= !self.object.as_ref().is_none_or(passes);
@@ -126,7 +126,7 @@ fn the_newest_holder_writes_last_in_every_order() {
     }
 }
 
-/// Who comes first is believed, and nobody overwrites it.
+/// The first to come is believed, and not overwritten.
 #[test]
 fn one_of_two_that_have_no_order_writes() {
     for other in [fence("a", 2), fence("b", 9)] {

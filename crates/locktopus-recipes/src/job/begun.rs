@@ -1,8 +1,9 @@
 //! Which runs were begun, on the backend.
 //!
-//! A run has a name of its own, and is begun by whoever takes the mutex of that name. The backend remembers the last fencing
-//! token of a name after the mutex is free again: where there is one, the run was begun. So two instances need not agree
-//! what time it is, and nothing has to be written that an instance could write too late.
+//! A run has a name of its own. The instance that takes the mutex of that name begins it. The
+//! backend remembers the last fencing token of a name after the mutex is free again: where there is
+//! one, the run was begun. So two instances need not agree what time it is, and nothing has to be
+//! written that an instance could write too late.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,7 +19,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// What matters for as long as `remembered`.
+    /// Notes that matter for as long as `remembered`.
     pub(super) fn new(locks: Locktopus, job: String, remembered: Duration) -> Self {
         let keep = kept_for(remembered);
         Self { locks, job, keep }
@@ -29,7 +30,8 @@ impl Begun {
         Ok(was_used(&self.mark(run).inspect().await?))
     }
 
-    /// Notes that the run of this time is begun; false if it was before, and is being noted at this moment.
+    /// Notes that the run of this time is begun; false if it was before, and is being noted at this
+    /// moment.
     pub(super) async fn note(&self, run: SystemTime) -> Result<bool, LockError> {
         let Some(mark) = self.mark(run).try_acquire().await? else {
             return Ok(false);
@@ -55,14 +57,15 @@ impl Begun {
     }
 }
 
-/// For how long the mark of a run is kept. Where clocks differ it is noted when the first one shows that it is due, and asked for until
-/// it is over for so long by the last one. And the job itself must not be remembered for longer than its runs are: what is not known to
-/// have run before has missed nothing.
+/// For how long the mark of a run is kept. Where clocks differ it is noted when the first one shows
+/// that it is due, and asked for until it is over for so long by the last one. The job itself must
+/// not be remembered for longer than its runs: a job that is not known to have run has missed
+/// nothing.
 fn kept_for(remembered: Duration) -> Duration {
     (remembered * 2 + TokenRetention::SHORTEST).min(TokenRetention::LONGEST)
 }
 
-/// Whether anybody holds the mutex or did, as far as the backend remembers.
+/// Whether the mutex is or was held, as far as the backend remembers.
 pub(super) fn was_used(state: &LockState) -> bool {
     state.last_token.is_some() || state.holder().is_some()
 }

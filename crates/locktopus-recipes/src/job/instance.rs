@@ -15,7 +15,7 @@ use super::tick::Tick;
 use super::times::Times;
 use crate::pauses::{Pauses, may_pass, unless_cancelled};
 
-/// Clocks of instances may differ by this much, whatever the period.
+/// Clocks of instances may differ by this much, for any period.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10 * 60);
 
 /// So many periods are remembered beyond those that may be caught up.
@@ -24,7 +24,7 @@ const PERIODS: u32 = 30;
 /// How long runs at given times are remembered.
 const GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
-/// The wall clock is looked at this often, because somebody may set it, or the machine may have been asleep.
+/// How often to check the wall clock: it may be set, or the machine may have slept.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// A job with a schedule, from [`Job::every`](crate::Job::every) and its siblings.
@@ -32,18 +32,21 @@ const LOOK: Duration = Duration::from_secs(10);
 /// One of all instances that have a job of this name does each run. Chance decides which one; any
 /// other replaces an instance that goes away.
 ///
-/// **Each run is begun at most once** by all instances together, as long as the backend keeps its data. A run whose
-/// instance crashes, is cut off, or takes longer than [`at_most`](Self::at_most) was begun, and is not repeated; so let
-/// the work be such that the next run makes up for it, or do in it what can be done again.
+/// **Each run is begun at most once** by all instances together, as long as the backend keeps its
+/// data. A run whose instance crashes, is cut off, or takes longer than [`at_most`](Self::at_most)
+/// was begun, and is not repeated; so let the work be such that the next run makes up for it, or do
+/// in it what can be done again.
 ///
-/// **Clocks need not agree**: which runs were begun is known by the backend, by the time they were due and not by when that
-/// happened. An instance whose clock is ahead runs early; one that is behind finds that its runs were begun. This holds
-/// for differences of up to [`remember_for`](Self::remember_for).
+/// **Clocks need not agree**: the backend knows which runs were begun, by the time they were due.
+/// An instance whose clock is ahead runs early. An instance whose clock is behind finds its runs
+/// begun. This holds for differences of up to [`remember_for`](Self::remember_for).
 ///
-/// **What is not promised**: a backend that loses its data has forgotten what was begun. That of a quorum is lost when nodes that
-/// lost theirs are enough to leave no majority with a node that knows: where a run was noted on a bare majority, as the others were
-/// away, a single one. Its locks stay exclusive then, its jobs are begun again; so let its nodes keep their data. And an instance that is stopped in
-/// the middle of a step of its work may finish that step when it goes on; hand on the [token](Tick::token) of the run.
+/// **What is not promised**: a backend that loses its data has forgotten what was begun. A quorum
+/// forgets a run once a majority may be without a node that noted it. If only a bare majority noted
+/// it, one node that loses its data is enough. Its locks stay exclusive then, but its jobs are
+/// begun again, so let its nodes keep their data. An instance that is stopped in the middle of a
+/// step may finish that step later, so send the [token](Tick::token) of the run along with each
+/// write.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -97,25 +100,28 @@ impl ScheduledJob {
         }
     }
 
-    /// Holds the job's mutex by a lease of this length while it runs, renewed after a third of it. How long nothing is run
-    /// after an instance crashed in a run. Default:
+    /// Holds the job's mutex by a lease of this length while it runs, renewed after a third of it.
+    /// How long nothing is run after an instance crashed in a run. Default:
     /// [`LocktopusBuilder::renewed_lease`](locktopus_core::LocktopusBuilder::renewed_lease), 30 s.
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
         self.request = self.request.renewed_lease(lease);
         self
     }
 
-    /// Keeps the job's mutex until this long after it was taken, however early the run is done: nobody begins another one before
-    /// that, also not to catch up. Only as long as this instance is there; and not longer than [`at_most`](Self::at_most).
+    /// Keeps the job's mutex for at least this long, even if the run is done earlier. No instance
+    /// begins another run before that, not even to catch up. It ends with this instance, and after
+    /// [`at_most`](Self::at_most) at the latest.
     ///
-    /// Not needed to keep a run from being begun twice where clocks differ: see [`remember_for`](Self::remember_for).
+    /// Not needed to keep a run from being begun twice where clocks differ: see
+    /// [`remember_for`](Self::remember_for).
     pub fn at_least(mut self, time: Duration) -> Self {
         self.at_least = time;
         self
     }
 
-    /// Ends a run after this long, counted from when it asked for the job's mutex: the work is dropped at its current
-    /// await point. Without it a run that hangs keeps all later ones from being run.
+    /// Ends a run after this long, counted from when it asked for the job's mutex: the work is
+    /// dropped at its current await point. Without it a run that hangs keeps all later ones from
+    /// being run.
     pub fn at_most(mut self, time: Duration) -> Self {
         self.at_most = Some(time);
         self.request = self.request.max_hold(time);
@@ -128,17 +134,19 @@ impl ScheduledJob {
         self
     }
 
-    /// How long after its time a run may begin and not count as missed. Default: half of the time until the next one, but
-    /// at most a minute.
+    /// How long after its time a run may begin and not count as missed. Default: half of the time
+    /// until the next one, but at most a minute.
     pub fn tolerance(mut self, time: Duration) -> Self {
         self.tolerance = Some(time);
         self
     }
 
-    /// For how long it matters which runs were begun, from a minute to ten years. A run that was due longer ago is neither caught up
-    /// nor begun, however long the [tolerance](Self::tolerance); and for longer than this no two clocks may differ, nor may two
-    /// [given times](crate::Job::at_times) be apart. The backend has a small key for each run, for twice that and a minute. Default: 30 periods more than may be caught up, and at least
-    /// ten minutes; eight days for given times.
+    /// For how long it matters which runs were begun, from a minute to ten years. A run that was
+    /// due longer ago is neither caught up nor begun, however long the
+    /// [tolerance](Self::tolerance). No two clocks may differ by more than this, and no two [given
+    /// times](crate::Job::at_times) may be further apart. The backend keeps a small key for each
+    /// run for twice this time and a minute. Default: 30 periods more than may be caught up, and at
+    /// least ten minutes; eight days for given times.
     pub fn remember_for(mut self, time: Duration) -> Self {
         self.remember_for = Some(time);
         self
@@ -163,12 +171,13 @@ impl ScheduledJob {
         self
     }
 
-    /// Waits for each time that the job is due, and does `work` then, unless another instance does. Every instance calls
-    /// this, with the same schedule.
+    /// Waits for each time that the job is due, and does `work` then, unless another instance does.
+    /// Every instance calls this, with the same schedule.
     ///
-    /// The work is dropped at its current await point, before it takes another step, when its lease is lost; that is
-    /// logged as a warning. Errors of the work are its own: handle them in it. Errors of the backend that may pass are
-    /// logged as warnings and waited out; what was due meanwhile was missed.
+    /// The work is dropped at its current await point, before it takes another step, when its lease
+    /// is lost; that is logged as a warning. Errors of the work are its own: handle them in it.
+    /// Errors of the backend that may pass are logged as warnings and waited out; what was due
+    /// meanwhile was missed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -183,15 +192,16 @@ impl ScheduledJob {
     ///
     /// # Errors
     ///
-    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when it was told to end; errors that do not pass by
-    /// themselves: [`LockError::Name`], [`LockError::Option`], also of [given times](crate::Job::at_times) that do not grow, and [`LockError::Backend`] for a missing right, a name that is
-    /// in use as another kind, or a backend that keeps no fencing tokens. `Ok` when there are no more
-    /// [given times](crate::Job::at_times).
+    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when you end it. Errors that stay until
+    /// something is changed: [`LockError::Name`]; [`LockError::Option`], also for [given
+    /// times](crate::Job::at_times) that do not grow; [`LockError::Backend`] for a missing right, a
+    /// name in use as another kind, or a backend without fencing tokens. `Ok` when there are no
+    /// more [given times](crate::Job::at_times).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands, and gives the mutex back in the background. The run counts as
-    /// begun.
+    /// Dropping the future drops the work where it stands, and gives the mutex back in the
+    /// background. The run counts as begun.
     pub async fn run<F, Fut>(self, work: F) -> Result<(), LockError>
     where
         F: FnMut(Tick) -> Fut,

@@ -27,11 +27,12 @@ pub use tick::Tick;
 
 use self::times::Times;
 
-/// A job that is due at fixed times and done once by all instances of a service. It needs a schedule: [`every`](Self::every) or
-/// one of its siblings.
+/// A job that is due at fixed times and done once by all instances of a service. It needs a
+/// schedule: [`every`](Self::every) or one of its siblings.
 ///
-/// Runs never overlap: the instance that runs the job holds the [mutex](Locktopus::mutex) of that name. Which runs were begun is
-/// noted as the fencing tokens of `NAME@MILLISECONDS`, with the run's time since the epoch.
+/// Runs never overlap: the instance that runs the job holds the [mutex](Locktopus::mutex) of that
+/// name. Which runs were begun is noted as the fencing tokens of `NAME@MILLISECONDS`, with the
+/// run's time since the epoch.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,14 +54,15 @@ use self::times::Times;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-#[must_use = "a job needs a schedule, and somebody to run it"]
+#[must_use = "a job needs a schedule, and does nothing until it runs"]
 pub struct Job {
     locks: Locktopus,
     name: String,
 }
 
 impl Job {
-    /// Names the job. Every instance of a service does so, and gives it the same schedule; this sends nothing.
+    /// Names the job. Every instance of a service does so, and gives it the same schedule; this
+    /// sends nothing.
     pub fn new(locks: &Locktopus, name: impl Into<String>) -> Self {
         Self {
             locks: locks.clone(),
@@ -68,8 +70,9 @@ impl Job {
         }
     }
 
-    /// Is due at all multiples of `period` since the epoch (1970-01-01 00:00 UTC): with 15 minutes on the quarter hours,
-    /// with a day at midnight UTC. At least 100 ms; cut to whole milliseconds.
+    /// Is due at all multiples of `period` since the epoch (1970-01-01 00:00 UTC): with 15 minutes
+    /// on the quarter hours, with a day at midnight UTC. At least 100 ms; cut to whole
+    /// milliseconds.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -104,8 +107,9 @@ impl Job {
     /// must have the same ones. The job ends when there are no more. It ends with
     /// [`LockError::Option`](locktopus_core::LockError::Option) at a time that is not later.
     ///
-    /// For calendars and time zones: most libraries for cron expressions have an iterator. Times that are over when the
-    /// job is started count as missed runs, so begin early enough to [catch up](ScheduledJob::catch_up).
+    /// For calendars and time zones: most libraries for cron expressions have an iterator. Times
+    /// that are over when the job is started count as missed runs, so begin early enough to [catch
+    /// up](ScheduledJob::catch_up).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

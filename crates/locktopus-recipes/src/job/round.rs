@@ -1,4 +1,4 @@
-//! What an instance does when something is due.
+//! The work of an instance when something is due.
 
 use std::future::Future;
 use std::time::{Duration, SystemTime};
@@ -13,10 +13,10 @@ use super::tick::Tick;
 use super::times::{Due, Times};
 use crate::pauses::jitter;
 
-/// Longest tolerance, unless a longer one is asked for.
+/// The longest tolerance by default.
 const TOLERANCE: Duration = Duration::from_secs(60);
 
-/// Whoever has just taken the job's mutex has noted by then which run it begins.
+/// By then an instance that has just taken the job's mutex has noted which run it begins.
 const NOTED_BY_THEN: Duration = Duration::from_millis(50);
 
 /// One instance of a job.
@@ -78,7 +78,7 @@ impl Runner {
                 self.known = was_used(&self.request.clone().inspect().await?);
             }
             let Some(guard) = self.turn(&look).await? else {
-                // Somebody else is at it. Once more when the next run is due, which finds what is missing then.
+                // Another instance runs it. The next due run looks for what is still missing.
                 if self.begun.has(look.newest).await? {
                     self.settled = Some(look.newest);
                 }
@@ -95,7 +95,7 @@ impl Runner {
     async fn look(&mut self) -> Result<Sight, LockError> {
         let now = SystemTime::now();
         let mut due = self.times.due(now, self.catch_up.look_back()).await?;
-        // Of one that was due before that, nobody knows whether it was missed or begun.
+        // An older run may have been missed or begun: that is forgotten.
         due.past
             .retain(|run| now.duration_since(*run).unwrap_or_default() < self.remembered);
         Ok(match due.past.first() {
@@ -127,8 +127,8 @@ impl Runner {
         Ok(!self.begun.has(look.newest).await?)
     }
 
-    /// The job's mutex, unless somebody else runs what is due. Nobody waits in its queue only because all instances
-    /// come at the same moment.
+    /// The job's mutex, unless another instance runs what is due. Instances that merely come at the
+    /// same moment do not wait in its queue.
     async fn turn(&self, look: &Look) -> Result<Option<LockGuard>, LockError> {
         let request = self.request.clone().owner(&Owner::new());
         if let Some(guard) = request.clone().try_acquire().await? {
@@ -138,7 +138,7 @@ impl Runner {
         if self.begun.has(look.newest).await? {
             return Ok(None);
         }
-        // Somebody is still at an earlier run.
+        // Another instance is still at an earlier run.
         let patience = match self.catch_up {
             CatchUp::Skip => self.in_time_until(look.newest, look.due.next),
             CatchUp::Once | CatchUp::All { .. } => look.due.next,
@@ -153,7 +153,7 @@ impl Runner {
         request.acquire().await.unless_busy()
     }
 
-    /// Which run to begin, now that nobody else can.
+    /// Which run to begin, now that no other instance can.
     async fn choose(&mut self) -> Result<Option<SystemTime>, LockError> {
         let Sight::Due(look) = self.look().await? else {
             return Ok(None);
@@ -214,7 +214,8 @@ impl Runner {
         };
         match lease.while_held(work(tick)).await {
             Ok(()) => {
-                // By this instance and not by the backend, as a mutex that was only taken to look must not be kept.
+                // By this instance and not by the backend, as a mutex that was only taken to look
+                // must not be kept.
                 let rest = self.at_least.saturating_sub(lease.held_for());
                 let _ = lease.while_held(tokio::time::sleep(rest)).await;
                 release(guard, &self.job).await;

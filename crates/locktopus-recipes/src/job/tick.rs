@@ -27,8 +27,8 @@ pub struct Tick {
 }
 
 impl Tick {
-    /// When it was due. The same in every instance, so it names the run: a report of that hour, a key of
-    /// what it writes.
+    /// When it was due. The same in every instance, so it names the run: a report of that hour, a
+    /// key of what it writes.
     #[must_use]
     pub fn scheduled_at(&self) -> SystemTime {
         self.scheduled_at

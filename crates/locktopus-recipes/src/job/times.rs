@@ -11,7 +11,7 @@ use locktopus_core::OptionError;
 /// Questions to the backend take their time; what is due more often than this needs a loop.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// For longer than this nobody catches up.
+/// The longest period.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// How many past times of an iterator are skipped before other tasks get a turn.
@@ -23,7 +23,7 @@ pub(super) enum Times {
     Every { period: Duration, offset: Duration },
     /// At those of an iterator.
     Given {
-        /// Locked by nobody: it is a way to share what is only ever used by one.
+        /// Never locked: the mutex only makes the iterator shareable.
         ahead: Mutex<Peekable<Box<dyn Iterator<Item = SystemTime> + Send>>>,
         /// Those that were due already, newest first.
         past: VecDeque<SystemTime>,

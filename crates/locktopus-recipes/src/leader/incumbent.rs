@@ -1,11 +1,11 @@
-//! Who leads, seen from outside.
+//! The leader, seen from outside.
 
 use std::time::Duration;
 
 use locktopus_core::{FencingToken, HeldLock, LockState};
 use locktopus_fence::HolderMark;
 
-/// Who leads, as the backend saw it when it was asked. From
+/// The leader, as the backend saw it. From
 /// [`LeaderElection::observe`](crate::LeaderElection::observe).
 ///
 /// ```
@@ -25,8 +25,8 @@ use locktopus_fence::HolderMark;
 pub struct Incumbent {
     /// Tells leaders apart, and cannot be used to resign for them.
     pub mark: HolderMark,
-    /// The last token that was handed out: that of the leader, or of one before it in the same process. `None` on backends
-    /// without tokens.
+    /// The last token of the lock: that of the leader, or of one before it in the same process.
+    /// `None` on backends without tokens.
     pub last_token: Option<FencingToken>,
     /// What is left of its lease; renewal moves it. `None` if it never ends.
     pub remaining: Option<Duration>,

@@ -8,8 +8,8 @@ use locktopus_fence::{Fence, HolderMark};
 
 /// Being the leader: from [`LeaderElection::campaign`](crate::LeaderElection::campaign).
 ///
-/// **Dropping it resigns in the background**, as dropping a [`LockGuard`] releases. [`resign`](Self::resign) is the way that
-/// tells whether this was the leader to the end.
+/// **Dropping it resigns in the background**, as dropping a [`LockGuard`] releases.
+/// [`resign`](Self::resign) is the way that tells whether this was the leader to the end.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,8 +37,8 @@ impl Leadership {
         Self { guard }
     }
 
-    /// Completes when this is the leader no more, and says why. At the latest when the local deadline passes, whatever the
-    /// network does; at once if that has happened already.
+    /// Waits until this is no longer the leader, and says why. It ends at the latest when the local
+    /// deadline passes, even if the network fails, and at once if leadership is lost already.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -58,7 +58,8 @@ impl Leadership {
         self.guard.lost().await
     }
 
-    /// Whether this is the leader still, by the clock and not by a flag. Ask right before each side effect.
+    /// Whether this is the leader still, by the clock and not by a flag. Ask right before each side
+    /// effect.
     #[must_use]
     pub fn is_leading(&self) -> bool {
         self.guard.ensure_valid().is_ok()
@@ -73,7 +74,8 @@ impl Leadership {
         self.guard.ensure_valid()
     }
 
-    /// The fencing token of this term, greater than those of all terms before; `None` on backends without.
+    /// The fencing token of this term, greater than those of all terms before; `None` on backends
+    /// without.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -100,7 +102,8 @@ impl Leadership {
         self.guard.fence()
     }
 
-    /// What others see of this leader: [`Incumbent::mark`](crate::Incumbent::mark). `None` once it leads no more.
+    /// The mark of this leader, as others see it: [`Incumbent::mark`](crate::Incumbent::mark).
+    /// `None` once it leads no more.
     #[must_use]
     pub fn mark(&self) -> Option<HolderMark> {
         self.is_leading()
@@ -113,20 +116,21 @@ impl Leadership {
         self.guard.remaining()
     }
 
-    /// A view of the lease that it leads by, to be passed to whatever works for the leader.
+    /// A view of the lease of this term, for tasks that work for the leader.
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.guard.lease()
     }
 
-    /// A token that is cancelled when this is the leader no more. Cancelling it has no effect on the election.
+    /// A token that is cancelled when this is the leader no more. Cancelling it has no effect on
+    /// the election.
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
         self.guard.lost_token()
     }
 
-    /// Does `work` for as long as this leads. When that ends, the work is dropped at its current await point, before it
-    /// takes another step.
+    /// Does `work` for as long as this leads. When that ends, the work is dropped at its current
+    /// await point, before it takes another step.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -166,9 +170,9 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if leadership had been lost before: what was done since may have overlapped with the next leader.
-    /// [`LockError::Backend`] if the backend gave no definite answer; resigning goes on in the background, and at the latest
-    /// the lease ends.
+    /// [`LockError::Lost`] if leadership had been lost before: what was done since may have
+    /// overlapped with the next leader. [`LockError::Backend`] if the backend gave no definite
+    /// answer; resigning goes on in the background, and at the latest the lease ends.
     ///
     /// # Cancel safety
     ///

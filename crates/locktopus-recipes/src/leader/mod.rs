@@ -1,7 +1,7 @@
 //! Leader election: of many candidates one leads at a time.
 //!
-//! The leader holds the mutex of the election's name; candidates wait in its queue. A mutex, because nobody enters it twice,
-//! and because every backend has it.
+//! The leader holds the mutex of the election's name; candidates wait in its queue. A mutex,
+//! because a leader never enters it twice, and because every backend has it.
 
 mod incumbent;
 mod leadership;
@@ -18,17 +18,18 @@ use crate::pauses::{Pauses, may_pass, unless_cancelled};
 /// A term that lasted longer went well: what ended it is not a reason to hesitate.
 const GOOD_TERM: Duration = Duration::from_secs(5);
 
-/// An election: of all who campaign under its name, one leads at a time. Cheap to clone; each campaign is a candidate of its
-/// own.
+/// An election: of all who campaign under its name, one leads at a time. Cheap to clone; each
+/// campaign is a candidate of its own.
 ///
-/// The leader holds the [mutex](Locktopus::mutex) of that name. Commands that show or break locks show and break leaders too.
+/// The leader holds the [mutex](Locktopus::mutex) of that name. Commands that show or break locks
+/// show and break leaders too.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::LeaderElection;
 /// let scheduled = LeaderElection::new(&locks, "scheduler").run(|lease| async move {
-///     // One instance at a time is here. Hand the token on to whatever is written to.
+///     // One instance at a time is here. Send the token along with each write.
 ///     lease.token()
 /// }).await?;
 /// assert!(scheduled.is_some());
@@ -36,13 +37,14 @@ const GOOD_TERM: Duration = Duration::from_secs(5);
 /// ```
 ///
 /// **One leader at a time, as far as a lease promises it**: while the backend keeps its data
-/// ([`SafetyMode`](locktopus_core::SafetyMode) says what a failover does), and as long as the leader stops when it is told. A
-/// leader that is stopped between a look at its [`Leadership`] and a write may write late. Hand its
-/// [token](Leadership::token) on to what it writes to, and let that refuse smaller ones: tokens grow from term to term.
+/// ([`SafetyMode`](locktopus_core::SafetyMode) says what a failover does), and as long as the
+/// leader stops when it is told. A leader that pauses between checking its [`Leadership`] and
+/// writing may write late. Hand its [token](Leadership::token) on to what it writes to, and let
+/// that refuse smaller ones: tokens grow from term to term.
 ///
-/// A leader that crashes or is cut off is followed by the next candidate when its lease has ended (30 s unless
-/// [set](Self::renewed_lease)); one that [resigns](Leadership::resign), at once. A leader that is cut off knows before
-/// that, by its own clock.
+/// A leader that crashes or is cut off is followed by the next candidate when its lease has ended
+/// (30 s unless [set](Self::renewed_lease)); one that [resigns](Leadership::resign), at once. A
+/// leader that is cut off knows before that, by its own clock.
 #[derive(Debug, Clone)]
 #[must_use = "an election does nothing until somebody campaigns"]
 pub struct LeaderElection {
@@ -52,7 +54,8 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// Names the election. All who campaign under this name on the same backend take part; this sends nothing.
+    /// Names the election. All who campaign under this name on the same backend take part; this
+    /// sends nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -71,7 +74,8 @@ impl LeaderElection {
         }
     }
 
-    /// Leads by a lease of this length, renewed after a third of it. How long nobody leads after a leader crashed. Default:
+    /// Leads by a lease of this length, renewed after a third of it. After a crash, this is how
+    /// long there is no leader. Default:
     /// [`LocktopusBuilder::renewed_lease`](locktopus_core::LocktopusBuilder::renewed_lease), 30 s.
     ///
     /// ```
@@ -106,8 +110,8 @@ impl LeaderElection {
         self
     }
 
-    /// Stops campaigning when this token is cancelled, and ends [`run`](Self::run), also while it leads. A
-    /// [`Leadership`] is not affected.
+    /// Stops campaigning when this token is cancelled, and ends [`run`](Self::run), also while it
+    /// leads. A [`Leadership`] is not affected.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -142,19 +146,19 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// As [`LockRequest::acquire`]: [`LockError::Cancelled`] and [`LockError::ShutDown`] if the campaign was ended,
-    /// [`LockError::Backend`] if the backend could not be reached for
+    /// As [`LockRequest::acquire`]: [`LockError::Cancelled`] and [`LockError::ShutDown`] if the
+    /// campaign was ended, [`LockError::Backend`] if the backend could not be reached for
     /// [`tolerate_outage`](locktopus_core::LocktopusBuilder::tolerate_outage) (10 s).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: dropping the future withdraws the candidate, which loses its place among those who wait. If it was just
-    /// elected, it resigns in the background.
+    /// Cancel safe: dropping the future withdraws the candidate, which loses its place among those
+    /// who wait. If it was just elected, it resigns in the background.
     pub async fn campaign(&self) -> Result<Leadership, LockError> {
         self.candidate().acquire().await.map(Leadership::new)
     }
 
-    /// Becomes the leader if nobody leads and nobody waits to; `None` otherwise.
+    /// Becomes the leader if there is neither a leader nor a candidate; `None` otherwise.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -180,7 +184,7 @@ impl LeaderElection {
         Ok(elected.map(Leadership::new))
     }
 
-    /// Who leads, as the backend sees it at this moment; `None` if nobody does. Asks the backend, takes nothing.
+    /// Asks the backend who leads now; `None` if there is no leader. Takes nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -189,7 +193,7 @@ impl LeaderElection {
     /// let election = LeaderElection::new(&locks, "scheduler");
     /// assert!(election.observe().await?.is_none());
     /// let leadership = election.campaign().await?;
-    /// let incumbent = election.observe().await?.expect("somebody leads");
+    /// let incumbent = election.observe().await?.expect("a leader");
     /// assert_eq!(Some(incumbent.mark), leadership.mark());
     /// assert!(incumbent.is_here);
     /// leadership.resign().await?;
@@ -198,7 +202,8 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// [`LockError::Name`], and [`LockError::Backend`] if the backend failed or cannot inspect locks.
+    /// [`LockError::Name`], and [`LockError::Backend`] if the backend failed or cannot inspect
+    /// locks.
     ///
     /// # Cancel safety
     ///
@@ -208,15 +213,18 @@ impl LeaderElection {
         Ok(Incumbent::of(&state, &self.locks.held_locks()))
     }
 
-    /// Campaigns, does `work` while it leads, and campaigns again whenever leadership is lost, until the work is done.
+    /// Campaigns, does `work` while it leads, and campaigns again whenever leadership is lost,
+    /// until the work is done.
     ///
-    /// The work gets the lease that it leads by; its token is new in each term. When leadership is lost the work is dropped
-    /// at its current await point, before it takes another step, and `work` is called anew in the next term. Tasks
-    /// that it spawned are its own to end: [`Lease::lost_token`] tells them. When the work returns, the leader resigns, and
-    /// its output is returned.
+    /// The work gets the lease that it leads by; its token is new in each term. When leadership is
+    /// lost the work is dropped at its current await point, before it takes another step, and
+    /// `work` is called anew in the next term. Tasks that it spawned are its own to end:
+    /// [`Lease::lost_token`] tells them. When the work returns, the leader resigns, and its output
+    /// is returned.
     ///
-    /// After a loss, and after an error of the backend that may pass, it waits before the next campaign: 50 to 100 ms
-    /// at first, doubled up to 1 to 2 s. Each such error is logged as a warning.
+    /// After a loss, and after an error of the backend that may pass, it waits before the next
+    /// campaign: 50 to 100 ms at first, doubled up to 1 to 2 s. Each such error is logged as a
+    /// warning.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -238,13 +246,14 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when it was told to end; errors that do not pass by
-    /// themselves: [`LockError::Name`], [`LockError::Option`], and [`LockError::Backend`] for a missing right, a name that is
-    /// in use as another kind, or something that the backend does not have.
+    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when you end it. Errors that stay until
+    /// something is changed: [`LockError::Name`]; [`LockError::Option`]; [`LockError::Backend`] for
+    /// a missing right, a name in use as another kind, or something that the backend lacks.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands; the candidate withdraws or resigns in the background.
+    /// Dropping the future drops the work where it stands; the candidate withdraws or resigns in
+    /// the background.
     pub async fn run<F, Fut>(&self, mut work: F) -> Result<Fut::Output, LockError>
     where
         F: FnMut(Lease) -> Fut,
@@ -294,7 +303,7 @@ impl LeaderElection {
         Ok(LockError::Cancelled { target })
     }
 
-    /// A request of a candidate that is nobody else, also in the scope of an owner.
+    /// The request of a new candidate, also in the scope of an owner.
     fn candidate(&self) -> LockRequest {
         self.request.clone().owner(&Owner::new())
     }

@@ -48,7 +48,7 @@ async fn run_times(job: ScheduledJob) -> Vec<SystemTime> {
 type Running = JoinHandle<Result<(), LockError>>;
 type Ticks = Arc<Mutex<Vec<Tick>>>;
 
-/// Runs it in the background; the first run never ends by itself.
+/// Runs it in the background; the first run never ends.
 fn hang(job: ScheduledJob) -> (Running, Ticks) {
     let ticks = Ticks::default();
     let seen = Arc::clone(&ticks);
@@ -100,7 +100,7 @@ async fn three_instances_begin_each_run_once_and_in_order() {
 #[tokio::test]
 async fn what_was_missed_is_skipped_run_once_or_all() {
     let locks = Scripted::new().locks();
-    // A new job has missed nothing, whatever its policy.
+    // A new job has missed nothing, under any policy.
     let first = [ago(50), ago(40)];
     let all = CatchUp::All { at_most: 10 };
     for policy in [CatchUp::Skip, CatchUp::Once, all] {
@@ -150,7 +150,8 @@ async fn a_run_that_was_due_before_what_is_remembered_is_not_begun() {
     assert_eq!(run_times(newest).await, times[2..]);
 }
 
-/// Instances need not agree what time it is: one that comes to it an hour later finds that it was begun.
+/// Instances need not agree what time it is: one that comes to it an hour later finds that it was
+/// begun.
 #[tokio::test]
 async fn an_instance_that_is_late_finds_the_run_begun() {
     let backend = Scripted::new();
@@ -207,7 +208,7 @@ async fn a_run_that_loses_its_lock_is_dropped_and_not_repeated() {
     assert_eq!(ticks.len(), 2);
 }
 
-/// Whoever comes while another one is at an earlier run waits for it, and does what is due since.
+/// An instance waits for one that is at an earlier run, and does what is due since.
 #[tokio::test]
 async fn others_go_on_when_an_instance_goes_away() {
     let backend = Scripted::new();

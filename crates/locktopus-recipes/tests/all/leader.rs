@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 
 const LEASE: Duration = Duration::from_secs(3);
 
-/// Tokens of the terms in which work was begun.
+/// Tokens of the terms that began work.
 type Terms = Arc<Mutex<Vec<FencingToken>>>;
 
 fn candidate(locks: &Locktopus) -> LeaderElection {
@@ -113,8 +113,8 @@ async fn the_loop_campaigns_again_after_a_loss() {
     assert!(matches!(ended, Err(LockError::ShutDown)), "{ended:?}");
 }
 
-/// Leadership that is lost again and again, by somebody's hand or a faulty server, is not fought for in a tight loop. One that
-/// lasted does not count among those.
+/// A leader that loses again and again does not campaign in a tight loop. A term that lasted starts
+/// anew.
 #[tokio::test(start_paused = true)]
 async fn losses_in_a_row_are_followed_by_growing_pauses_until_a_term_lasts() {
     let backend = Scripted::new();
@@ -262,7 +262,7 @@ async fn a_candidate_that_is_dropped_leaves_no_place_behind() {
     assert!(election.observe().await.unwrap().is_none());
 }
 
-/// What an owner holds it may enter again; two candidates are two, whoever's they are.
+/// An owner may enter its own locks again, but two candidates of one owner are still two.
 #[tokio::test(start_paused = true)]
 async fn candidates_of_one_owner_do_not_lead_together() {
     let locks = Scripted::new().locks();
@@ -275,7 +275,8 @@ async fn candidates_of_one_owner_do_not_lead_together() {
         .await;
 }
 
-/// A process that was stopped goes on: its clock says that the lease is over, and no task of it has noticed yet.
+/// A process that was stopped goes on: its clock says that the lease is over, and no task of it has
+/// noticed yet.
 #[tokio::test]
 async fn work_takes_no_step_after_the_lease_is_over() {
     let locks = Scripted::new().locks();

@@ -10,7 +10,7 @@ use crate::engine::error::{LockError, Phase};
 use crate::handles::any_guard::AnyGuard;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// The lock that is asked for: its kind, and its name with the namespace. Sends nothing.
+    /// The lock of this request: its kind, and its name with the namespace. Sends nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
