@@ -1,46 +1,43 @@
 //! Every interleaving of what can happen to a turn at the same time, by loom.
 //!
-//! The slots and the local queue of a cohort are compiled here against loom's atomics, mutexes and reference counts; the rest
-//! of the crate is not involved. Run it alone with `proof/run tests --test interleavings`.
+//! The queue of a cohort is compiled here, under a mutex of loom. The rest of the crate is not
+//! involved. Run it alone with `proof/run tests --test interleavings`.
 #![allow(
     dead_code,
     clippy::unwrap_used,
     reason = "not every method of the modules under test plays a part"
 )]
 
-#[path = "../../../crates/locktopus-core/src/engine/acquisition/hand_off.rs"]
-mod hand_off;
-#[path = "../../../crates/locktopus-core/src/engine/acquisition/local_queue.rs"]
-mod local_queue;
+#[path = "../../../crates/locktopus-core/src/engine/acquisition/cohort_queue.rs"]
+mod cohort_queue;
 #[path = "interleavings/shutdown.rs"]
 mod shutdown;
-#[path = "../../../crates/locktopus-core/src/engine/acquisition/slot.rs"]
-mod slot;
-
-mod sync {
-    pub(crate) use loom::sync::atomic::{AtomicU8, Ordering};
-    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
-
-    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap()
-    }
-}
+#[path = "../../../crates/locktopus-core/src/engine/acquisition/stage.rs"]
+mod stage;
 
 use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use hand_off::{Leavings, Next, Passed};
-use local_queue::{Arrival, Begun, Glance, LocalQueue};
+use cohort_queue::CohortQueue;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use slot::{Slot, Turn, Turned};
-use sync::Arc;
+use loom::sync::{Mutex, MutexGuard};
+use loom::thread::{JoinHandle, spawn};
+use stage::{Arrival, Baton, Effects, Step, Waiter};
 use tokio::time::Instant as BootInstant;
 
-/// As in the crate: who is handed something has so long to fetch it.
+/// As in the crate: a waiter must fetch its turn within this time.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-struct Asker;
+struct LockError;
+
+#[derive(Debug)]
+struct Reporter;
+
+#[derive(Debug)]
+struct Told;
 
 #[derive(Debug, Clone)]
 struct OwnerId;
@@ -82,6 +79,10 @@ impl Lease {
         lease
     }
 
+    fn may_serve(&self, _: &Waiter, _: BootInstant) -> bool {
+        self.is_active()
+    }
+
     fn may_keep(&self, _: impl Fn() -> BootInstant) -> bool {
         self.keeps.load(Ordering::SeqCst) && self.is_active()
     }
@@ -94,12 +95,8 @@ impl Lease {
         );
     }
 
-    fn let_go(&self) {
-        self.holders.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn give_back(&self) {
-        self.given_back.fetch_add(1, Ordering::SeqCst);
+    fn was_given_back(&self) -> usize {
+        self.given_back.load(Ordering::SeqCst)
     }
 }
 
@@ -111,165 +108,167 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-fn may(lease: &Lease, _: &Asker) -> bool {
-    lease.is_active()
-}
+/// As in the crate: the queue under its mutex, and one place that carries out effects.
+struct Cohort(Mutex<CohortQueue>);
 
-/// A local queue in which one holds and so many wait.
-fn held(lease: &Arc<Lease>, waiting: usize) -> (Arc<LocalQueue>, Vec<Arc<Slot>>) {
-    let queue = LocalQueue::new();
-    let Arrival::Leads { number, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
-        panic!("not alone")
-    };
-    assert!(queue.won(number, lease));
-    lease.hold();
-    let slots = (0..waiting)
-        .map(|_| match queue.arrive(|| Asker, BootInstant::now, may) {
-            Arrival::Waits { slot, .. } => slot,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    (Arc::new(queue), slots)
-}
-
-fn call(next: &Next) {
-    next.slot.wake();
-}
-
-/// The holder is done.
-fn pass(queue: &LocalQueue, lease: &Arc<Lease>) {
-    lease.let_go();
-    match queue.pass(lease, BootInstant::now, may) {
-        Passed::On(next) => call(&next),
-        Passed::Kept => {}
-        Passed::Over(next) => {
-            lease.give_back();
-            next.inspect(call);
-        }
-        Passed::NotHere => lease.give_back(),
+impl Cohort {
+    /// One member holds the lease, and so many wait.
+    fn held(lease: &Arc<Lease>, waiting: usize) -> (Arc<Self>, Vec<u64>) {
+        let cohort = Arc::new(Self(Mutex::new(CohortQueue::default())));
+        let leader = cohort.arrive();
+        assert!(matches!(leader.step, Some(Step::Lead { .. })), "not alone");
+        assert!(cohort.queue().won(leader.number, lease));
+        lease.hold();
+        let waiting = (0..waiting).map(|_| cohort.arrive_to_wait()).collect();
+        (cohort, waiting)
     }
-}
 
-/// What a waiter does whose turn has come; true if it holds the lock.
-fn begin(queue: &LocalQueue, slot: &Arc<Slot>) -> Option<Arc<Lease>> {
-    match queue.begin(slot).expect("whoever takes a turn owns it") {
-        Begun::Holds(lease, _) => {
-            lease.hold();
-            Some(lease)
-        }
-        Begun::Leads(number, _) => {
-            leave(queue, number);
-            None
+    fn queue(&self) -> MutexGuard<'_, CohortQueue> {
+        self.0.lock().unwrap()
+    }
+
+    fn carry_out(&self, effects: Effects) {
+        let waiters = effects.wake.into_iter();
+        waiters
+            .filter_map(|waiter| waiter.waker)
+            .for_each(Waker::wake);
+        if let Some(Baton::Lease(lease)) = effects.give_back {
+            lease.given_back.fetch_add(1, Ordering::SeqCst);
         }
     }
-}
 
-fn leave(queue: &LocalQueue, number: u64) {
-    if let Ok(next) = queue.leader_left(number, None, BootInstant::now()) {
-        call(&next);
+    fn arrive(&self) -> Arrival {
+        let waiter = Waiter {
+            lease: Duration::ZERO,
+            renewed: true,
+            arrived: BootInstant::now(),
+            progress: None,
+            waker: None,
+        };
+        self.queue().arrive(waiter, true, BootInstant::now)
     }
-}
 
-/// The future of a waiter is dropped.
-fn cancel(queue: &LocalQueue, slot: &Arc<Slot>) {
-    if slot.cancel().is_none() {
-        queue.forget_one();
-        return;
+    fn arrive_to_wait(&self) -> u64 {
+        let arrival = self.arrive();
+        assert!(arrival.step.is_none(), "{arrival:?}");
+        arrival.number
     }
-    settle(queue.hand_back(slot, BootInstant::now(), may));
-}
 
-fn settle(left: Leavings) {
-    left.wake.iter().for_each(|next| next.wake());
-    if let Some(lease) = left.lease {
-        lease.give_back();
+    /// The holder is done.
+    fn pass(&self, lease: &Arc<Lease>) {
+        lease.holders.fetch_sub(1, Ordering::SeqCst);
+        let effects = self.queue().pass(lease, BootInstant::now);
+        self.carry_out(effects);
     }
-}
 
-/// Looks once, without waiting; true if the lock was taken and passed on.
-fn try_once(queue: &LocalQueue, slot: &Arc<Slot>) -> bool {
-    let waker = std::task::Waker::noop();
-    let mut cx = std::task::Context::from_waker(waker);
-    match slot.poll_turn(&mut cx) {
-        std::task::Poll::Ready(Turned::Taken(_)) => {
-            if let Some(lease) = begin(queue, slot) {
-                pass(queue, &lease);
+    fn poll(&self, number: u64, cx: &Context<'_>) -> Poll<Step> {
+        let mut waker = Some(cx.waker().clone());
+        let step = self.queue().poll(number, &mut waker);
+        step.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Waits for as long as it takes. After a lost wake-up, loom finds that no thread can go on.
+    fn wait(&self, number: u64) -> Step {
+        loom::future::block_on(poll_fn(|cx| self.poll(number, cx)))
+    }
+
+    /// A member does what is next, and is done with it; true if it held the lock.
+    fn go(&self, number: u64, step: Step) -> bool {
+        match step {
+            Step::Hold(lease, _) => {
+                lease.hold();
+                self.pass(&lease);
+                true
             }
-            true
+            Step::Lead { kept, .. } => {
+                kept.inspect(|kept| {
+                    kept.given_back.fetch_add(1, Ordering::SeqCst);
+                });
+                self.drop_future(number);
+                false
+            }
+            _ => false,
         }
-        std::task::Poll::Ready(_) => true,
-        std::task::Poll::Pending => false,
+    }
+
+    /// Looks once, without waiting; true if its wait was over.
+    fn try_once(&self, number: u64) -> bool {
+        match self.poll(number, &Context::from_waker(Waker::noop())) {
+            Poll::Ready(step) => {
+                self.go(number, step);
+                true
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    /// The future of a member is dropped.
+    fn drop_future(&self, number: u64) {
+        let waiter = self.queue().withdraw(number);
+        if waiter.is_none() {
+            let effects = self.queue().leave(number, None, BootInstant::now());
+            self.carry_out(effects);
+        }
+    }
+
+    /// A member comes, does what it came for, and goes; true if it held the lock.
+    fn visit(&self) -> bool {
+        let arrival = self.arrive();
+        if let Some(step) = arrival.step {
+            return self.go(arrival.number, step);
+        }
+        let took = self.try_once(arrival.number);
+        if !took {
+            self.drop_future(arrival.number);
+        }
+        took
+    }
+
+    /// The lease is found lost, wherever it is.
+    fn lose(&self, lease: &Arc<Lease>) {
+        lease.over.store(true, Ordering::SeqCst);
+        let effects = self.queue().remove(lease, BootInstant::now());
+        self.carry_out(effects);
+    }
+
+    /// The time of a kept lease is over: it must go back, wherever it is at that moment.
+    fn end_keeping(&self, lease: &Arc<Lease>) {
+        lease.keeps.store(false, Ordering::SeqCst);
+        let effects = self.queue().let_go(lease);
+        self.carry_out(effects);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue().is_empty()
     }
 }
 
-#[test]
-fn a_turn_belongs_to_whoever_takes_it_out_of_the_slot() {
-    loom::model(|| {
-        let slot = Arc::new(Slot::new(Asker));
-        let owners = Arc::new(AtomicUsize::new(0));
-        let own = |taken: bool, owners: &AtomicUsize| {
-            if taken {
-                owners.fetch_add(1, Ordering::SeqCst);
-            }
-        };
-        let revoke = {
-            let (slot, owners) = (Arc::clone(&slot), Arc::clone(&owners));
-            loom::thread::spawn(move || {
-                own(slot.revoke().is_some(), &owners);
-            })
-        };
-        let wait = {
-            let (slot, owners) = (Arc::clone(&slot), Arc::clone(&owners));
-            loom::thread::spawn(move || own(slot.cancel().is_some(), &owners))
-        };
-        let given = slot.give(Turn::Lock);
-        revoke.join().unwrap();
-        wait.join().unwrap();
-        // What was given and taken by neither is still there.
-        own(slot.revoke().is_some(), &owners);
-        assert_eq!(owners.load(Ordering::SeqCst), usize::from(given));
-    });
-}
-
-#[test]
-fn no_wake_up_is_lost() {
-    loom::model(|| {
-        let slot = Arc::new(Slot::new(Asker));
-        let giver = {
-            let slot = Arc::clone(&slot);
-            loom::thread::spawn(move || {
-                assert!(slot.give(Turn::Lock));
-                slot.wake();
-            })
-        };
-        let turned = loom::future::block_on(poll_fn(|cx| slot.poll_turn(cx)));
-        assert_eq!(turned, Turned::Taken(Turn::Lock));
-        giver.join().unwrap();
-    });
+/// Does something on another thread.
+fn at_once<T: 'static>(
+    cohort: &Arc<Cohort>,
+    work: impl FnOnce(&Cohort) -> T + 'static,
+) -> JoinHandle<T> {
+    let cohort = Arc::clone(cohort);
+    spawn(move || work(&cohort))
 }
 
 #[test]
 fn a_dropped_future_loses_no_lease() {
     model(|| {
         let lease = Lease::new();
-        let (queue, slots) = held(&lease, 2);
-        let drops = {
-            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
-            loom::thread::spawn(move || cancel(&queue, &slot))
-        };
-        let other = {
-            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[1]));
-            loom::thread::spawn(move || {
-                if !try_once(&queue, &slot) {
-                    cancel(&queue, &slot);
-                }
-            })
-        };
-        pass(&queue, &lease);
+        let (cohort, waiting) = Cohort::held(&lease, 2);
+        let (first, second) = (waiting[0], waiting[1]);
+        let drops = at_once(&cohort, move |cohort| cohort.drop_future(first));
+        let other = at_once(&cohort, move |cohort| {
+            if !cohort.try_once(second) {
+                cohort.drop_future(second);
+            }
+        });
+        cohort.pass(&lease);
         drops.join().unwrap();
         other.join().unwrap();
-        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
-        assert_eq!(queue.glance(), Glance::Empty);
+        assert_eq!(lease.was_given_back(), 1);
+        assert!(cohort.is_empty());
     });
 }
 
@@ -277,19 +276,17 @@ fn a_dropped_future_loses_no_lease() {
 fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
     loom::model(|| {
         let lease = Lease::new();
-        let (queue, slots) = held(&lease, 1);
-        pass(&queue, &lease);
-        let check = {
-            let queue = Arc::clone(&queue);
-            loom::thread::spawn(move || {
-                settle(queue.check_members(BootInstant::now() + PATIENCE, may));
-            })
-        };
-        let took = try_once(&queue, &slots[0]);
+        let (cohort, waiting) = Cohort::held(&lease, 1);
+        cohort.pass(&lease);
+        let check = at_once(&cohort, |cohort| {
+            let effects = cohort.queue().check(BootInstant::now() + PATIENCE);
+            cohort.carry_out(effects);
+        });
+        let took = cohort.try_once(waiting[0]);
         check.join().unwrap();
         assert!(took, "it had a turn, or was told that it was revoked");
-        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
-        assert_eq!(queue.glance(), Glance::Empty);
+        assert_eq!(lease.was_given_back(), 1);
+        assert!(cohort.is_empty());
     });
 }
 
@@ -298,94 +295,40 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
 fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
     model(|| {
         let lease = Lease::new();
-        let (queue, slots) = held(&lease, 1);
-        let watchdog = {
-            let (queue, lease) = (Arc::clone(&queue), Arc::clone(&lease));
-            loom::thread::spawn(move || {
-                lease.over.store(true, Ordering::SeqCst);
-                if let Some(next) = queue.remove(&lease, BootInstant::now()) {
-                    call(&next);
-                }
-            })
-        };
-        let waiter = {
-            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
-            loom::thread::spawn(move || {
-                let turned = loom::future::block_on(poll_fn(|cx| slot.poll_turn(cx)));
-                assert!(matches!(turned, Turned::Taken(_)));
-                // Holding it is right only if it was not known to be lost by then; then the loss takes it away.
-                match queue.begin(&slot).expect("its own turn") {
-                    Begun::Holds(lease, _) => drop(lease),
-                    Begun::Leads(number, _) => leave(&queue, number),
-                }
-            })
-        };
-        lease.let_go();
-        match queue.pass(&lease, BootInstant::now, may) {
-            Passed::On(next) => call(&next),
-            Passed::Over(next) => {
-                next.inspect(call);
-            }
-            Passed::Kept | Passed::NotHere => {}
-        }
+        let (cohort, waiting) = Cohort::held(&lease, 1);
+        let (waiter, of_waiter) = (waiting[0], Arc::clone(&lease));
+        let watchdog = at_once(&cohort, {
+            let lease = Arc::clone(&lease);
+            move |cohort| cohort.lose(&lease)
+        });
+        let waits = at_once(&cohort, move |cohort| match cohort.wait(waiter) {
+            // Holding it is right only if it was not known to be lost by then; then the loss takes it away.
+            Step::Hold(lease, _) => assert!(Arc::ptr_eq(&lease, &of_waiter)),
+            Step::Lead { .. } => cohort.drop_future(waiter),
+            other => panic!("{other:?}"),
+        });
+        cohort.pass(&lease);
         watchdog.join().unwrap();
-        waiter.join().unwrap();
-        assert_eq!(queue.glance(), Glance::Empty, "a lost lease is still held");
+        waits.join().unwrap();
+        assert!(cohort.is_empty(), "a lost lease is still held");
     });
-}
-
-/// Somebody comes to the local queue, does what it came for, and goes; true if it held the lock.
-fn visit(queue: &LocalQueue) -> bool {
-    match queue.arrive(|| Asker, BootInstant::now, may) {
-        Arrival::Holds(lease) => {
-            lease.hold();
-            pass(queue, &lease);
-            true
-        }
-        Arrival::Leads { number, kept } => {
-            kept.inspect(|kept| kept.give_back());
-            leave(queue, number);
-            false
-        }
-        Arrival::Waits { slot, .. } => {
-            let took = try_once(queue, &slot);
-            if !took {
-                cancel(queue, &slot);
-            }
-            took
-        }
-        Arrival::Closed => panic!("nobody closed it"),
-    }
-}
-
-/// Its time is over, or somebody else wants it: it must go back, whoever has it at that moment.
-fn end_keeping(queue: &LocalQueue, lease: &Arc<Lease>) {
-    lease.keeps.store(false, Ordering::SeqCst);
-    if queue.let_go(lease) {
-        lease.give_back();
-    }
 }
 
 #[test]
 fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
     model(|| {
         let lease = Lease::kept();
-        let (queue, _) = held(&lease, 0);
-        let keeper = {
-            let (queue, lease) = (Arc::clone(&queue), Arc::clone(&lease));
-            loom::thread::spawn(move || end_keeping(&queue, &lease))
-        };
-        let newcomer = {
-            let queue = Arc::clone(&queue);
-            loom::thread::spawn(move || {
-                visit(&queue);
-            })
-        };
-        pass(&queue, &lease);
+        let (cohort, _) = Cohort::held(&lease, 0);
+        let keeper = at_once(&cohort, {
+            let lease = Arc::clone(&lease);
+            move |cohort| cohort.end_keeping(&lease)
+        });
+        let newcomer = at_once(&cohort, Cohort::visit);
+        cohort.pass(&lease);
         keeper.join().unwrap();
         newcomer.join().unwrap();
-        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
-        assert!(queue.is_empty(), "something is left in the line");
+        assert_eq!(lease.was_given_back(), 1);
+        assert!(cohort.is_empty(), "something is left in the line");
     });
 }
 
@@ -393,21 +336,15 @@ fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
 fn a_kept_lease_is_for_one_newcomer() {
     model(|| {
         let lease = Lease::kept();
-        let (queue, _) = held(&lease, 0);
-        pass(&queue, &lease);
-        let visits = [(); 2].map(|()| {
-            let queue = Arc::clone(&queue);
-            loom::thread::spawn(move || {
-                visit(&queue);
-            })
-        });
-        for visit in visits {
+        let (cohort, _) = Cohort::held(&lease, 0);
+        cohort.pass(&lease);
+        for visit in [(); 2].map(|()| at_once(&cohort, Cohort::visit)) {
             visit.join().unwrap();
         }
-        assert_eq!(lease.given_back.load(Ordering::SeqCst), 0);
-        end_keeping(&queue, &lease);
-        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
-        assert!(queue.is_empty(), "something is left in the line");
+        assert_eq!(lease.was_given_back(), 0);
+        cohort.end_keeping(&lease);
+        assert_eq!(lease.was_given_back(), 1);
+        assert!(cohort.is_empty(), "something is left in the line");
     });
 }
 
@@ -415,21 +352,15 @@ fn a_kept_lease_is_for_one_newcomer() {
 fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
     model(|| {
         let lease = Lease::kept();
-        let (queue, _) = held(&lease, 0);
-        let watchdog = {
-            let (queue, lease) = (Arc::clone(&queue), Arc::clone(&lease));
-            loom::thread::spawn(move || {
-                lease.over.store(true, Ordering::SeqCst);
-                let next = queue.remove(&lease, BootInstant::now());
-                assert!(next.is_none(), "nobody waits");
-            })
-        };
-        lease.let_go();
-        let passed = queue.pass(&lease, BootInstant::now, may);
-        assert!(!matches!(passed, Passed::On(_)), "{passed:?}");
+        let (cohort, _) = Cohort::held(&lease, 0);
+        let watchdog = at_once(&cohort, {
+            let lease = Arc::clone(&lease);
+            move |cohort| cohort.lose(&lease)
+        });
+        cohort.pass(&lease);
         watchdog.join().unwrap();
-        assert!(queue.is_empty(), "a lost lease is still kept");
-        assert!(!visit(&queue), "a lost lease was handed out");
+        assert!(cohort.is_empty(), "a lost lease is still kept");
+        assert!(!cohort.visit(), "a lost lease was handed out");
     });
 }
 
@@ -438,23 +369,16 @@ fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
 fn a_dropped_future_keeps_its_lease_for_others() {
     model(|| {
         let lease = Lease::kept();
-        let (queue, slots) = held(&lease, 1);
-        let drops = {
-            let (queue, slot) = (Arc::clone(&queue), Arc::clone(&slots[0]));
-            loom::thread::spawn(move || cancel(&queue, &slot))
-        };
-        let newcomer = {
-            let queue = Arc::clone(&queue);
-            loom::thread::spawn(move || {
-                visit(&queue);
-            })
-        };
-        pass(&queue, &lease);
+        let (cohort, waiting) = Cohort::held(&lease, 1);
+        let waiter = waiting[0];
+        let drops = at_once(&cohort, move |cohort| cohort.drop_future(waiter));
+        let newcomer = at_once(&cohort, Cohort::visit);
+        cohort.pass(&lease);
         drops.join().unwrap();
         newcomer.join().unwrap();
-        end_keeping(&queue, &lease);
-        assert_eq!(lease.given_back.load(Ordering::SeqCst), 1);
-        assert!(queue.is_empty(), "something is left in the line");
+        cohort.end_keeping(&lease);
+        assert_eq!(lease.was_given_back(), 1);
+        assert!(cohort.is_empty(), "something is left in the line");
     });
 }
 
@@ -462,32 +386,28 @@ fn a_dropped_future_keeps_its_lease_for_others() {
 fn a_deposed_leader_does_not_win() {
     loom::model(|| {
         let lease = Lease::new();
-        let queue = Arc::new(LocalQueue::new());
-        let Arrival::Leads { number, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
-            panic!("not alone")
-        };
-        let Arrival::Waits { slot, .. } = queue.arrive(|| Asker, BootInstant::now, may) else {
-            panic!("alone")
-        };
-        let asks = (&OwnerId, Duration::ZERO);
-        assert!(queue.leader_lives(number, BootInstant::now(), asks).is_ok());
-        let check = {
-            let queue = Arc::clone(&queue);
-            loom::thread::spawn(move || {
-                let found = queue.check_members(BootInstant::now(), may);
-                let deposed = found.stalled.is_some();
-                settle(found);
-                deposed
-            })
-        };
-        let won = queue.won(number, &lease);
+        let cohort = Arc::new(Cohort(Mutex::new(CohortQueue::default())));
+        let leader = cohort.arrive().number;
+        let waiter = cohort.arrive_to_wait();
+        let now = BootInstant::now();
+        let lives = cohort
+            .queue()
+            .leader_lives(leader, now, (&OwnerId, Duration::ZERO));
+        cohort.carry_out(lives.expect("it leads"));
+        let check = at_once(&cohort, |cohort| {
+            let effects = cohort.queue().check(BootInstant::now());
+            let deposed = effects.stalled.is_some();
+            cohort.carry_out(effects);
+            deposed
+        });
+        let won = cohort.queue().won(leader, &lease);
         let deposed = check.join().unwrap();
         assert!(won != deposed, "won {won}, deposed {deposed}");
         if won {
             lease.hold();
-            pass(&queue, &lease);
+            cohort.pass(&lease);
         }
-        assert!(try_once(&queue, &slot));
-        assert_eq!(queue.glance(), Glance::Empty);
+        assert!(cohort.try_once(waiter));
+        assert!(cohort.is_empty());
     });
 }

@@ -1,43 +1,36 @@
-//! Random walks of a local queue, step by step, with members that stop anywhere: somebody always looks in time.
+//! Random walks of a cohort's queue, step by step, with members that stop anywhere: the watchdog
+//! always looks in time.
 //!
-//! The slots and the local queue of a cohort are compiled here by themselves. Time passes as the walk says, and checks come when
-//! they were sent for, not otherwise.
+//! The queue is compiled here alone. Time passes as the walk says, and only scheduled checks come.
 #![allow(
     dead_code,
     clippy::unwrap_used,
     reason = "not every method of the modules under test plays a part, and helpers of tests are tests too"
 )]
 
-#[path = "../../../crates/locktopus-core/src/engine/acquisition/hand_off.rs"]
-mod hand_off;
-#[path = "../../../crates/locktopus-core/src/engine/acquisition/local_queue.rs"]
-mod local_queue;
-#[path = "../../../crates/locktopus-core/src/engine/acquisition/slot.rs"]
-mod slot;
-
-mod sync {
-    pub(crate) use std::sync::atomic::{AtomicU8, Ordering};
-    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
-
-    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap()
-    }
-}
+#[path = "../../../crates/locktopus-core/src/engine/acquisition/cohort_queue.rs"]
+mod cohort_queue;
+#[path = "../../../crates/locktopus-core/src/engine/acquisition/stage.rs"]
+mod stage;
 
 use std::collections::BTreeSet;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hand_off::{Leavings, Next, Passed};
-use local_queue::{Arrival, Begun, LocalQueue};
-use slot::{Slot, Turned};
-use sync::Arc;
+use cohort_queue::CohortQueue;
+use stage::{Effects, Step, Waiter};
 use tokio::time::Instant as BootInstant;
 
 const PATIENCE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-struct Asker;
+struct LockError;
+
+#[derive(Debug)]
+struct Reporter;
+
+#[derive(Debug)]
+struct Told;
 
 #[derive(Debug, Clone)]
 struct OwnerId;
@@ -58,6 +51,10 @@ impl Lease {
         false
     }
 
+    fn may_serve(&self, _: &Waiter, _: BootInstant) -> bool {
+        true
+    }
+
     fn may_keep(&self, _: impl Fn() -> BootInstant) -> bool {
         false
     }
@@ -67,13 +64,13 @@ impl Lease {
 struct Walk {
     dice: u64,
     now: BootInstant,
-    queue: LocalQueue,
+    queue: CohortQueue,
     /// When checks come.
     checks: BTreeSet<BootInstant>,
-    /// With when they came.
-    waiting: Vec<(Arc<Slot>, BootInstant)>,
-    /// Slots that were handed something, since when; those who have them do not run.
-    handed: Vec<(Arc<Slot>, BootInstant)>,
+    /// By number, with when they came.
+    waiting: Vec<(u64, BootInstant)>,
+    /// Waiters with a turn, since when; their tasks do not run.
+    handed: Vec<(u64, BootInstant)>,
     /// The leader, since when it leads, and until when it said that it would be silent.
     leader: Option<(u64, BootInstant, Option<BootInstant>)>,
     holder: Option<Arc<Lease>>,
@@ -81,16 +78,12 @@ struct Walk {
     taken_back: u32,
 }
 
-fn may(_: &Lease, _: &Asker) -> bool {
-    true
-}
-
 impl Walk {
     fn new(seed: u64) -> Self {
         Self {
             dice: seed,
             now: BootInstant::now(),
-            queue: LocalQueue::new(),
+            queue: CohortQueue::default(),
             checks: BTreeSet::new(),
             waiting: Vec::new(),
             handed: Vec::new(),
@@ -108,30 +101,13 @@ impl Walk {
         (self.dice >> 33) % sides
     }
 
-    fn called(&mut self, next: Next) {
-        self.checks.extend(next.look_at);
-        self.was_handed(next.slot);
-    }
-
-    fn was_handed(&mut self, slot: Arc<Slot>) {
-        self.waiting
-            .retain(|(waiting, _)| !Arc::ptr_eq(waiting, &slot));
-        self.handed.push((slot, self.now));
-    }
-
-    fn settle(&mut self, left: Leavings) {
-        self.checks.extend(left.look_at);
-        for slot in left.wake {
-            // Revoked, or handed something.
-            if !self
-                .handed
-                .iter()
-                .any(|(known, _)| Arc::ptr_eq(known, &slot))
-            {
-                self.was_handed(slot);
-            }
+    fn carry_out(&mut self, effects: Effects) {
+        self.checks.extend(effects.look_at);
+        // Turns come in order of arrival.
+        for _ in effects.wake {
+            let (number, _) = self.waiting.remove(0);
+            self.handed.push((number, self.now));
         }
-        assert!(left.state.is_none());
     }
 
     fn step(&mut self) {
@@ -148,12 +124,26 @@ impl Walk {
 
     fn arrive(&mut self) {
         let now = self.now;
-        match self.queue.arrive(|| Asker, || now, may) {
-            Arrival::Leads { number, .. } => self.leader = Some((number, now, None)),
-            Arrival::Waits { slot, look_at, .. } => {
-                self.checks.extend(look_at);
-                self.waiting.push((slot, now));
-            }
+        let waiter = Waiter {
+            lease: PATIENCE,
+            renewed: true,
+            arrived: now,
+            progress: None,
+            waker: None,
+        };
+        let arrival = self.queue.arrive(waiter, true, || now);
+        self.carry_out(arrival.effects);
+        match arrival.step {
+            None => self.waiting.push((arrival.number, now)),
+            Some(step) => self.take(arrival.number, step),
+        }
+    }
+
+    fn take(&mut self, number: u64, step: Step) {
+        match step {
+            Step::Hold(lease, _) => self.holder = Some(lease),
+            Step::Lead { .. } => self.leader = Some((number, self.now, None)),
+            Step::QueueAgain => {}
             other => panic!("{other:?}"),
         }
     }
@@ -164,15 +154,12 @@ impl Walk {
             return;
         }
         let at = self.roll(self.handed.len() as u64) as usize;
-        let (slot, _) = self.handed.swap_remove(at);
-        match slot.poll_turn(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Turned::Taken(_)) => match self.queue.begin(&slot).unwrap() {
-                Begun::Holds(lease, _) => self.holder = Some(lease),
-                Begun::Leads(number, _) => self.leader = Some((number, self.now, None)),
-            },
-            Poll::Ready(Turned::Revoked) => {}
-            other => panic!("{other:?}"),
-        }
+        let (number, _) = self.handed.swap_remove(at);
+        let step = self
+            .queue
+            .poll(number, &mut None)
+            .expect("its wait is over");
+        self.take(number, step);
     }
 
     fn cancel(&mut self) {
@@ -180,9 +167,8 @@ impl Walk {
             return;
         }
         let at = self.roll(self.waiting.len() as u64) as usize;
-        let (slot, _) = self.waiting.swap_remove(at);
-        assert!(slot.cancel().is_none());
-        self.queue.forget_one();
+        let (number, _) = self.waiting.remove(at);
+        assert!(self.queue.withdraw(number).is_some());
     }
 
     /// The leader does something that may take a short or a long time.
@@ -193,11 +179,11 @@ impl Walk {
         let long = [1, 60, 5_000, 150_000][self.roll(4) as usize];
         let until = self.now + Duration::from_millis(long);
         match self.queue.leader_lives(number, until, (&OwnerId, PATIENCE)) {
-            Ok(look_at) => {
-                self.checks.extend(look_at);
+            Some(effects) => {
+                self.carry_out(effects);
                 self.leader = Some((number, since, Some(until)));
             }
-            Err(local_queue::Deposed) => self.leader = None,
+            None => self.leader = None,
         }
     }
 
@@ -206,9 +192,8 @@ impl Walk {
             return;
         };
         if self.roll(3) == 0 {
-            if let Ok(next) = self.queue.leader_left(number, None, self.now) {
-                self.called(next);
-            }
+            let effects = self.queue.leave(number, None, self.now);
+            self.carry_out(effects);
         } else {
             let lease = Arc::new(Lease);
             if self.queue.won(number, &lease) {
@@ -222,10 +207,8 @@ impl Walk {
             return;
         };
         let now = self.now;
-        match self.queue.pass(&lease, || now, may) {
-            Passed::On(next) | Passed::Over(Some(next)) => self.called(next),
-            Passed::Over(None) | Passed::Kept | Passed::NotHere => {}
-        }
+        let effects = self.queue.pass(&lease, || now);
+        self.carry_out(effects);
     }
 
     /// Time passes, and checks come. Afterwards nobody has anything for longer than it may.
@@ -235,20 +218,19 @@ impl Walk {
         while let Some(at) = self.checks.first().copied().filter(|at| *at <= end) {
             self.checks.remove(&at);
             self.now = at;
-            let found = self.queue.check_members(at, may);
-            self.settle(found);
+            let effects = self.queue.check(at);
+            self.carry_out(effects);
         }
         self.now = end;
         let mut kept = Vec::new();
-        for (slot, since) in std::mem::take(&mut self.handed) {
+        for (number, since) in std::mem::take(&mut self.handed) {
             if self.now < since + PATIENCE {
-                kept.push((slot, since));
+                kept.push((number, since));
                 continue;
             }
-            let turned = slot.poll_turn(&mut Context::from_waker(Waker::noop()));
-            assert_eq!(
-                turned,
-                Poll::Ready(Turned::Revoked),
+            let step = self.queue.poll(number, &mut None);
+            assert!(
+                matches!(step, Some(Step::QueueAgain)),
                 "nobody looked after a turn that was handed over {:?} ago",
                 self.now - since
             );
@@ -272,7 +254,7 @@ impl Walk {
         let far = self.now + PATIENCE;
         let lives = self.queue.leader_lives(number, far, (&OwnerId, PATIENCE));
         assert!(
-            lives.is_err(),
+            lives.is_none(),
             "nobody looked after a leader that has been silent for {:?} too long",
             self.now - until
         );

@@ -10,9 +10,10 @@ use locktopus_contract::{
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::lead::{Lead, Stop};
+use super::lead::Stop;
+use super::member::Member;
 use super::plan::{Plan, Wait};
-use super::state::{AcquisitionState, Place, Terms};
+use super::state::{AcquisitionState, Place};
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::held::Held;
 use crate::engine::observe;
@@ -27,7 +28,6 @@ pub(crate) struct Acquisition<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) plan: &'a Plan,
     started: Instant,
-    pub(super) limit: Option<Instant>,
     pub(super) state: AcquisitionState,
     pub(super) pauses: u16,
     /// Which place in the queue this had at the last of these pauses; 0 if none.
@@ -36,7 +36,7 @@ pub(crate) struct Acquisition<'a> {
     pub(super) unsubscribed: bool,
     position: observe::Position,
     /// Others of this process wait behind it.
-    pub(super) lead: Option<Lead>,
+    pub(super) lead: Option<Member>,
 }
 
 /// What the last attempt said, for the error if time runs out.
@@ -74,29 +74,35 @@ impl<'a> Acquisition<'a> {
         engine: &'a Arc<Engine>,
         plan: &'a Plan,
         started: Instant,
-        mut lead: Option<Lead>,
+        lead: Option<Member>,
+        left_behind: Option<Box<AcquisitionState>>,
     ) -> Self {
-        let left_behind = lead.as_mut().and_then(Lead::take_state);
+        let owner = plan.target.kind().owner_from(&engine.ids);
+        let ask = AcquireAttempt::new(plan.target.clone(), owner, plan.lease, started);
         let mut acquisition = Self {
             engine,
             plan,
             started,
-            limit: plan.wait.limit(started),
-            state: AcquisitionState::new(plan.target.kind().owner_from(&engine.ids)),
+            state: AcquisitionState::new(ask),
             pauses: 0,
             stood_at: 0,
             unsubscribed: false,
             position: observe::Position::unknown(),
             lead,
         };
-        acquisition.state.terms = acquisition.terms();
+        let (place, keeps) = (acquisition.place(), !plan.keep.is_zero());
+        let ask = &mut acquisition.state.ask;
+        (ask.permits, ask.place, ask.token_retention) = (plan.permits, place, plan.retention);
+        if let Some(lead) = &acquisition.lead {
+            ask.tokens = lead.tokens_to_ask(keeps);
+        }
         if let Some(mut state) = left_behind {
             state.failing_since = state.failing_since.map(|since| since.max(started));
-            if state.terms.same_but_tokens(&acquisition.state.terms) {
+            if state.fits(&acquisition.state.ask) {
                 acquisition.state = *state;
             } else {
                 acquisition.state.failing_since = state.failing_since;
-                state.give_up(engine, &plan.target);
+                state.give_up(engine);
             }
         }
         acquisition
@@ -104,7 +110,7 @@ impl<'a> Acquisition<'a> {
 
     pub(crate) async fn run(&mut self) -> Result<Option<Held>, Stop> {
         self.make_way().await?;
-        if self.state.terms.recall && self.state.hints.is_none() {
+        if self.keeps() && self.state.hints.is_none() {
             // The backend tells only those who listen already.
             self.state.hints = self.listen();
             if self.state.hints.is_none() {
@@ -154,12 +160,12 @@ impl<'a> Acquisition<'a> {
 
     /// Gives back a lease that the local queue kept, and that would be in the way of the attempt.
     async fn make_way(&mut self) -> Result<(), Stop> {
-        if !self.lead.as_ref().is_some_and(Lead::has_kept) {
+        if !self.lead.as_ref().is_some_and(Member::has_kept) {
             return Ok(());
         }
         let deadline = self.deadline();
         self.lives_until(deadline)?;
-        if let Some(kept) = self.lead.as_mut().and_then(Lead::take_kept) {
+        if let Some(kept) = self.lead.as_mut().and_then(Member::take_kept) {
             // Nobody believed in it, so it does not matter how that goes. If it takes too long, it goes on in the
             // background. Boxed: few have anything to give back, and all who wait would need room for it.
             let give_back = Box::pin(kept.give_back(None));
@@ -188,8 +194,12 @@ impl<'a> Acquisition<'a> {
         }
     }
 
+    pub(super) fn limit(&self) -> Option<Instant> {
+        self.plan.wait.limit(self.started)
+    }
+
     pub(super) fn time_left(&self) -> bool {
-        self.limit.is_none_or(|limit| Instant::now() < limit)
+        self.limit().is_none_or(|limit| Instant::now() < limit)
     }
 
     async fn attempt(&mut self) -> Result<Result<Held, Obstacle>, Stop> {
@@ -197,36 +207,27 @@ impl<'a> Acquisition<'a> {
         let deadline = self.deadline_from(begun);
         self.lives_until(deadline)?;
         // What this attempt is granted, no earlier one was.
-        let recall = self.state.terms.recall
+        let recall = self.keeps()
             && self.state.hints.is_some()
             && self.state.place.is_none()
             && !self.state.late_attempt;
-        // Who watches a wait is told how many are ahead. Of one that watches nothing a first attempt tells only whether somebody
-        // is, and later ones how many.
-        let first = self.state.unsettled.is_none()
+        // A first attempt normally learns only whether anyone is ahead, not how many. If the wait is
+        // watched, every attempt asks for the count.
+        let owes = self.state.owes();
+        let first = !owes
             && self.state.place.is_none()
-            && !self.state.late_attempt
+            && self.state.hints.is_some()
             && self.plan.progress.is_none()
             && !self.position.is_wanted();
-        let attempt = AcquireAttempt {
-            recall,
-            first: first && self.state.hints.is_some(),
-            permits: self.plan.permits,
-            place: self.state.terms.place.filter(|_| self.takes_place()),
-            tokens: self.state.terms.tokens,
-            token_retention: self.state.terms.retention,
-            ..AcquireAttempt::new(
-                self.plan.target.clone(),
-                self.state.owner.clone(),
-                self.plan.lease,
-                deadline,
-            )
-        };
-        let (owes, mut sent) = (self.state.owes(), clock::now());
-        let state = &mut self.state;
+        let place = self.place().filter(|_| self.takes_place());
+        let (state, mut sent) = (&mut self.state, clock::now());
+        (state.ask.deadline, state.ask.first) = (deadline, first);
+        (state.ask.place, state.ask.recall) = (place, recall);
         // What it waits for before that does not count against the lease.
-        let sends = |token| sent = state.sends(token);
-        let answer = self.engine.attempt(&attempt, owes, sends).await;
+        let sends = |token| {
+            (state.unsettled, state.in_flight, sent) = (Some(token), true, clock::now());
+        };
+        let answer = self.engine.attempt(&state.ask, owes, sends).await;
         self.state.in_flight = false;
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {
@@ -247,8 +248,8 @@ impl<'a> Acquisition<'a> {
                 self.state.settled();
                 // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
                 // quorum may have nodes that are closed to it.
-                if self.state.terms.place.is_none() && !self.state.late_attempt {
-                    self.state.owner = self.plan.target.kind().owner_from(&self.engine.ids);
+                if self.place().is_none() && !self.state.late_attempt {
+                    self.state.ask.owner = self.plan.target.kind().owner_from(&self.engine.ids);
                 }
                 Ok(Err(Obstacle::Held(remaining)))
             }
@@ -263,28 +264,22 @@ impl<'a> Acquisition<'a> {
                 Ok(Err(Obstacle::Queued {
                     remaining,
                     ahead,
-                    counted: !attempt.first || ahead == 0,
+                    counted: !self.state.ask.first || ahead == 0,
                 }))
             }
             Err(error) => Ok(Err(self.failed(error, begun)?)),
         }
     }
 
-    /// What attempts ask for. The next leader may go on under the same owner id if it asks for the same.
-    fn terms(&self) -> Terms {
-        let place = self.queues();
-        let keeps = !self.plan.keep.is_zero();
-        Terms {
-            lease: self.plan.lease,
-            place: place.then(|| self.heartbeat() * 3 + self.engine.call_timeout()),
-            permits: self.plan.permits,
-            tokens: self
-                .lead
-                .as_ref()
-                .map_or(1, |lead| lead.tokens_to_ask(keeps)),
-            recall: self.lead.is_some() && keeps,
-            retention: self.plan.retention,
-        }
+    /// For how long attempts ask to keep a place in the queue, if they ask for one at all.
+    fn place(&self) -> Option<Duration> {
+        self.queues()
+            .then(|| self.heartbeat() * 3 + self.engine.call_timeout())
+    }
+
+    /// Whether the cohort may keep the lease after a release.
+    fn keeps(&self) -> bool {
+        self.lead.is_some() && !self.plan.keep.is_zero()
     }
 
     /// Whether the next attempt asks for a place in the queue, if it asks for one at all. In the queue of a fair lock
@@ -309,13 +304,13 @@ impl<'a> Acquisition<'a> {
 
     /// Decides whether to go on after the error of an attempt begun at `begun`.
     fn failed(&mut self, error: BackendError, begun: Instant) -> Result<Obstacle, LockError> {
-        let state = &mut self.state;
+        let (limit, state) = (self.limit(), &mut self.state);
         if error.executed() == Executed::Maybe {
             state.late_attempt = true;
         } else if state.place.is_none() && !state.late_attempt {
             state.unsettled = None;
         }
-        let since = state.fails(begun, error.ready_in(), self.limit);
+        let since = state.fails(begun, error.ready_in(), limit);
         if spends_owner(&error) {
             self.give_up_owner();
         }
@@ -338,11 +333,11 @@ impl<'a> Acquisition<'a> {
     }
 
     fn give_up_owner(&mut self) {
-        let mut fresh = AcquisitionState::new(self.plan.target.kind().owner_from(&self.engine.ids));
-        fresh.terms = self.state.terms;
+        let mut fresh = AcquisitionState::new(self.state.ask.clone());
+        fresh.ask.owner = self.plan.target.kind().owner_from(&self.engine.ids);
         fresh.failing_since = self.state.failing_since;
         fresh.hints = self.state.hints.take();
-        std::mem::replace(&mut self.state, fresh).give_up(self.engine, &self.plan.target);
+        std::mem::replace(&mut self.state, fresh).give_up(self.engine);
     }
 
     /// Shows those who wait behind that this acquisition is alive, and will be again by `until`. To be said before
@@ -353,7 +348,7 @@ impl<'a> Acquisition<'a> {
         };
         // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for three heartbeats.
         let spare = self.heartbeat().max(SHORTEST_HEARTBEAT) * 2;
-        let asks = (&self.state.owner, self.state.lasts(self.engine));
+        let asks = (&self.state.ask.owner, self.state.lasts(self.engine));
         lead.lives_until(BootInstant::of_timer(until) + spare, asks)
     }
 
@@ -365,7 +360,7 @@ impl<'a> Acquisition<'a> {
 
     fn deadline_from(&self, now: Instant) -> Instant {
         let deadline = timer_after(now, self.engine.call_timeout());
-        match (self.plan.wait, self.limit) {
+        match (self.plan.wait, self.limit()) {
             (Wait::AtMost(_), Some(limit)) => {
                 deadline.min(limit.max(self.started + self.engine.first_answer()))
             }
@@ -390,11 +385,14 @@ impl<'a> Acquisition<'a> {
 
 impl Drop for Acquisition<'_> {
     fn drop(&mut self) {
-        let fresh = AcquisitionState::new(self.state.owner.clone());
+        if self.lead.is_none() && !self.state.owes() {
+            return;
+        }
+        let fresh = AcquisitionState::new(self.state.ask.clone());
         let state = std::mem::replace(&mut self.state, fresh);
         match self.lead.take() {
             Some(lead) => lead.leave(state),
-            None => state.give_up(self.engine, &self.plan.target),
+            None => state.give_up(self.engine),
         }
     }
 }

@@ -4,7 +4,7 @@ use locktopus_contract::FencingToken;
 use locktopus_contract::clock::{self, BootInstant};
 
 use super::attempts::Acquisition;
-use super::kept_lease::RecallSubscription;
+use super::kept_lease::Keeping;
 use super::lead::Stop;
 use super::plan::least_validity;
 use crate::engine::holding::grant::Grant;
@@ -29,30 +29,21 @@ impl Acquisition<'_> {
     ) -> Result<Held, Stop> {
         self.state.failing_since = None;
         let plan = self.plan;
+        let token = token.filter(|_| plan.target.kind().has_tokens());
+        let ask = &self.state.ask;
         let grant = Grant {
-            target: plan.target.clone(),
-            owner: self.state.owner.clone(),
-            token: token.filter(|_| plan.target.kind().has_tokens()),
-            permits: plan.permits,
-            turns: self.state.terms.tokens,
-            lease: plan.lease,
-            renewed: plan.renewed,
-            hold_until: plan.max_hold.map(|hold| sent + hold),
-            granted_at,
-            valid_until: self.valid_until(sent),
+            turns: ask.tokens,
             late_attempt: self.state.late_attempt,
-            safety: self.engine.safety(),
-            retention: plan.retention,
+            ..plan.granted(self.engine, &ask.owner, token, sent, granted_at)
         };
-        let recall = self.state.hints.take_if(|_| recall).map(|mut hints| {
+        let keeping = self.state.hints.take_if(|_| recall).map(|mut hints| {
             hints.hold();
-            let keep = plan.keep;
-            RecallSubscription { hints, keep }
+            Box::new(Keeping::new(hints, plan.keep, grant.valid_until))
         });
         // Where this fails, dropping `self` gives the grant back.
         let held = match self.lead.as_mut() {
             Some(lead) => {
-                let held = lead.won(grant, recall)?;
+                let held = lead.won(grant, keeping)?;
                 // The way is the local queue's again; there is nothing to leave to the next one.
                 self.lead = None;
                 held

@@ -1,4 +1,4 @@
-//! Lease caching: a lease that the local queue keeps while nobody of this process has it.
+//! Lease caching: a lease that the cohort keeps while no task of this process has it.
 //!
 //! The backend knows whom to tell since the grant itself ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)),
 //! and this process listened before it asked, so nothing that was said is missed. When the lease is released for
@@ -13,41 +13,17 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use locktopus_contract::clock::BootInstant;
 use locktopus_contract::{WakeStream, lock};
 use tokio_util::sync::CancellationToken;
 
-/// What it takes to keep a lease after its release.
-pub(crate) struct RecallSubscription {
-    /// Hears that the lock is wanted.
-    pub(crate) hints: WakeStream,
-    /// For how long.
-    pub(crate) keep: Duration,
-}
-
-/// Resolves when a kept lease must be given back.
-pub(super) struct Recall {
-    hints: WakeStream,
-    until: BootInstant,
-    over: CancellationToken,
-}
-
-impl Recall {
-    /// Waits until the lease must be given back, or has ended.
-    pub(super) async fn over(mut self) {
-        tokio::select! {
-            biased;
-            () = self.over.cancelled() => {}
-            () = self.hints.wanted() => {}
-            () = tokio::time::sleep_until(self.until.timer()) => {}
-        }
-    }
-}
-
-/// What it takes to keep a lease while nobody holds it.
-pub(super) struct Keeping {
-    /// Until the first release.
-    subscription: Mutex<Option<RecallSubscription>>,
+/// What it takes to keep a lease while no task holds it.
+pub(crate) struct Keeping {
+    /// Hears that the lock is wanted. Here until the first release.
+    recall: Mutex<Option<WakeStream>>,
+    /// How long to keep it, from the first release.
+    keep: Duration,
     /// Until when the backend certainly knows whom to tell: for the lease that it granted, renewals not counted.
     known_until: BootInstant,
     /// Set by the first release.
@@ -57,9 +33,10 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
-    pub(super) fn new(subscription: RecallSubscription, known_until: BootInstant) -> Self {
+    pub(super) fn new(recall: WakeStream, keep: Duration, known_until: BootInstant) -> Self {
         Self {
-            subscription: Mutex::new(Some(subscription)),
+            recall: Mutex::new(Some(recall)),
+            keep,
             known_until,
             until: OnceLock::new(),
             over: CancellationToken::new(),
@@ -72,24 +49,30 @@ impl Keeping {
         until.filter(|_| !self.over.is_cancelled())
     }
 
-    /// Starts with the first release. The caller must await the returned `Recall` while the lease
-    /// is kept.
-    pub(super) fn begin(&self, now: impl Fn() -> BootInstant) -> Option<Recall> {
-        let RecallSubscription { mut hints, keep } = lock(&self.subscription).take()?;
+    /// Starts with the first release. The returned future completes when the lease must go back, or
+    /// has ended. The caller must await it while the lease is kept.
+    pub(super) fn begin(&self, now: impl Fn() -> BootInstant) -> Option<BoxFuture<'static, ()>> {
+        let mut recall = lock(&self.recall).take()?;
         // What was said while the lock was held.
-        if hints.wanted().now_or_never().is_some() {
+        if recall.wanted().now_or_never().is_some() {
             return None;
         }
-        let until = *self
-            .until
-            .get_or_init(|| (now() + keep).min(self.known_until));
-        let over = self.over.clone();
-        Some(Recall { hints, until, over })
+        let until = (now() + self.keep).min(self.known_until);
+        let (until, over) = (*self.until.get_or_init(|| until), self.over.clone());
+        let over = async move {
+            tokio::select! {
+                biased;
+                () = over.cancelled() => {}
+                () = recall.wanted() => {}
+                () = tokio::time::sleep_until(until.timer()) => {}
+            }
+        };
+        Some(over.boxed())
     }
 
-    /// From now on the lease is not kept. Whoever looks under the local queue's lock after this sees it.
+    /// Ends the keeping. The queue sees that as soon as its mutex is locked again.
     pub(super) fn end(&self) {
         self.over.cancel();
-        lock(&self.subscription).take();
+        lock(&self.recall).take();
     }
 }

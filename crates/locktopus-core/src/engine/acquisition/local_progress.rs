@@ -1,97 +1,82 @@
-//! Progress reports to waiters in the local queue: what the backend told the leader, or how long the present lease lasts.
+//! Progress reports to members that wait: the backend's answer to the leader, or how long the
+//! present lease lasts.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use locktopus_contract::clock::{self, BootInstant};
-use locktopus_contract::lock;
-use tokio::time::Instant;
 
-use super::cohort::{Asker, Cohort};
-use crate::engine::wait_progress::Reporter;
+use super::cohort::Cohort;
+use super::cohort_queue::CohortQueue;
+use super::member::Member;
+use super::stage::{Baton, Stage};
 
 /// An answer of the backend to the leader.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Told {
-    /// The number of the leader.
-    leader: u64,
     /// How many are ahead of the leader, if it stands in the backend's queue.
     ahead: Option<u64>,
     /// What was left of the lease in the way.
     remaining: Option<Duration>,
-    at: Instant,
+    at: BootInstant,
 }
 
-impl Told {
-    pub(super) fn now(leader: u64, ahead: Option<u64>, remaining: Option<Duration>) -> Self {
-        let at = Instant::now();
-        Self {
-            leader,
-            ahead,
-            remaining,
-            at,
+impl Member {
+    /// Notes the backend's answer to this leader, and tells the waiters behind it.
+    pub(crate) fn tell(&self, ahead: Option<u64>, remaining: Option<Duration>) {
+        let at = clock::now();
+        if let Stage::Led { by, told, .. } = &mut self.cohort.queue().stage
+            && *by == self.number
+        {
+            *told = Some(Box::new(Told {
+                ahead,
+                remaining,
+                at,
+            }));
         }
+        self.cohort.tell(at);
     }
 }
 
 impl Cohort {
-    /// Notes that somebody who watches has come, and tells how that stands as far as it is known.
-    pub(super) fn watch(&self) {
-        self.watched.fetch_add(1, Ordering::AcqRel);
-        if self.tell_of_holder(clock::now()) {
-            return;
-        }
-        let told = lock(&self.told).as_deref().copied();
-        if let Some(told) = told
-            && self.queue.is_led_by(told.leader)
-        {
-            self.tell(told);
-        }
-    }
-
-    /// Somebody does not wait here any more. Its slot may stay for a while.
-    pub(super) fn unwatch(&self, asker: &Asker) {
-        if lock(&asker.progress).take().is_some() {
-            self.watched.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-
-    fn is_watched(&self) -> bool {
-        self.watched.load(Ordering::Acquire) > 0
-    }
-
-    /// Tells those who watch their wait what the leader was told. They come after it.
-    pub(super) fn tell(&self, told: Told) {
-        *lock(&self.told) = Some(Box::new(told));
-        if !self.is_watched() {
-            return;
-        }
-        let age = told.at.elapsed();
-        let remaining = told.remaining.map(|left| left.saturating_sub(age));
-        for (before, (reporter, lease)) in self.queue.pick(watching) {
-            let ahead = told.ahead.map(|ahead| ahead + 1 + before);
-            reporter.report(ahead, remaining, lease);
-        }
-    }
-
-    /// Tells those who watch their wait how they stand while a member holds the lock. True if one does.
-    pub(super) fn tell_of_holder(&self, now: BootInstant) -> bool {
-        if !self.is_watched() {
-            return false;
-        }
-        let Some(lease) = self.queue.in_use() else {
-            return false;
+    /// Tells those who watch their wait how it stands, as far as that is known.
+    pub(super) fn tell(&self, now: BootInstant) {
+        let (ahead, remaining, watching) = {
+            let queue = self.queue();
+            let news = queue.watched.then(|| queue.news(now)).flatten();
+            let Some((ahead, remaining)) = news else {
+                return;
+            };
+            let waiting = (0..).zip(queue.waiting.values());
+            let watching: Vec<_> = waiting
+                .filter_map(|(before, waiter)| {
+                    Some((before, waiter.progress.clone()?, waiter.lease))
+                })
+                .collect();
+            (ahead, remaining, watching)
         };
-        let remaining = lease.valid_until().since(now);
-        for (before, (reporter, wanted)) in self.queue.pick(watching) {
-            reporter.report(Some(before), Some(remaining), wanted);
+        for (before, reporter, lease) in watching {
+            reporter.report(ahead.map(|ahead| ahead + before), remaining, lease);
         }
-        true
     }
 }
 
-/// Who watches, and what lease is wanted.
-fn watching(asker: &Asker) -> Option<(Reporter, Duration)> {
-    let reporter = lock(&asker.progress).clone()?;
-    Some((reporter, asker.lease))
+impl CohortQueue {
+    /// How many are ahead of the first waiter, and what is left of the holder's lease.
+    fn news(&self, now: BootInstant) -> Option<(Option<u64>, Option<Duration>)> {
+        match &self.stage {
+            Stage::Held(lease)
+            | Stage::Handed {
+                baton: Baton::Lease(lease),
+                ..
+            } => Some((Some(0), Some(lease.valid_until().since(now)))),
+            Stage::Led {
+                told: Some(told), ..
+            } => {
+                let age = now.since(told.at);
+                let remaining = told.remaining.map(|left| left.saturating_sub(age));
+                Some((told.ahead.map(|ahead| ahead + 1), remaining))
+            }
+            _ => None,
+        }
+    }
 }

@@ -5,32 +5,29 @@
 //! | `mod` | begins: within the process if others of it hold the lock or wait for it, else at the backend |
 //! | `plan` | what was asked for, checked |
 //! | `cohort`, `member`, `lead` | tasks of this process that want the same lock; one of them leads: it asks the backend for all |
-//! | `local_queue`, `slot`, `hand_off` | their queue, without a network |
+//! | `cohort_queue`, `stage` | their queue, as state without a lock, a clock or a task |
 //! | `passing`, `kept_lease`, `lease_cache_options` | how they pass a lease on, and keep it |
 //! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
 //! | `waiting` | how that loop waits: pushed grants, wake-ups, heartbeats, polling |
-//! | `local_progress` | what waiters of the local queue are told of their wait |
+//! | `local_progress` | progress reports to waiters of a cohort |
 //! | `state` | what the loop may have at the backend, and who answers for it |
 //! | `granted` | from a grant to a held lease |
 //! | `engine` | what all acquisitions of one `Locktopus` share |
-//! | `sync` | the locks and atomics of the local queue, which a test replaces by loom's |
 
 mod attempts;
 pub(crate) mod cohort;
+mod cohort_queue;
 mod engine;
 mod granted;
-mod hand_off;
 mod kept_lease;
 mod lead;
 pub(crate) mod lease_cache_options;
 mod local_progress;
-mod local_queue;
 mod member;
 pub(crate) mod passing;
 mod plan;
-mod slot;
+mod stage;
 mod state;
-mod sync;
 mod waiting;
 
 use std::sync::Arc;
@@ -40,14 +37,17 @@ use locktopus_contract::{BackendErrorKind, OwnerId};
 use tokio::time::Instant;
 
 use self::attempts::Acquisition;
-use self::cohort::{Asker, PATIENCE};
+use self::cohort::PATIENCE;
 pub(crate) use self::engine::Engine;
-use self::lead::{Lead, Stop};
+use self::lead::Stop;
+use self::local_progress::Told;
+use self::member::Member;
 pub(crate) use self::plan::{Plan, Wait};
 use self::state::AcquisitionState;
 use crate::engine::error::LockError;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::Lease;
+use crate::engine::wait_progress::Reporter;
 
 /// Takes the lock, or says why not. `Ok(None)`: one attempt was allowed and somebody else holds the lock.
 ///
@@ -81,7 +81,7 @@ pub(crate) async fn alone(
     started: Instant,
 ) -> Result<Option<Held>, LockError> {
     // Boxed: those who wait in a local queue of this process need no room for this.
-    match Box::pin(from_backend(engine, plan, started, None)).await {
+    match Box::pin(from_backend(engine, plan, started, None, None)).await {
         Ok(held) => Ok(held),
         Err(Stop::Failed(error)) => Err(error),
         // Only those who lead others are deposed.
@@ -89,23 +89,24 @@ pub(crate) async fn alone(
     }
 }
 
-/// Takes the lock from the backend, as the leader of those who wait in this process if there is a `lead`. The wait
-/// limit counts from `started`.
+/// Takes the lock from the backend. With a `lead`, as the leader of its cohort, which goes on from
+/// `left_behind` by the leader before. The wait limit counts from `started`.
 ///
-/// Not an asynchronous function: its future would have room for its arguments and for what is made of them.
+/// It is no asynchronous function, because that would keep its arguments beside the acquisition.
 pub(crate) fn from_backend<'a>(
     engine: &'a Arc<Engine>,
     plan: &'a Plan,
     started: Instant,
-    lead: Option<Lead>,
+    lead: Option<Member>,
+    left_behind: Option<Box<AcquisitionState>>,
 ) -> impl Future<Output = Result<Option<Held>, Stop>> + Send + use<'a> {
-    let mut acquisition = Acquisition::new(engine, plan, started, lead);
+    let mut acquisition = Acquisition::new(engine, plan, started, lead, left_behind);
     async move {
         tokio::select! {
             biased;
-            () = engine.closing.cancelled() => Err(LockError::ShutDown.into()),
-            () = plan.cancelled() => Err(plan.cancellation().into()),
-            outcome = acquisition.run() => outcome.map_err(|stop| told(engine, stop)),
+            () = acquisition.engine.closing.cancelled() => Err(LockError::ShutDown.into()),
+            () = acquisition.plan.cancelled() => Err(acquisition.plan.cancellation().into()),
+            outcome = acquisition.run() => outcome.map_err(|stop| told(acquisition.engine, stop)),
         }
     }
 }

@@ -12,10 +12,10 @@ use std::time::Duration;
 use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::lock;
 
-use super::cohort::{Asker, Cohort};
-use super::hand_off::Passed;
-use super::kept_lease::{Keeping, RecallSubscription};
+use super::cohort::Cohort;
+use super::kept_lease::Keeping;
 use super::plan::least_validity;
+use super::stage::Waiter;
 use crate::engine::error::LostCause;
 use crate::engine::holding::grant::Grant;
 use crate::engine::holding::lease::Lease;
@@ -41,7 +41,7 @@ impl Passing {
         services: &Arc<Services>,
         cohort: &Arc<Cohort>,
         grant: &Grant,
-        recall: Option<RecallSubscription>,
+        keeping: Option<Box<Keeping>>,
     ) -> Self {
         let settings = services.settings.cohort;
         Self {
@@ -50,7 +50,7 @@ impl Passing {
             turns: AtomicU32::new(0),
             most_turns: grant.token.map_or(settings.turns, |_| grant.turns),
             until: grant.granted_at + settings.last_turn(),
-            keeping: recall.map(|recall| Box::new(Keeping::new(recall, grant.valid_until))),
+            keeping,
         }
     }
 
@@ -94,22 +94,23 @@ impl Lease {
     /// Validity is inherited: the waiter gets the rest. That must be close to the validity of a
     /// grant of its own. The backend must keep the lock neither longer nor shorter than the waiter
     /// asked for.
-    pub(super) fn may_serve(&self, asker: &Asker, now: BootInstant) -> bool {
+    pub(super) fn may_serve(&self, waiter: &Waiter, now: BootInstant) -> bool {
         let Some(passing) = &self.passing else {
             return false;
         };
         let (length, valid_until) = self.length_and_validity();
         passing.kept_until().max(Some(passing.until)) > Some(now)
-            && (self.renewed, length) == (asker.renewed, asker.lease)
-            && self.is_good_for_a_turn(passing, valid_until.since(now), asker.least_validity())
+            && (self.renewed, length) == (waiter.renewed, waiter.lease)
+            && self.is_good_for_a_turn(passing, length, valid_until.since(now))
     }
 
-    /// Whether there is a token for another turn, and enough of the validity.
-    fn is_good_for_a_turn(&self, passing: &Passing, left: Duration, least: Duration) -> bool {
+    /// Whether there is a token for another turn, and enough is left of the validity of a lease of
+    /// this length.
+    fn is_good_for_a_turn(&self, passing: &Passing, length: Duration, left: Duration) -> bool {
         let turn = passing.turns.load(Ordering::Relaxed);
         passing.has_turns()
             && self.is_active()
-            && left >= least
+            && left >= least_validity(length, self.renewed)
             && (self.token.is_none() || self.token_of(turn).is_some())
     }
 
@@ -123,8 +124,7 @@ impl Lease {
         };
         let now = now();
         let (length, valid_until) = self.length_and_validity();
-        let least = least_validity(length, self.renewed);
-        now < until && self.is_good_for_a_turn(passing, valid_until.since(now), least)
+        now < until && self.is_good_for_a_turn(passing, length, valid_until.since(now))
     }
 
     /// After the first release the lease may be kept.
@@ -147,7 +147,7 @@ impl Lease {
                 let Some(lease) = lease else { return };
                 // Started again, it may have missed a request for the lock.
                 if let Some(recall) = recall {
-                    recall.over().await;
+                    recall.await;
                 }
                 lease.end_keeping(&services);
             }
@@ -162,12 +162,9 @@ impl Lease {
         passing.keep_no_longer();
         // A shutdown waits for what follows.
         let _under_way = services.attempts.token();
-        if !passing.cohort.queue.let_go(self) {
-            return; // its holder passes it on, and does not keep it
-        }
-        // What is owed then goes to the reaper.
-        drop(self.close(services, LostCause::Released));
-        passing.cohort.tidy();
+        // If a member holds it, that one passes it on, and does not keep it.
+        let effects = passing.cohort.queue().let_go(self);
+        passing.cohort.carry_out(services, effects);
     }
 
     /// The task whose turn it was is done. True: the next task has the lease, or it is kept. False:
@@ -181,24 +178,10 @@ impl Lease {
         let now = || *read.get_or_init(clock::now);
         self.limit_turn(services, None);
         self.begin_keeping(passing, services, now);
-        let cohort = &passing.cohort;
-        let may = |lease: &Self, asker: &Asker| lease.may_serve(asker, now());
-        match cohort.queue.pass(self, now, may) {
-            Passed::On(next) => {
-                cohort.call(services, next);
-                true
-            }
-            Passed::Kept => true,
-            Passed::Over(Some(next)) => {
-                cohort.call(services, next);
-                false
-            }
-            Passed::Over(None) => {
-                cohort.tidy();
-                false
-            }
-            Passed::NotHere => false,
-        }
+        let mut effects = passing.cohort.queue().pass(self, now);
+        let goes_on = effects.give_back.take().is_none();
+        passing.cohort.carry_out(services, effects);
+        goes_on
     }
 
     /// Takes the lease out of the local queue, so that no other member gets it. The next member
@@ -207,12 +190,11 @@ impl Lease {
         let Some(passing) = &self.passing else {
             return;
         };
-        let next = passing.cohort.queue.remove(self, clock::now());
-        match (next, passing.services.upgrade()) {
-            (Some(next), Some(services)) => passing.cohort.call(&services, next),
-            (None, Some(_)) => passing.cohort.tidy(),
-            // Everything has ended, and so have the waiters.
-            (_, None) => {}
+        let now = clock::now();
+        let effects = passing.cohort.queue().remove(self, now);
+        // Without services everything has ended, and so have the waiters.
+        if let Some(services) = passing.services.upgrade() {
+            passing.cohort.carry_out(&services, effects);
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use locktopus_contract::clock::{LONGEST, timer_after};
-use locktopus_contract::{LockTarget, TokenRetention};
+use locktopus_contract::clock::{BootInstant, LONGEST, timer_after};
+use locktopus_contract::{FencingToken, LockTarget, OwnerId, TokenRetention};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::LockError;
+use crate::engine::holding::grant::Grant;
+use crate::engine::holding::services::Services;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::Reporter;
 
@@ -42,6 +44,33 @@ impl Plan {
         match &self.cancel {
             Some(token) => token.cancelled().await,
             None => std::future::pending().await,
+        }
+    }
+
+    /// The grant that the backend gave this owner for a request sent at `sent`. It is worth one
+    /// turn, and every earlier request was answered.
+    pub(crate) fn granted(
+        &self,
+        services: &Services,
+        owner: &OwnerId,
+        token: Option<FencingToken>,
+        sent: BootInstant,
+        granted_at: BootInstant,
+    ) -> Grant {
+        Grant {
+            target: self.target.clone(),
+            owner: owner.clone(),
+            token,
+            permits: self.permits,
+            turns: 1,
+            lease: self.lease,
+            renewed: self.renewed,
+            hold_until: self.max_hold.map(|hold| sent + hold),
+            granted_at,
+            valid_until: services.settings.margin.valid_until(sent, self.lease),
+            late_attempt: false,
+            safety: services.safety(),
+            retention: self.retention,
         }
     }
 

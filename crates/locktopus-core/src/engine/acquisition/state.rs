@@ -1,10 +1,10 @@
-//! What an acquisition has at the backend, or may have: an owner id, attempts under way, a place in the queue.
+//! The traces of an acquisition at the backend: attempts under way, a place in the queue.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_contract::clock::{self, BootInstant};
-use locktopus_contract::{LockTarget, OwnerId, Sought, TokenRetention, WakeStream};
+use locktopus_contract::{AcquireAttempt, Sought, WakeStream};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -14,52 +14,19 @@ use crate::engine::holding::services::Services;
 /// What the backend may have of one acquisition. Its owner must see that all of it is given back or used.
 #[derive(Debug)]
 pub(crate) struct AcquisitionState {
-    pub(super) owner: OwnerId,
-    pub(super) terms: Terms,
-    /// An attempt of `owner` may hold the lock, or a place in the queue. The token makes a shutdown wait until
+    /// The last attempt, or the next one. All have the same owner id, lease, permits and tokens.
+    pub(super) ask: AcquireAttempt,
+    /// An attempt may hold the lock, or a place in the queue. The token makes a shutdown wait until
     /// this has been handed to the reaper.
     pub(super) unsettled: Option<TaskTrackerToken>,
     /// An attempt is under way.
     pub(super) in_flight: bool,
-    /// An earlier attempt of `owner` got no answer; it may still arrive.
+    /// An earlier attempt got no answer; it may still arrive.
     pub(super) late_attempt: bool,
     /// The place in the queue that the last answered attempt confirmed.
     pub(super) place: Option<Place>,
     pub(super) hints: Option<WakeStream>,
     pub(super) failing_since: Option<Instant>,
-}
-
-/// What every attempt of one owner id asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Terms {
-    pub(super) lease: Duration,
-    /// For how long to keep a place in the queue, if one is wanted.
-    pub(super) place: Option<Duration>,
-    pub(super) permits: u32,
-    pub(super) tokens: u32,
-    /// Whether to be told when a lock that is held is wanted.
-    pub(super) recall: bool,
-    /// How long to remember the token, if the request said so.
-    pub(super) retention: Option<TokenRetention>,
-}
-
-impl Terms {
-    /// Whether somebody who asks for these can go on where somebody who asked for the others stood. With fewer tokens
-    /// than it would have asked for it passes the lock on less often, which is no harm.
-    pub(super) fn same_but_tokens(&self, others: &Self) -> bool {
-        let tokens = others.tokens;
-        Self { tokens, ..*self } == *others
-    }
-
-    /// What makes the place in the queue that attempts may have taken easy to find.
-    fn sought(&self) -> Option<Sought> {
-        let Self { lease, tokens, .. } = *self;
-        self.place.map(|place| Sought {
-            place,
-            lease,
-            tokens,
-        })
-    }
 }
 
 /// A confirmed place in the queue, and what a pushed grant must be measured by.
@@ -73,10 +40,9 @@ pub(super) struct Place {
 }
 
 impl AcquisitionState {
-    pub(super) fn new(owner: OwnerId) -> Self {
+    pub(super) fn new(ask: AcquireAttempt) -> Self {
         Self {
-            owner,
-            terms: Terms::default(),
+            ask,
             unsettled: None,
             in_flight: false,
             late_attempt: false,
@@ -86,10 +52,14 @@ impl AcquisitionState {
         }
     }
 
-    /// Notes that an attempt is sent, and says when.
-    pub(super) fn sends(&mut self, token: TaskTrackerToken) -> BootInstant {
-        (self.unsettled, self.in_flight) = (Some(token), true);
-        clock::now()
+    /// Whether an acquisition that asks for this can go on here, under this owner id. It may do with
+    /// other tokens than it would ask for: with fewer it passes the lock on less often.
+    pub(super) fn fits(&self, ask: &AcquireAttempt) -> bool {
+        let [own, other] = [&self.ask, ask].map(|ask| {
+            let AcquireAttempt { lease, place, .. } = ask;
+            (lease, place, ask.permits, ask.token_retention)
+        });
+        own == other
     }
 
     /// Whether dropping this leaves a release to do.
@@ -125,25 +95,33 @@ impl AcquisitionState {
 
     /// For how long the backend may keep what an attempt that is sent now takes.
     pub(super) fn lasts(&self, services: &Services) -> Duration {
-        let place = self.terms.place.unwrap_or_default();
-        self.terms.lease + place + services.call_timeout()
+        self.ask.lease + self.ask.place.unwrap_or_default() + services.call_timeout()
     }
 
     /// Leaves what there may be to the reaper.
-    pub(crate) fn give_up(self, services: &Arc<Services>, target: &LockTarget) {
+    pub(crate) fn give_up(self, services: &Arc<Services>) {
         if !self.owes() {
             return;
         }
-        services.reap(PendingRelease {
-            target: target.clone(),
-            permits: self.terms.permits,
-            until: clock::now() + self.lasts(services),
-            owner: self.owner,
-            late_attempt: self.in_flight || self.late_attempt,
-            retention: self.terms.retention,
-            linger_until: None,
-            sought: self.terms.sought(),
-            last: true,
+        let (lasts, late_attempt) = (self.lasts(services), self.in_flight || self.late_attempt);
+        let AcquireAttempt {
+            target,
+            owner,
+            lease,
+            tokens,
+            permits,
+            token_retention,
+            ..
+        } = self.ask;
+        let mut pending = PendingRelease::new(target, owner, lasts, late_attempt);
+        let release = &mut pending.release;
+        (release.permits, release.token_retention) = (permits, token_retention);
+        // Makes the place in the queue that attempts may have taken easy to find.
+        release.sought = self.ask.place.map(|place| Sought {
+            place,
+            lease,
+            tokens,
         });
+        services.reap(pending);
     }
 }

@@ -29,7 +29,7 @@ impl Acquisition<'_> {
 
     pub(super) fn listen(&self) -> Option<WakeStream> {
         let hints = self.engine.backend.listen(&self.plan.target)?;
-        hints.claim(&self.state.owner);
+        hints.claim(&self.state.ask.owner);
         Some(hints)
     }
 
@@ -37,7 +37,7 @@ impl Acquisition<'_> {
         self.lives_until(deadline)?;
         match self.engine.subscribe(&self.plan.target, deadline).await {
             Ok(hints) => {
-                hints.claim(&self.state.owner);
+                hints.claim(&self.state.ask.owner);
                 Ok(Some(hints))
             }
             Err(error) => {
@@ -64,14 +64,14 @@ impl Acquisition<'_> {
     ) -> Result<Option<FencingToken>, Stop> {
         let pause = self.next_pause(self.state.hints.is_some(), obstacle);
         let until = Instant::now() + pause;
-        let until = self.limit.map_or(until, |limit| limit.min(until));
+        let until = self.limit().map_or(until, |limit| limit.min(until));
         self.lives_until(until)?;
         let Some(hints) = &mut self.state.hints else {
             tokio::time::sleep_until(until).await;
             return Ok(None);
         };
         // The owner may be a new one since the last time.
-        hints.claim(&self.state.owner);
+        hints.claim(&self.state.ask.owner);
         Ok(match tokio::time::timeout_at(until, hints.next()).await {
             Ok(Wake::Granted { token }) => Some(token),
             Ok(_) | Err(_) => None,

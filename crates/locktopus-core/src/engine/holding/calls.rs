@@ -270,7 +270,7 @@ mod tests {
 
     use async_trait::async_trait;
     use futures_util::FutureExt as _;
-    use locktopus_contract::{CounterAction, InstanceId, LockKind, LockName, OwnerId, clock};
+    use locktopus_contract::{CounterAction, InstanceId, LockKind, LockName, OwnerId};
     use tokio::time::sleep;
 
     use super::*;
@@ -514,17 +514,7 @@ mod tests {
     }
 
     fn pending() -> PendingRelease {
-        PendingRelease {
-            target: target(),
-            owner: OwnerId::generate(),
-            permits: 1,
-            until: clock::now() + TIME * 100,
-            late_attempt: false,
-            retention: None,
-            linger_until: None,
-            sought: None,
-            last: true,
-        }
+        PendingRelease::new(target(), OwnerId::generate(), TIME * 100, false)
     }
 
     /// Attempts wait for releases that the server does not answer, not for those that it refuses.

@@ -75,7 +75,7 @@ impl Owed {
         // An attempt that may still arrive is the reaper's.
         if !lease.late_attempt {
             self.open = false;
-            SharedOwner::returned_by(&self.services, &lease, pending.last);
+            SharedOwner::returned_by(&self.services, &lease, pending.release.last);
         }
         let cause = match (lost_before, outcome) {
             (Some(cause), _) => cause,
@@ -98,7 +98,7 @@ impl Drop for Owed {
             return;
         }
         let pending = self.services.pending_release_of(&self.lease);
-        let (last, lease) = (pending.last, Arc::clone(&self.lease));
+        let (last, lease) = (pending.release.last, Arc::clone(&self.lease));
         let services = Arc::clone(&self.services);
         self.services.reap_then(pending, move || {
             SharedOwner::returned_by(&services, &lease, last);

@@ -6,8 +6,7 @@ use std::time::Duration;
 use locktopus_contract::clock::{self, BootInstant, timer_in};
 use locktopus_contract::internal::OwnerIds;
 use locktopus_contract::{
-    BackendError, LockKind, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest, Sought,
-    TokenRetention,
+    BackendError, LockKind, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -24,34 +23,40 @@ const LATENESS: Duration = Duration::from_millis(250);
 /// Something to give back.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
-    pub(crate) target: LockTarget,
-    pub(crate) owner: OwnerId,
-    pub(crate) permits: u32,
+    /// The request. Each repetition has a deadline and a time to linger of its own.
+    pub(crate) release: ReleaseRequest,
     /// After this instant the backend has forgotten the lock by itself.
     pub(crate) until: BootInstant,
     /// An attempt may still be on its way and arrive after the release: look again.
     pub(crate) late_attempt: bool,
-    pub(crate) retention: Option<TokenRetention>,
     /// Until this instant it stays held by nobody.
     pub(crate) linger_until: Option<BootInstant>,
-    /// What attempts asked for that may have left a place in the queue, if that is known.
-    pub(crate) sought: Option<Sought>,
-    /// No attempt follows under this owner id.
-    pub(crate) last: bool,
 }
 
 impl PendingRelease {
+    /// What this owner may have for so long from now. No attempt follows under its id.
+    pub(crate) fn new(
+        target: LockTarget,
+        owner: OwnerId,
+        lasts: Duration,
+        late_attempt: bool,
+    ) -> Self {
+        let mut release = ReleaseRequest::new(target, owner, Instant::now());
+        release.last = true;
+        Self {
+            release,
+            until: clock::now() + lasts,
+            late_attempt,
+            linger_until: None,
+        }
+    }
+
     /// The request that gives it back if it is sent now.
     pub(crate) fn request(&self, deadline: Instant, ids: &OwnerIds) -> ReleaseRequest {
         ReleaseRequest {
-            target: self.target.clone(),
-            owner: self.owner.clone(),
-            permits: self.permits,
             deadline,
-            token_retention: self.retention,
-            linger: linger::left(self.target.kind(), self.linger_until, ids),
-            sought: self.sought,
-            last: self.last,
+            linger: linger::left(self.release.target.kind(), self.linger_until, ids),
+            ..self.release.clone()
         }
     }
 }
@@ -68,7 +73,7 @@ impl Services {
         pending: PendingRelease,
         settled: impl Fn() + Send + Sync + 'static,
     ) {
-        let owed = self.debts.owe(self.backend.shard(&pending.target));
+        let owed = self.debts.owe(self.backend.shard(&pending.release.target));
         let debt = Arc::new((pending, owed, settled));
         self.in_background(Some(&self.tasks), move |services| {
             let debt = Arc::clone(&debt);
@@ -87,31 +92,28 @@ impl Services {
     /// validity: a renewal whose answer was lost, or one longer than the maximum hold time, keeps the lock
     /// on the server.
     pub(crate) fn pending_release_of(&self, lease: &Lease) -> PendingRelease {
-        PendingRelease {
-            target: lease.target.clone(),
-            owner: lease.owner.clone(),
-            permits: lease.permits,
-            until: clock::now() + lease.longest_lease() + self.call_timeout(),
-            late_attempt: lease.late_attempt,
-            retention: lease.retention,
-            linger_until: lease.linger_until(),
-            sought: None,
-            // A writer may read again under its id.
-            last: *lease.target.kind() != LockKind::Read
-                || lease
-                    .shared_owner()
-                    .is_none_or(|loan| loan.writer_is_gone()),
-        }
+        let (target, owner) = (lease.target.clone(), lease.owner.clone());
+        let lasts = lease.longest_lease() + self.call_timeout();
+        let mut pending = PendingRelease::new(target, owner, lasts, lease.late_attempt);
+        pending.linger_until = lease.linger_until();
+        let release = &mut pending.release;
+        (release.permits, release.token_retention) = (lease.permits, lease.retention);
+        // A writer may read again under its id.
+        release.last = *lease.target.kind() != LockKind::Read
+            || lease
+                .shared_owner()
+                .is_none_or(|loan| loan.writer_is_gone());
+        pending
     }
 
     /// Releases the readers' half under the id of this lease. No attempt follows under it.
     pub(crate) fn last_release_of_reader(&self, lease: &Lease) -> PendingRelease {
-        PendingRelease {
-            target: LockTarget::new(lease.target.name().clone(), LockKind::Read),
-            late_attempt: false,
-            last: true,
-            ..self.pending_release_of(lease)
-        }
+        let mut pending = self.pending_release_of(lease);
+        pending.late_attempt = false;
+        let release = &mut pending.release;
+        release.target = LockTarget::new(lease.target.name().clone(), LockKind::Read);
+        release.last = true;
+        pending
     }
 
     /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes time on the way, a server
@@ -132,7 +134,7 @@ impl Services {
             given_back = self.give_back_until(pending, owed, limit()).await;
         }
         if !given_back {
-            tracing::warn!(lock = %pending.target, "background release given up; the lease has ended");
+            tracing::warn!(lock = %pending.release.target, "background release given up; the lease has ended");
         }
     }
 
@@ -155,7 +157,9 @@ impl Services {
     ) -> bool {
         let mut pause = FIRST_PAUSE;
         loop {
-            let limit_of_shard = self.releases.of_shard(self.backend.shard(&pending.target));
+            let limit_of_shard = self
+                .releases
+                .of_shard(self.backend.shard(&pending.release.target));
             let permit = limit_of_shard.acquire().await;
             // Many waited for this permit until now, and each of them would send one request more.
             if clock::now() >= limit {
@@ -166,7 +170,7 @@ impl Services {
             match answer {
                 Ok(_) => return true,
                 Err(error) => {
-                    tracing::debug!(lock = %pending.target, %error, "background release failed");
+                    tracing::debug!(lock = %pending.release.target, %error, "background release failed");
                     // The server answers, so there is nothing to wait for.
                     if !error.is_transient() {
                         owed.answered();

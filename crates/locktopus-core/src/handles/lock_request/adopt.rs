@@ -109,22 +109,11 @@ pub(crate) fn hold(
     late_attempt: bool,
 ) -> Result<LockGuard, LockError> {
     let granted_at = clock::now();
-    let hold_until = plan.max_hold.map(|hold| sent + hold);
     let grant = Grant {
-        target: plan.target.clone(),
-        owner: owner.clone(),
-        token,
-        permits: plan.permits,
-        turns: 1,
-        lease: plan.lease,
-        renewed: plan.renewed,
-        hold_until,
-        granted_at,
-        valid_until: services.settings.margin.valid_until(sent, plan.lease),
         late_attempt,
-        safety: services.safety(),
-        retention: plan.retention,
+        ..plan.granted(services, owner, token, sent, granted_at)
     };
+    let hold_until = grant.hold_until;
     let held = Lease::start(services, grant, None)?.begin_turn(services, hold_until, granted_at);
     held.turn()
         .observed(services.observer.holds(&plan.target, token));

@@ -38,7 +38,7 @@ impl Locktopus {
         let services = &self.engine;
         let here = services.here();
         services.closing.cancel();
-        services.cohorts.close();
+        services.cohorts.close(services);
         for lease in services.watchdog.close() {
             if lease.begin_release() {
                 lease.end(LostCause::ShutDown);

@@ -130,17 +130,11 @@ impl Drop for GroupAttempt<'_> {
             return;
         }
         for (_, plan, attempt) in self.open.drain(..) {
-            self.services.reap(PendingRelease {
-                target: plan.target,
-                owner: attempt.owner,
-                permits: plan.permits,
-                until: clock::now() + plan.lease + self.services.call_timeout(),
-                late_attempt: self.late,
-                retention: plan.retention,
-                linger_until: None,
-                sought: None,
-                last: true,
-            });
+            let lasts = plan.lease + self.services.call_timeout();
+            let mut pending = PendingRelease::new(plan.target, attempt.owner, lasts, self.late);
+            pending.release.permits = plan.permits;
+            pending.release.token_retention = plan.retention;
+            self.services.reap(pending);
         }
     }
 }

@@ -174,19 +174,13 @@ impl Drop for Unsettled<'_> {
         if self.open.is_some() && !self.sent {
             self.loan.give_back();
         } else if self.open.is_some() {
-            let pending = PendingRelease {
-                linger_until: None,
-                sought: None,
-                // The writer may read again.
-                last: false,
-                target: self.target.clone(),
-                owner: self.owner.clone(),
-                permits: 1,
-                until: clock::now() + self.lease + self.services.call_timeout(),
-                late_attempt: self.late_attempt,
-                // Readers hand nothing on that has a token but a write lock, whose waiters ask as this one did.
-                retention: self.services.settings.token_retention,
-            };
+            let (target, owner) = (self.target.clone(), self.owner.clone());
+            let lasts = self.lease + self.services.call_timeout();
+            let mut pending = PendingRelease::new(target, owner, lasts, self.late_attempt);
+            // The writer may read again.
+            pending.release.last = false;
+            // Readers hand nothing on that has a token but a write lock, whose waiters ask as this one did.
+            pending.release.token_retention = self.services.settings.token_retention;
             let (loan, writer) = (Arc::clone(&self.loan), Arc::clone(self.writer));
             let services = Arc::clone(self.services);
             self.services.reap_then(pending, move || {

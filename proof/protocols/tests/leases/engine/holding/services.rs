@@ -101,7 +101,9 @@ impl Services {
     pub(crate) fn come_to(&self, _: &Home) {}
 
     pub(crate) fn pending_release_of(&self, _: &Lease) -> PendingRelease {
-        PendingRelease { last: true }
+        PendingRelease {
+            release: Request { last: true },
+        }
     }
 
     pub(crate) fn last_release_of_reader(&self, lease: &Lease) -> PendingRelease {
@@ -183,15 +185,17 @@ impl Tasks {
 
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
+    pub(crate) release: Request,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
     pub(crate) last: bool,
 }
 
-#[derive(Debug)]
-pub(crate) struct Request;
-
 impl PendingRelease {
     pub(crate) fn request(&self, _: Instant, (): &()) -> Request {
-        Request
+        self.release
     }
 }
 
@@ -235,7 +239,7 @@ impl Observer {
 pub(crate) struct Cohorts;
 
 impl Cohorts {
-    pub(crate) fn close(&self) {}
+    pub(crate) fn close(&self, _: &Arc<Services>) {}
 }
 
 /// So long after the schedule began.

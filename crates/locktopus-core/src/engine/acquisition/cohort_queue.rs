@@ -1,0 +1,377 @@
+//! The queue of one lock in one process: who asks the backend, who holds the lock, who waits.
+//!
+//! This is state without a clock, a lock or a task. A transition changes it and returns its
+//! [`Effects`]. `Cohort::carry_out` carries them out after the mutex is released.
+//!
+//! Each arrival gets a number, and what has its number in the queue says what a member is:
+//!
+//! ```text
+//!   arrives ──► waits ──► handed the lease ──► holds
+//!      │          │       handed the way ────► leads ──► holds
+//!      │          │              └─► revoked: not fetched in time, it queues again
+//!      │          └─► dropped, dismissed, shut down
+//!      └─► leads, or holds a kept lease
+//! ```
+//!
+//! The lease, or the way to the backend, belongs to one member at a time. The stage says which.
+//! Only that member moves the stage, with three exceptions: its lease is lost, its turn is revoked,
+//! or it leads, shows no life and is deposed. A kept lease belongs to the queue, until the next
+//! member comes or its time is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::stage::{Arrival, Baton, Effects, Stage, Step, Waiter};
+use super::{AcquisitionState, BootInstant, Lease, LockError, OwnerId, PATIENCE};
+
+/// The members of one cohort: the one that leads or holds, and the waiters.
+#[derive(Debug, Default)]
+pub(super) struct CohortQueue {
+    pub(super) stage: Stage,
+    /// By number, so in order of arrival.
+    pub(super) waiting: BTreeMap<u64, Waiter>,
+    /// Members whose wait has ended with an error, until they fetch it.
+    dismissed: BTreeMap<u64, Box<LockError>>,
+    /// The number of the latest arrival.
+    arrivals: u64,
+    /// When the watchdog looks next; `None` if nothing needs it. A check that was scheduled for
+    /// later finds nothing to do: another one came before it.
+    look_at: Option<BootInstant>,
+    /// The last lease was passed on as often as it could be, and others still waited.
+    used_up: bool,
+    /// A waiter that wants progress reports has been here.
+    pub(super) watched: bool,
+    closed: bool,
+}
+
+impl CohortQueue {
+    /// A member comes. Only one that `waits` joins the queue behind others.
+    pub(super) fn arrive(
+        &mut self,
+        waiter: Waiter,
+        waits: bool,
+        now: impl Fn() -> BootInstant,
+    ) -> Arrival {
+        self.arrivals += 1;
+        let (number, ahead) = (self.arrivals, self.waiting.len() as u64);
+        let mut look_at = None;
+        let step = match &self.stage {
+            _ if self.closed => Some(Step::Stop(None)),
+            Stage::Empty => Some(self.lead(number, None, None)),
+            Stage::Kept(lease) => {
+                let (lease, now) = (Arc::clone(lease), now());
+                if lease.may_serve(&waiter, now) {
+                    self.stage = Stage::Held(Arc::clone(&lease));
+                    Some(Step::Hold(lease, now))
+                } else {
+                    Some(self.lead(number, None, Some(lease)))
+                }
+            }
+            _ if !waits && self.in_use() => Some(Step::SayBusy),
+            _ if !waits => Some(Step::AskAlone),
+            stage => {
+                // A scheduled check is early enough: each hand-off schedules one, and so does a
+                // leader when it says how long it takes. A silent leader needs one from now on.
+                let silent = matches!(stage, Stage::Led { until: None, .. });
+                self.watched |= waiter.progress.is_some();
+                self.waiting.insert(number, waiter);
+                if silent || self.look_at.is_none() {
+                    look_at = self.look_by(now() + PATIENCE);
+                }
+                None
+            }
+        };
+        Arrival {
+            number,
+            step,
+            ahead,
+            effects: Effects::looks_at(look_at),
+        }
+    }
+
+    /// A member looks whether its wait is over; `None`: it is not, and `waker` is woken when it is.
+    /// The caller drops what is in `waker` afterwards, outside the mutex.
+    pub(super) fn poll(&mut self, number: u64, waker: &mut Option<Waker>) -> Option<Step> {
+        if let Some(waiter) = self.waiting.get_mut(&number) {
+            std::mem::swap(&mut waiter.waker, waker);
+            return None;
+        }
+        Some(match self.take_handed(number) {
+            Some((Baton::Lease(lease), since)) if lease.is_active() => {
+                self.stage = Stage::Held(Arc::clone(&lease));
+                Step::Hold(lease, since)
+            }
+            Some((Baton::Lease(_), _)) => self.lead(number, None, None),
+            Some((Baton::Way(state), _)) => self.lead(number, state, None),
+            None => match self.dismissed.remove(&number) {
+                None if !self.closed => Step::QueueAgain,
+                verdict => Step::Stop(verdict),
+            },
+        })
+    }
+
+    /// A waiter goes away. `None`: it did not wait any more, and must [`leave`](Self::leave).
+    pub(super) fn withdraw(&mut self, number: u64) -> Option<Waiter> {
+        self.waiting.remove(&number)
+    }
+
+    /// A member goes away that does not wait. A leader leaves `state` at the backend.
+    pub(super) fn leave(
+        &mut self,
+        number: u64,
+        state: Option<Box<AcquisitionState>>,
+        now: BootInstant,
+    ) -> Effects {
+        self.dismissed.remove(&number);
+        if self.is_led_by(number) {
+            return self.hand(Baton::Way(state), || now);
+        }
+        match self.take_handed(number) {
+            Some((baton, _)) => self.pass_on(baton, now),
+            None => Effects::gives_back(Baton::Way(state)),
+        }
+    }
+
+    /// The leader is alive, and will be again by `until`. `None`: it was deposed.
+    pub(super) fn leader_lives(
+        &mut self,
+        number: u64,
+        lives_until: BootInstant,
+        (owner, lasts): (&OwnerId, Duration),
+    ) -> Option<Effects> {
+        match &mut self.stage {
+            Stage::Led {
+                by, until, asks, ..
+            } if *by == number => {
+                (*until, *asks) = (Some(lives_until), Some((owner.clone(), lasts)));
+            }
+            _ => return None,
+        }
+        // Without waiters no check is needed. A short step may follow a long one, and the scheduled
+        // check is for the end of that.
+        let look_at = self.look_at.and_then(|_| self.look_by(lives_until));
+        Some(Effects::looks_at(look_at))
+    }
+
+    /// The leader was granted the lease, and holds the lock. False: it was deposed, and must give
+    /// the lease back.
+    pub(super) fn won(&mut self, number: u64, lease: &Arc<Lease>) -> bool {
+        let won = self.is_led_by(number) && lease.is_active();
+        if won {
+            self.stage = Stage::Held(Arc::clone(lease));
+        }
+        won
+    }
+
+    /// The holder is done. If the lease is to be given back, that is left to the caller.
+    ///
+    /// It reads the clock only if a member waits or the lease may be kept.
+    pub(super) fn pass(&mut self, lease: &Arc<Lease>, now: impl Fn() -> BootInstant) -> Effects {
+        let lease = Arc::clone(lease);
+        if matches!(&self.stage, Stage::Held(held) if Arc::ptr_eq(held, &lease)) {
+            return self.pass_lease(lease, now);
+        }
+        // It left the queue before.
+        Effects::gives_back(Baton::Lease(lease))
+    }
+
+    /// The lease is lost or leaves the queue: no member gets it. A waiter to which it was handed
+    /// over finds it ended.
+    pub(super) fn remove(&mut self, lease: &Arc<Lease>, now: BootInstant) -> Effects {
+        match &self.stage {
+            Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, lease) => {
+                self.hand(Baton::Way(None), || now)
+            }
+            _ => Effects::default(),
+        }
+    }
+
+    /// Gives back the lease if it is kept. Otherwise a member has it, or had it.
+    pub(super) fn let_go(&mut self, lease: &Arc<Lease>) -> Effects {
+        match &self.stage {
+            Stage::Kept(kept) if Arc::ptr_eq(kept, lease) => {
+                self.empty(Baton::Lease(Arc::clone(lease)))
+            }
+            _ => Effects::default(),
+        }
+    }
+
+    /// Looks for something that was not fetched for [`PATIENCE`], and for a leader that shows no
+    /// life.
+    pub(super) fn check(&mut self, now: BootInstant) -> Effects {
+        if self.look_at.is_none_or(|at| at > now) {
+            return Effects::default(); // another one came before, or comes
+        }
+        let mut effects = match &mut self.stage {
+            Stage::Handed { to, since, .. } if *since + PATIENCE <= now => {
+                let to = *to;
+                let unfetched = self.take_handed(to);
+                unfetched.map_or_else(Effects::default, |(baton, _)| self.pass_on(baton, now))
+            }
+            Stage::Led {
+                until: Some(until),
+                asks,
+                ..
+            } if *until <= now => {
+                let stalled = asks.take();
+                Effects {
+                    stalled,
+                    ..self.hand(Baton::Way(None), || now)
+                }
+            }
+            _ => Effects::default(),
+        };
+        self.look_at = self.next_look(now);
+        effects.look_at = self.look_at;
+        effects
+    }
+
+    /// Ends the wait of each waiter for which there is a verdict.
+    pub(super) fn dismiss(&mut self, verdict: impl Fn(&Waiter) -> Option<LockError>) -> Effects {
+        let waiting = self.waiting.iter();
+        let verdicts: Vec<_> = waiting
+            .filter_map(|(number, waiter)| Some((*number, Box::new(verdict(waiter)?))))
+            .collect();
+        let numbers = verdicts.iter().map(|(number, _)| number);
+        let wake = numbers
+            .filter_map(|number| self.waiting.remove(number))
+            .collect();
+        self.dismissed.extend(verdicts);
+        Effects::wakes(wake)
+    }
+
+    /// Ends every wait, and refuses newcomers.
+    pub(super) fn close(&mut self) -> Effects {
+        self.closed = true;
+        let waiting = std::mem::take(&mut self.waiting);
+        Effects::wakes(waiting.into_values().collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self.stage, Stage::Empty)
+    }
+
+    /// Whether a member has the lock, fetched or not.
+    pub(super) fn in_use(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Held(_)
+                | Stage::Handed {
+                    baton: Baton::Lease(_),
+                    ..
+                }
+        )
+    }
+
+    /// Whether the leader's lease will probably be passed on: others wait, or waited for the last
+    /// one when it was used up. If two take turns, the other one is still giving that back.
+    pub(super) fn has_company(&self) -> bool {
+        self.used_up || !self.waiting.is_empty()
+    }
+
+    fn is_led_by(&self, number: u64) -> bool {
+        matches!(self.stage, Stage::Led { by, .. } if by == number)
+    }
+
+    fn lead(
+        &mut self,
+        by: u64,
+        state: Option<Box<AcquisitionState>>,
+        kept: Option<Arc<Lease>>,
+    ) -> Step {
+        self.stage = Stage::Led {
+            by,
+            until: None,
+            asks: None,
+            told: None,
+        };
+        Step::Lead { state, kept }
+    }
+
+    /// Takes what waits for this member out of the stage, with when it was handed over. The caller
+    /// must set the stage.
+    fn take_handed(&mut self, number: u64) -> Option<(Baton, BootInstant)> {
+        match std::mem::take(&mut self.stage) {
+            Stage::Handed { to, since, baton } if to == number => Some((baton, since)),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+
+    fn pass_on(&mut self, baton: Baton, now: BootInstant) -> Effects {
+        match baton {
+            Baton::Lease(lease) => self.pass_lease(lease, || now),
+            way @ Baton::Way(_) => self.hand(way, || now),
+        }
+    }
+
+    /// Hands the lease to the first waiter, if it may have it; otherwise that one leads. Without
+    /// waiters the lease may be kept.
+    fn pass_lease(&mut self, lease: Arc<Lease>, now: impl Fn() -> BootInstant) -> Effects {
+        match self.waiting.first_key_value() {
+            Some((_, first)) if lease.may_serve(first, now()) => {
+                self.hand(Baton::Lease(lease), now)
+            }
+            None if !self.closed && lease.may_keep(&now) => {
+                self.stage = Stage::Kept(lease);
+                self.used_up = false;
+                Effects::default()
+            }
+            _ => {
+                self.used_up = lease.is_used_up();
+                Effects {
+                    give_back: Some(Baton::Lease(lease)),
+                    ..self.hand(Baton::Way(None), now)
+                }
+            }
+        }
+    }
+
+    /// Hands the baton to the first waiter. Without waiters the queue is empty from now on.
+    fn hand(&mut self, baton: Baton, now: impl Fn() -> BootInstant) -> Effects {
+        let Some((to, waiter)) = self.waiting.pop_first() else {
+            return self.empty(baton);
+        };
+        let since = now();
+        self.stage = Stage::Handed { to, since, baton };
+        let look_at = self.look_by(since + PATIENCE);
+        Effects {
+            look_at,
+            ..Effects::wakes(vec![waiter])
+        }
+    }
+
+    /// The last member has gone, and left this.
+    fn empty(&mut self, left: Baton) -> Effects {
+        (self.stage, self.used_up, self.watched) = (Stage::Empty, false, false);
+        Effects {
+            empty: true,
+            ..Effects::gives_back(left)
+        }
+    }
+
+    /// Makes sure that the watchdog looks by then. The caller schedules what this returns.
+    fn look_by(&mut self, at: BootInstant) -> Option<BootInstant> {
+        if self.look_at.is_some_and(|sooner| sooner <= at) {
+            return None;
+        }
+        self.look_at = Some(at);
+        Some(at)
+    }
+
+    /// When the next check has something to look at.
+    fn next_look(&mut self, now: BootInstant) -> Option<BootInstant> {
+        let nobody_waits = self.waiting.is_empty();
+        match &mut self.stage {
+            Stage::Handed { since, .. } => Some(*since + PATIENCE),
+            _ if nobody_waits => None,
+            // It has just begun, or a task that was woken does not run.
+            Stage::Led { until, .. } => Some(*until.get_or_insert(now + PATIENCE)),
+            Stage::Held(_) | Stage::Kept(_) | Stage::Empty => Some(now + PATIENCE),
+        }
+    }
+}
