@@ -128,7 +128,8 @@ impl Cohort {
     }
 
     fn carry_out(&self, effects: Effects) {
-        let waiters = effects.wake.into_iter();
+        let wake = effects.wake.map(|waiter| *waiter);
+        let waiters = wake.into_iter().chain(effects.dismiss);
         waiters
             .filter_map(|waiter| waiter.waker)
             .for_each(Waker::wake);
@@ -138,7 +139,7 @@ impl Cohort {
     }
 
     fn arrive(&self) -> Arrival {
-        let waiter = Waiter {
+        let waiter = || Waiter {
             lease: Duration::ZERO,
             renewed: true,
             arrived: BootInstant::now(),

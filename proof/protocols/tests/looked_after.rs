@@ -104,7 +104,7 @@ impl Walk {
     fn carry_out(&mut self, effects: Effects) {
         self.checks.extend(effects.look_at);
         // Turns come in order of arrival.
-        for _ in effects.wake {
+        if effects.wake.is_some() {
             let (number, _) = self.waiting.remove(0);
             self.handed.push((number, self.now));
         }
@@ -124,7 +124,7 @@ impl Walk {
 
     fn arrive(&mut self) {
         let now = self.now;
-        let waiter = Waiter {
+        let waiter = || Waiter {
             lease: PATIENCE,
             renewed: true,
             arrived: now,

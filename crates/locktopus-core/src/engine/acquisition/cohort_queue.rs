@@ -23,17 +23,20 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::stage::{Arrival, Baton, Effects, Stage, Step, Waiter};
+use super::stage::{Arrival, Baton, Effects, Line, Stage, Step, Waiter};
 use super::{AcquisitionState, BootInstant, Lease, LockError, OwnerId, PATIENCE};
 
 /// The members of one cohort: the one that leads or holds, and the waiters.
 #[derive(Debug, Default)]
 pub(super) struct CohortQueue {
     pub(super) stage: Stage,
-    /// By number, so in order of arrival.
-    pub(super) waiting: BTreeMap<u64, Waiter>,
+    pub(super) waiting: Line,
     /// Members whose wait has ended with an error, until they fetch it.
-    dismissed: BTreeMap<u64, Box<LockError>>,
+    #[expect(
+        clippy::box_collection,
+        reason = "that is rare, and every held lock would need room for it"
+    )]
+    dismissed: Option<Box<BTreeMap<u64, LockError>>>,
     /// The number of the latest arrival.
     arrivals: u64,
     /// When the watchdog looks next; `None` if nothing needs it. A check that was scheduled for
@@ -50,7 +53,7 @@ impl CohortQueue {
     /// A member comes. Only one that `waits` joins the queue behind others.
     pub(super) fn arrive(
         &mut self,
-        waiter: Waiter,
+        waiter: impl FnOnce() -> Waiter,
         waits: bool,
         now: impl Fn() -> BootInstant,
     ) -> Arrival {
@@ -62,7 +65,7 @@ impl CohortQueue {
             Stage::Empty => Some(self.lead(number, None, None)),
             Stage::Kept(lease) => {
                 let (lease, now) = (Arc::clone(lease), now());
-                if lease.may_serve(&waiter, now) {
+                if lease.may_serve(&waiter(), now) {
                     self.stage = Stage::Held(Arc::clone(&lease));
                     Some(Step::Hold(lease, now))
                 } else {
@@ -75,8 +78,9 @@ impl CohortQueue {
                 // A scheduled check is early enough: each hand-off schedules one, and so does a
                 // leader when it says how long it takes. A silent leader needs one from now on.
                 let silent = matches!(stage, Stage::Led { until: None, .. });
+                let waiter = waiter();
                 self.watched |= waiter.progress.is_some();
-                self.waiting.insert(number, waiter);
+                self.waiting.push(number, waiter);
                 if silent || self.look_at.is_none() {
                     look_at = self.look_by(now() + PATIENCE);
                 }
@@ -94,7 +98,7 @@ impl CohortQueue {
     /// A member looks whether its wait is over; `None`: it is not, and `waker` is woken when it is.
     /// The caller drops what is in `waker` afterwards, outside the mutex.
     pub(super) fn poll(&mut self, number: u64, waker: &mut Option<Waker>) -> Option<Step> {
-        if let Some(waiter) = self.waiting.get_mut(&number) {
+        if let Some(waiter) = self.waiting.get_mut(number) {
             std::mem::swap(&mut waiter.waker, waker);
             return None;
         }
@@ -105,16 +109,16 @@ impl CohortQueue {
             }
             Some((Baton::Lease(_), _)) => self.lead(number, None, None),
             Some((Baton::Way(state), _)) => self.lead(number, state, None),
-            None => match self.dismissed.remove(&number) {
+            None => match self.verdict(number) {
                 None if !self.closed => Step::QueueAgain,
-                verdict => Step::Stop(verdict),
+                verdict => Step::Stop(verdict.map(Box::new)),
             },
         })
     }
 
     /// A waiter goes away. `None`: it did not wait any more, and must [`leave`](Self::leave).
-    pub(super) fn withdraw(&mut self, number: u64) -> Option<Waiter> {
-        self.waiting.remove(&number)
+    pub(super) fn withdraw(&mut self, number: u64) -> Option<Box<Waiter>> {
+        self.waiting.remove(number)
     }
 
     /// A member goes away that does not wait. A leader leaves `state` at the backend.
@@ -124,7 +128,7 @@ impl CohortQueue {
         state: Option<Box<AcquisitionState>>,
         now: BootInstant,
     ) -> Effects {
-        self.dismissed.remove(&number);
+        self.verdict(number);
         if self.is_led_by(number) {
             return self.hand(Baton::Way(state), || now);
         }
@@ -217,7 +221,7 @@ impl CohortQueue {
             } if *until <= now => {
                 let stalled = asks.take();
                 Effects {
-                    stalled,
+                    stalled: stalled.map(Box::new),
                     ..self.hand(Baton::Way(None), || now)
                 }
             }
@@ -232,21 +236,20 @@ impl CohortQueue {
     pub(super) fn dismiss(&mut self, verdict: impl Fn(&Waiter) -> Option<LockError>) -> Effects {
         let waiting = self.waiting.iter();
         let verdicts: Vec<_> = waiting
-            .filter_map(|(number, waiter)| Some((*number, Box::new(verdict(waiter)?))))
+            .filter_map(|(number, waiter)| Some((number, verdict(waiter)?)))
             .collect();
-        let numbers = verdicts.iter().map(|(number, _)| number);
-        let wake = numbers
-            .filter_map(|number| self.waiting.remove(number))
-            .collect();
-        self.dismissed.extend(verdicts);
-        Effects::wakes(wake)
+        let numbers = verdicts.iter().map(|(number, _)| *number);
+        let waiters = numbers.filter_map(|number| self.waiting.remove(number));
+        let dismiss = waiters.map(|waiter| *waiter).collect();
+        self.dismissed.get_or_insert_default().extend(verdicts);
+        Effects::dismisses(dismiss)
     }
 
     /// Ends every wait, and refuses newcomers.
     pub(super) fn close(&mut self) -> Effects {
         self.closed = true;
-        let waiting = std::mem::take(&mut self.waiting);
-        Effects::wakes(waiting.into_values().collect())
+        let waiting = std::iter::from_fn(|| self.waiting.pop());
+        Effects::dismisses(waiting.map(|(_, waiter)| *waiter).collect())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -269,6 +272,10 @@ impl CohortQueue {
     /// one when it was used up. If two take turns, the other one is still giving that back.
     pub(super) fn has_company(&self) -> bool {
         self.used_up || !self.waiting.is_empty()
+    }
+
+    fn verdict(&mut self, number: u64) -> Option<LockError> {
+        self.dismissed.as_mut()?.remove(&number)
     }
 
     fn is_led_by(&self, number: u64) -> bool {
@@ -312,10 +319,8 @@ impl CohortQueue {
     /// Hands the lease to the first waiter, if it may have it; otherwise that one leads. Without
     /// waiters the lease may be kept.
     fn pass_lease(&mut self, lease: Arc<Lease>, now: impl Fn() -> BootInstant) -> Effects {
-        match self.waiting.first_key_value() {
-            Some((_, first)) if lease.may_serve(first, now()) => {
-                self.hand(Baton::Lease(lease), now)
-            }
+        match self.waiting.first() {
+            Some(first) if lease.may_serve(first, now()) => self.hand(Baton::Lease(lease), now),
             None if !self.closed && lease.may_keep(&now) => {
                 self.stage = Stage::Kept(lease);
                 self.used_up = false;
@@ -333,15 +338,15 @@ impl CohortQueue {
 
     /// Hands the baton to the first waiter. Without waiters the queue is empty from now on.
     fn hand(&mut self, baton: Baton, now: impl Fn() -> BootInstant) -> Effects {
-        let Some((to, waiter)) = self.waiting.pop_first() else {
+        let Some((to, waiter)) = self.waiting.pop() else {
             return self.empty(baton);
         };
         let since = now();
         self.stage = Stage::Handed { to, since, baton };
         let look_at = self.look_by(since + PATIENCE);
         Effects {
-            look_at,
-            ..Effects::wakes(vec![waiter])
+            wake: Some(waiter),
+            ..Effects::looks_at(look_at)
         }
     }
 

@@ -46,9 +46,9 @@ impl Cohort {
             let Some((ahead, remaining)) = news else {
                 return;
             };
-            let waiting = (0..).zip(queue.waiting.values());
+            let waiting = (0..).zip(queue.waiting.iter());
             let watching: Vec<_> = waiting
-                .filter_map(|(before, waiter)| {
+                .filter_map(|(before, (_, waiter))| {
                     Some((before, waiter.progress.clone()?, waiter.lease))
                 })
                 .collect();

@@ -1,5 +1,6 @@
 //! The types of a cohort's queue: its stage, its waiters, and the results of its transitions.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -56,6 +57,72 @@ pub(super) struct Waiter {
     pub(super) waker: Option<Waker>,
 }
 
+/// The waiters, in order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// By number. `None` is a gap: that waiter has gone. The first place is never one.
+    places: VecDeque<(u64, Option<Box<Waiter>>)>,
+    gaps: usize,
+}
+
+impl Line {
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.gaps
+    }
+
+    pub(super) fn first(&self) -> Option<&Waiter> {
+        self.places.front()?.1.as_deref()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Waiter)> {
+        let places = self.places.iter();
+        places.filter_map(|(number, waiter)| Some((*number, waiter.as_deref()?)))
+    }
+
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Waiter> {
+        self.place(number)?.as_deref_mut()
+    }
+
+    pub(super) fn push(&mut self, number: u64, waiter: Waiter) {
+        self.places.push_back((number, Some(Box::new(waiter))));
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(u64, Box<Waiter>)> {
+        let (number, waiter) = self.places.pop_front()?;
+        self.close_gaps();
+        Some((number, waiter?))
+    }
+
+    pub(super) fn remove(&mut self, number: u64) -> Option<Box<Waiter>> {
+        let waiter = self.place(number)?.take();
+        self.gaps += 1;
+        self.close_gaps();
+        waiter
+    }
+
+    fn place(&mut self, number: u64) -> Option<&mut Option<Box<Waiter>>> {
+        let at = self.places.binary_search_by_key(&number, |place| place.0);
+        let place = self.places.get_mut(at.ok()?)?;
+        Some(&mut place.1).filter(|waiter| waiter.is_some())
+    }
+
+    /// Removes the gaps at the front, and all of them if they are most of the places.
+    fn close_gaps(&mut self) {
+        while self.places.front().is_some_and(|place| place.1.is_none()) {
+            self.places.pop_front();
+            self.gaps -= 1;
+        }
+        if self.gaps * 2 > self.places.len() {
+            self.places.retain(|place| place.1.is_some());
+            self.gaps = 0;
+        }
+    }
+}
+
 /// The next thing a member does.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -93,12 +160,14 @@ pub(super) struct Arrival {
 #[must_use = "members wait for it"]
 #[derive(Debug, Default)]
 pub(super) struct Effects {
-    /// Their wait is over.
-    pub(super) wake: Vec<Waiter>,
+    /// This waiter has a turn.
+    pub(super) wake: Option<Box<Waiter>>,
+    /// The wait of these is over.
+    pub(super) dismiss: Vec<Waiter>,
     /// No member has this any more.
     pub(super) give_back: Option<Baton>,
     /// A deposed leader asked under this owner id, and the backend may keep the result for so long.
-    pub(super) stalled: Option<(OwnerId, Duration)>,
+    pub(super) stalled: Option<Box<(OwnerId, Duration)>>,
     /// The watchdog must look at this instant.
     pub(super) look_at: Option<BootInstant>,
     /// The last member has gone.
@@ -121,9 +190,9 @@ impl Effects {
         }
     }
 
-    pub(super) fn wakes(wake: Vec<Waiter>) -> Self {
+    pub(super) fn dismisses(dismiss: Vec<Waiter>) -> Self {
         Self {
-            wake,
+            dismiss,
             ..Self::default()
         }
     }
