@@ -219,7 +219,8 @@ impl<'a> Acquisition<'a> {
             && self.state.hints.is_some()
             && self.plan.progress.is_none()
             && !self.position.is_wanted();
-        let place = self.place().filter(|_| self.takes_place());
+        let place = self.state.ask.place.or_else(|| self.place());
+        let place = place.filter(|_| self.takes_place());
         let (state, mut sent) = (&mut self.state, clock::now());
         (state.ask.deadline, state.ask.first) = (deadline, first);
         (state.ask.place, state.ask.recall) = (place, recall);
