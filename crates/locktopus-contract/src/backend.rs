@@ -234,6 +234,23 @@ pub struct BackendInfo {
     pub call_timeout: Duration,
     /// What its grants are worth when a server fails.
     pub safety: SafetyMode,
+    /// What makes its fencing tokens grow.
+    pub tokens: TokenSource,
+    /// For how long after its lease a lock may still be held, if its holder's process died. Zero where each lock has an end of
+    /// its own; more where a store ends the locks of one session together.
+    pub outlives: Duration,
+}
+
+/// What makes the fencing tokens of a backend grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum TokenSource {
+    /// A clock, in microseconds, and the last token. Whoever reserves more tokens with a grant than the microseconds that it
+    /// lasts runs ahead of the clock.
+    #[default]
+    Clock,
+    /// A number that the store counts up and never forgets. Any number may be reserved.
+    Count,
 }
 
 impl BackendInfo {
@@ -249,7 +266,23 @@ impl BackendInfo {
             token_retention: TokenRetention::Forever,
             call_timeout,
             safety: SafetyMode::Plain,
+            tokens: TokenSource::Clock,
+            outlives: Duration::ZERO,
         }
+    }
+
+    /// Says what makes its fencing tokens grow.
+    #[must_use]
+    pub fn with_tokens(mut self, source: TokenSource) -> Self {
+        self.tokens = source;
+        self
+    }
+
+    /// Says for how long after its lease a dead process's lock may still be held.
+    #[must_use]
+    pub fn with_outlives(mut self, longest: Duration) -> Self {
+        self.outlives = longest;
+        self
     }
 
     /// Says that attempts get places in a queue.

@@ -60,7 +60,7 @@ mod token_retention;
 mod validity;
 mod wake;
 
-pub use backend::{BackendInfo, DynBackend, LockBackend};
+pub use backend::{BackendInfo, DynBackend, LockBackend, TokenSource};
 pub use backend_error::{BackendError, BackendErrorKind, Executed, OtherKind, TooFewPermits};
 pub use capability::{Counters, Diagnostics, Directory, Groups, Instances, WakeUps};
 pub use counter::{CounterAction, CounterOutcome, CounterRequest};

@@ -49,6 +49,11 @@ pub enum SafetyMode {
     },
     /// A majority of independent servers must agree. See `QuorumBackend` of `locktopus-quorum`.
     Quorum,
+    /// The servers agree on every grant by a consensus protocol, such as Raft in etcd. What was granted is never forgotten.
+    Consensus,
+    /// A grant counts once a standby has it, and only a standby that has every such grant is promoted, such as
+    /// PostgreSQL with `synchronous_commit = remote_apply` and a cluster manager that keeps to it.
+    Synchronous,
 }
 
 /// How many replicas must confirm a grant.
@@ -84,7 +89,7 @@ impl ReplicaNeed {
 }
 
 impl SafetyMode {
-    /// The mode in one word: `plain`, `replicated`, `quarantine` or `quorum`.
+    /// The mode in one word, such as `plain` or `quarantine`.
     ///
     /// ```
     /// use locktopus_contract::SafetyMode;
@@ -98,7 +103,20 @@ impl SafetyMode {
             Self::Replicated { .. } => "replicated",
             Self::Quarantine { .. } => "quarantine",
             Self::Quorum => "quorum",
+            Self::Consensus => "consensus",
+            Self::Synchronous => "synchronous",
         }
+    }
+
+    /// Whether no failover gives a lock to two holders, as long as clocks keep what the mode asks of them.
+    ///
+    /// ```
+    /// use locktopus_contract::SafetyMode;
+    /// assert!(SafetyMode::Quorum.survives_failover() && !SafetyMode::Plain.survives_failover());
+    /// ```
+    #[must_use]
+    pub fn survives_failover(self) -> bool {
+        !matches!(self, Self::Plain | Self::Replicated { .. })
     }
 
     /// Whether a grant that another holder's release pushed must be confirmed before it is believed.
@@ -118,7 +136,7 @@ impl SafetyMode {
     pub fn longest_lease(self) -> Option<Duration> {
         match self {
             Self::Quarantine { max_lease } => Some(max_lease),
-            Self::Plain | Self::Replicated { .. } | Self::Quorum => None,
+            _ => None,
         }
     }
 }
@@ -126,13 +144,13 @@ impl SafetyMode {
 impl fmt::Display for SafetyMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Plain | Self::Quorum => f.write_str(self.as_str()),
             Self::Replicated { need, timeout } => {
                 write!(f, "replicated to {need} within {}", spelled(*timeout))
             }
             Self::Quarantine { max_lease } => {
                 write!(f, "quarantine of {}", spelled(*max_lease))
             }
+            other => f.write_str(other.as_str()),
         }
     }
 }

@@ -28,7 +28,8 @@ pub struct ValidityMargin {
     /// Bound for the difference in speed between this machine's monotonic clock and the server's clock, in
     /// parts per million. Default 10,000 (1 %).
     pub drift_ppm: u32,
-    /// Bound for a forward step of the server's wall clock within one lease. Default 5 ms.
+    /// Bound for a forward step of the server's wall clock within one lease. Default 5 ms. Zero for a store whose
+    /// leases run on a monotonic clock, such as etcd.
     pub clock_step: Duration,
 }
 

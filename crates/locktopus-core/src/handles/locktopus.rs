@@ -4,7 +4,8 @@ mod shutdown;
 
 use locktopus_contract::clock::timer_in;
 use locktopus_contract::{
-    BackendError, BackendInfo, Diagnosis, DynBackend, LockBackend, LockKind, MutexProfile, RawName,
+    BackendError, BackendInfo, Diagnosis, DynBackend, Finding, LockBackend, LockKind, MutexProfile,
+    RawName, Severity,
 };
 pub use shutdown::ShutdownReport;
 use tokio_util::sync::CancellationToken;
@@ -368,7 +369,16 @@ impl Locktopus {
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
         // A score of calls one after the other, and a server that hangs takes as long as one may, twice.
         let deadline = timer_in(self.engine.call_timeout().saturating_mul(5));
-        self.engine.backend.diagnose(deadline).await
+        let mut diagnosis = self.engine.backend.diagnose(deadline).await?;
+        let outlives = self.backend().outlives;
+        if !outlives.is_zero() {
+            let message = format!(
+                "the lock of a process that died may stay held for {outlives:?} after its lease; waiters wait that long"
+            );
+            let finding = Finding::new(Severity::Note, "outlives", message);
+            diagnosis.findings.push(finding);
+        }
+        Ok(diagnosis)
     }
 
     /// How many locks this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache).

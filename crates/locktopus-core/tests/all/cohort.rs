@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Fate, Scripted, until};
 use locktopus_core::{
     CohortSettings, FencingToken, LockBackend, LockError, LockGuard, Locktopus, LostCause,
-    WaitStrategy,
+    TokenSource, WaitStrategy,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::task::JoinHandle;
@@ -111,6 +111,22 @@ async fn a_lease_serves_as_many_turns_as_allowed_each_with_a_token_of_its_own() 
     assert_eq!(script.calls("release").len(), 11);
     assert_eq!(script.store.population(), (0, 0));
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
+}
+
+/// Twenty who come while one alone holds the lock: it reserved few tokens, or as many as there may be turns.
+#[tokio::test(start_paused = true)]
+async fn one_alone_reserves_few_tokens_unless_they_are_counted() {
+    for (source, leases) in [(TokenSource::Clock, 2), (TokenSource::Count, 1)] {
+        let script = Scripted::new().saying(|info| info.with_tokens(source));
+        let locks = with(&script, 64, LEASE);
+        let alone = locks.lock("a").acquire().await.unwrap();
+        let (tasks, _) = workers(&locks, 20, 1, Duration::ZERO);
+        sleep(PATIENCE).await; // time stands still until all of them wait
+        alone.release().await.unwrap();
+        finish(tasks).await;
+        let granted = script.calls("attempt").len();
+        assert_eq!(granted, leases, "{source:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -206,9 +206,7 @@ impl<'a> Watch<'a> {
             .all()
             .iter()
             .any(|incident| incident.sign.may_forget() && incident.at_ns >= part.began_ns);
-        let mode = self.observer.backend().safety;
-        let exclusive = matches!(mode, SafetyMode::Quarantine { .. } | SafetyMode::Quorum);
-        let exclusive = exclusive || !forgetful;
+        let exclusive = self.observer.backend().safety.survives_failover() || !forgetful;
         let ended_ns = part.ended_ns;
         let load = Arc::clone(&self.load);
         let judging = move || part.judge(&faults, exclusive, |worker| load.is_brief(worker));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktopus_contract::clock::BootInstant;
-use locktopus_contract::{BackendError, BackendErrorKind, Executed, OwnerId};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, OwnerId, TokenSource};
 
 use super::kept_lease::Keeping;
 use super::member::Member;
@@ -36,12 +36,13 @@ impl Member {
     /// How many tokens to reserve with the lock.
     ///
     /// As many as the lock may be passed on, if there is company or was when the last lease was
-    /// used up, or if the lease is kept. Otherwise few: tokens are microseconds of the server.
-    /// Reserving more of them per grant than the grant lasts runs ahead of the clock that makes
+    /// used up, or if the lease is kept. Otherwise few if tokens are microseconds of the server:
+    /// reserving more of them per grant than the grant lasts runs ahead of the clock that makes
     /// tokens grow even after the last one was lost.
     pub(crate) fn tokens_to_ask(&self, keeps: bool) -> u32 {
         let turns = self.engine.settings.cohort.turns;
-        if keeps || self.cohort.queue().has_company() {
+        let counted = self.engine.backend.info().tokens == TokenSource::Count;
+        if counted || keeps || self.cohort.queue().has_company() {
             turns
         } else {
             turns.min(TOKENS_ALONE)

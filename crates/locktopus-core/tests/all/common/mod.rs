@@ -95,15 +95,18 @@ impl Scripted {
     }
 
     /// Says that it has a safety mode, and a queue. The rest is up to its script.
-    pub(crate) fn with_safety(mut self, safety: SafetyMode) -> Self {
-        let info = (*self.info).clone().with_queues().with_safety(safety);
-        self.info = Arc::new(info);
-        self
+    pub(crate) fn with_safety(self, safety: SafetyMode) -> Self {
+        self.saying(|info| info.with_queues().with_safety(safety))
     }
 
     /// Leaves no lock held.
-    pub(crate) fn without_linger(mut self) -> Self {
-        self.info = Arc::new((*self.info).clone().with_linger(Duration::ZERO));
+    pub(crate) fn without_linger(self) -> Self {
+        self.saying(|info| info.with_linger(Duration::ZERO))
+    }
+
+    /// Says something else of itself.
+    pub(crate) fn saying(mut self, change: impl FnOnce(BackendInfo) -> BackendInfo) -> Self {
+        self.info = Arc::new(change((*self.info).clone()));
         self
     }
 
