@@ -202,14 +202,16 @@ pub type DynBackend = Arc<dyn LockBackend>;
 ///
 /// ```
 /// # use std::time::Duration;
-/// use locktopus_contract::{BackendInfo, SafetyMode};
+/// use locktopus_contract::{BackendInfo, SafetyMode, TokenSource};
 /// // Waiters stand in a queue, and holders are told when their lock is wanted; calls take 200 ms at most.
 /// let info = BackendInfo::new("mine", "mine at db:7000", Duration::from_millis(200))
 ///     .with_queues()
 ///     .with_recalls()
 ///     .with_linger(Duration::from_secs(3600))
 ///     .with_token_retention(Duration::from_secs(24 * 3600))
-///     .with_safety(SafetyMode::Plain);
+///     .with_safety(SafetyMode::Consensus)
+///     .with_tokens(TokenSource::Count)
+///     .with_outlives(Duration::from_secs(2));
 /// assert!(info.supports_queue && info.supports_recall);
 /// ```
 #[derive(Debug, Clone)]

@@ -138,17 +138,22 @@ pub(crate) async fn verbs(deployment: &Deployment) {
 }
 
 async fn stalls(node: &Node) {
-    let span = Duration::from_millis(400);
+    let span = Duration::from_secs(1);
     let begun = Instant::now();
-    let (stalled, silent) = tokio::join!(node.stall(span), async {
-        // The stall must have reached the server before the question does.
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        node.command_within(Duration::from_millis(100), &["PING"])
-            .await
-    });
+    // The stall needs a moment to reach the server.
+    let silent = async {
+        loop {
+            match node.command_within(span / 2, &["PING"]).await {
+                Ok(_) => tokio::time::sleep(span / 50).await,
+                Err(silent) => return silent,
+            }
+        }
+    };
+    let silent = tokio::time::timeout(SOON, silent);
+    let (stalled, silent) = tokio::join!(node.stall(span), silent);
     stalled.unwrap();
     assert!(
-        matches!(silent, Err(TopologyError::NoAnswer { .. })),
+        matches!(silent, Ok(TopologyError::NoAnswer { .. })),
         "{silent:?}"
     );
     assert!(begun.elapsed() >= span);
