@@ -4,7 +4,7 @@ use crate::common;
 
 use std::time::{Duration, Instant};
 
-use common::{bytes, call, client, eventually, read_int, route, servers};
+use common::{bytes, call, client, read_int, route, servers};
 use locktopus_protocol::{ClientError, Deployment, RedisClient, Reply, Route};
 use locktopus_servers::topology::{Knobs, Spec, TopologyKind};
 
@@ -149,67 +149,4 @@ async fn what_was_given_up_on_while_the_server_was_down_never_runs() {
     let (_, took) = common::until_ok(&client, "n", &["PING"]).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
     assert_eq!(read_int(&client, "n").await, 0, "a command came late");
-}
-
-/// Of several commands sent at once each has its answer, and one that blocks delays no other command.
-#[tokio::test(flavor = "multi_thread")]
-async fn pipelines_block_only_each_other() {
-    let servers = servers(TopologyKind::Standalone).await;
-    let client = client(&servers).await;
-    let commands: [&[&[u8]]; 3] = [
-        &[b"SET", b"begun", b"1"],
-        &[b"BLPOP", b"list", b"0"],
-        &[b"HGET", b"begun", b"f"],
-    ];
-    let pipeline = client.pipeline(Route::Slot(0), &commands);
-    tokio::pin!(pipeline);
-    let usual = async {
-        eventually("a beginning", || async {
-            call(&client, "begun", &["GET", "begun"]).await == Ok(bytes("1"))
-        })
-        .await;
-    };
-    tokio::select! {
-        answers = &mut pipeline => panic!("not blocked: {answers:?}"),
-        () = usual => {}
-    }
-    let push = call(&client, "list", &["RPUSH", "list", "x"]);
-    let (answers, pushed) = tokio::join!(pipeline, push);
-    assert_eq!(pushed, Ok(Reply::Int(1)));
-    let answers = answers.unwrap();
-    assert_eq!(answers.node, servers.nodes()[0].addr().to_string());
-    let [set, popped, refused] = answers.replies.try_into().unwrap();
-    assert_eq!(set, Ok(bytes("OK")));
-    assert_eq!(popped, Ok(Reply::Array(vec![bytes("list"), bytes("x")])));
-    assert!(
-        matches!(&refused, Err(ClientError::Rejected { code, .. }) if code == "WRONGTYPE"),
-        "{refused:?}"
-    );
-}
-
-/// They go to the node of their slot, and a refusal of another one is an answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn pipelines_on_a_cluster() {
-    let servers = servers(TopologyKind::CLUSTER).await;
-    let client = client(&servers).await;
-    for key in ["{a}k", "{b}k", "{c}k", "{d}k"] {
-        let set: &[&[u8]] = &[b"SET", key.as_bytes(), b"1"];
-        let get: &[&[u8]] = &[b"GET", key.as_bytes()];
-        let answers = client.pipeline(route(key), &[set, get]).await.unwrap();
-        let owner = servers.primary_for(key).await.unwrap();
-        assert_eq!(answers.node, owner.addr().to_string());
-        assert_eq!(answers.replies, [Ok(bytes("OK")), Ok(bytes("1"))]);
-    }
-    // Slots 0 and 16383 are on different nodes.
-    let away: &[&[u8]] = &[b"GET", b"{a}k"];
-    let mut moved = 0;
-    for slot in [0, 16_383] {
-        let answers = client.pipeline(Route::Slot(slot), &[away]).await.unwrap();
-        match &answers.replies[0] {
-            Ok(_) => {}
-            Err(ClientError::Rejected { code, .. }) if code == "MOVED" => moved += 1,
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(moved >= 1);
 }

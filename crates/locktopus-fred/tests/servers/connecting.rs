@@ -4,13 +4,12 @@ use crate::common;
 
 use std::time::{Duration, Instant};
 
-use common::{address, bytes, call, client, connections, eventually, options, read_int, servers};
+use common::{bytes, call, client, connections, eventually, options, read_int, servers};
 use locktopus_fred::{ConnectError, connect};
 use locktopus_protocol::{
-    ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers, TlsOptions,
+    ConnectOptions, Credentials, HostPort, RedisClient, Reply, Secret, Servers, TlsOptions,
 };
 use locktopus_servers::topology::{Knobs, Spec, TopologyKind};
-use tokio::time::timeout;
 
 #[tokio::test]
 async fn a_dead_address_is_reported_in_time() {
@@ -185,60 +184,4 @@ async fn tls_with_a_private_authority() {
     assert!(connect(&options).await.is_err());
     options.tls = None;
     assert!(connect(&options).await.is_err());
-}
-
-/// However long or short things may take by the options: an answer or an error, and no panic.
-#[tokio::test]
-async fn no_duration_is_too_long_or_too_short() {
-    let deployment = servers(TopologyKind::Sentinel {
-        replicas: 0,
-        sentinels: 1,
-    })
-    .await;
-    let by_sentinel = options(&deployment);
-    let direct = ConnectOptions {
-        servers: Servers::Standalone(address(&deployment.nodes()[0])),
-        ..by_sentinel.clone()
-    };
-    let cluster = ConnectOptions {
-        servers: Servers::Cluster(vec![address(&deployment.nodes()[0])]),
-        ..by_sentinel.clone()
-    };
-    let second = Duration::from_secs(1);
-    let mut all = vec![
-        Duration::ZERO,
-        Duration::from_nanos(1),
-        Duration::from_secs(10),
-        Duration::from_secs(u64::MAX / 4),
-        Duration::from_secs(u64::MAX),
-        Duration::MAX,
-    ];
-    // And some of every size in between.
-    all.extend(
-        (0..60)
-            .step_by(6)
-            .map(|bits| Duration::from_secs(0x9e37_79b9_7f4a_7c15 >> bits)),
-    );
-    for (at, connect_timeout) in all.iter().enumerate() {
-        let command_timeout = all[all.len() - 1 - at];
-        for options in [&by_sentinel, &direct, &cluster] {
-            let options = ConnectOptions {
-                connect_timeout: *connect_timeout,
-                command_timeout,
-                ..options.clone()
-            };
-            let connected = locktopus_fred::connect(&options).await;
-            let possible = !matches!(options.servers, Servers::Cluster(_));
-            if *connect_timeout > second && command_timeout > second {
-                let what = (connect_timeout, command_timeout);
-                assert_eq!(connected.is_ok(), possible, "{what:?}: {connected:?}");
-            }
-            if let Ok(client) = connected {
-                client.timed_out(Route::Any);
-                let _ = timeout(second, client.command(Route::Any, &[b"PING"])).await;
-                let _ = timeout(second, client.pipeline(Route::Any, &[&[b"PING"]])).await;
-                client.close().await;
-            }
-        }
-    }
 }

@@ -6,4 +6,6 @@ mod common;
 mod connecting;
 mod failover;
 mod lost_reply;
+#[path = "../../../locktopus-protocol/client-tests/pipelines.rs"]
+mod pipelines;
 mod pubsub;

@@ -5,6 +5,8 @@ mod common;
 mod execution;
 mod failover;
 mod login;
+#[path = "../../../locktopus-protocol/client-tests/pipelines.rs"]
+mod pipelines;
 mod replies;
 mod subscriptions;
 mod tls;

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use locktopus_fred::FredClient;
+pub(crate) use locktopus_fred::{FredClient, connect};
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{
     ClientError, ConnectOptions, Credentials, HostPort, RedisClient, Reply, Route, Secret, Servers,

@@ -10,7 +10,7 @@ use locktopus_protocol::{
     Channel, ChannelFlavour, ClientError, ConnectOptions, Credentials, HostPort, PushEvent,
     RedisClient, Reply, Route, Secret, Servers,
 };
-use locktopus_redis::RedisRsClient;
+pub use locktopus_redis::{RedisRsClient, connect};
 use locktopus_servers::rights;
 use locktopus_servers::topology::{
     Deployment, Knobs, Node, ProviderKind, Spec, TopologyKind, start,
