@@ -1,5 +1,15 @@
 //! What is proven: each model as shipped, and with one rule left out.
 
+/// The run of a model without one of its rules: what is changed, the rule and what breaks then, how
+/// far it goes, and how it is run.
+macro_rules! without {
+    ($rule:ident: $value:expr, $what:literal, $breaks:expr, $bounds:literal, run($($bound:expr),+)) => {
+        Case::without(NAME, ($what, $breaks), $bounds, || {
+            run(Rules { $rule: $value, ..RULES }, $($bound),+)
+        })
+    };
+}
+
 mod hand_off;
 mod quarantine;
 mod quorum;

@@ -83,119 +83,24 @@ pub(super) const CASES: &[Case] = &[
         "Crash",
         "CrashSilently",
     ]),
-    Case::without(
-        NAME,
-        ("a grant is published last", HOLDER),
+    without!(publish_last: false, "a grant is published last", HOLDER,
         "3 clients, a fault of subscriptions",
-        || {
-            let rules = Rules {
-                publish_last: false,
-                ..RULES
-            };
-            run(rules, only_safety(faults(3, 1, Faults::Subscriptions)))
-        },
-    ),
-    Case::without(
-        NAME,
-        ("listeners are counted first", WAITS),
+        run(only_safety(faults(3, 1, Faults::Subscriptions)))),
+    without!(count_listeners: false, "listeners are counted first", WAITS,
         "3 clients, a process that ends",
-        || {
-            let rules = Rules {
-                count_listeners: false,
-                ..RULES
-            };
-            let bounds = faults(3, 1, Faults::Crashes);
-            run(
-                rules,
-                Bounds {
-                    drops: false,
-                    ..bounds
-                },
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("a pushed token is newer than the last answer", HOLDER),
+        run(Bounds { drops: false, ..faults(3, 1, Faults::Crashes) })),
+    without!(token_above_fence: false, "a pushed token is newer than the last answer", HOLDER,
         "3 clients, 2 messages lost, late or doubled",
-        || {
-            let rules = Rules {
-                token_above_fence: false,
-                ..RULES
-            };
-            run(rules, only_safety(faults(3, 2, Faults::Messages)))
-        },
-    ),
-    Case::without(
-        NAME,
-        ("validity counts from sending", HOLDER),
-        "3 clients, no faults",
-        || {
-            let rules = Rules {
-                validity_from_sending: false,
-                ..RULES
-            };
-            run(rules, only_safety(PLAIN))
-        },
-    ),
-    Case::without(
-        NAME,
-        ("subscribe, then look", WAITS),
-        "2 clients, no faults, futures dropped",
-        || {
-            let rules = Rules {
-                look_after_subscribing: false,
-                ..RULES
-            };
-            run(
-                rules,
-                Bounds {
-                    clients: 2,
-                    ..PLAIN
-                },
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("waiters look by themselves", WAITS),
-        "2 clients, a process that ends, futures dropped",
-        || {
-            let rules = Rules {
-                heartbeats: false,
-                ..RULES
-            };
-            run(rules, faults(2, 1, Faults::Crashes))
-        },
-    ),
-    Case::without(
-        NAME,
-        ("late attempts are refused", LEFT),
+        run(only_safety(faults(3, 2, Faults::Messages)))),
+    without!(validity_from_sending: false, "validity counts from sending", HOLDER,
+        "3 clients, no faults", run(only_safety(PLAIN))),
+    without!(look_after_subscribing: false, "subscribe, then look", WAITS,
+        "2 clients, no faults, futures dropped", run(Bounds { clients: 2, ..PLAIN })),
+    without!(heartbeats: false, "waiters look by themselves", WAITS,
+        "2 clients, a process that ends, futures dropped", run(faults(2, 1, Faults::Crashes))),
+    without!(refuse_late: false, "late attempts are refused", LEFT,
         "2 clients, a message lost, late or doubled, futures dropped",
-        || {
-            let rules = Rules {
-                refuse_late: false,
-                ..RULES
-            };
-            run(rules, faults(2, 1, Faults::Messages))
-        },
-    ),
-    Case::without(
-        NAME,
-        ("given back twice if an attempt may still come", LEFT),
-        "2 clients, no faults, futures dropped",
-        || {
-            let rules = Rules {
-                release_twice: false,
-                ..RULES
-            };
-            run(
-                rules,
-                Bounds {
-                    clients: 2,
-                    ..PLAIN
-                },
-            )
-        },
-    ),
+        run(faults(2, 1, Faults::Messages))),
+    without!(release_twice: false, "given back twice if an attempt may still come", LEFT,
+        "2 clients, no faults, futures dropped", run(Bounds { clients: 2, ..PLAIN })),
 ];

@@ -20,124 +20,19 @@ pub(super) const CASES: &[Case] = &[
         run(RULES, 2, 3)
     })
     .long(),
-    Case::without(
-        NAME,
-        ("anybody waits (mode plain)", ONE),
-        "2 clients, 1 failover",
-        || {
-            run(
-                Rules {
-                    wait: Wait::Nobody,
-                    ..RULES
-                },
-                2,
-                1,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("the wait is the longest lease", ONE),
-        "2 clients, 1 failover",
-        || {
-            run(
-                Rules {
-                    wait: Wait::ServerTooShort,
-                    ..RULES
-                },
-                2,
-                1,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("the server waits, not each client", ONE),
-        "2 clients, 1 failover",
-        || {
-            run(
-                Rules {
-                    wait: Wait::Client,
-                    ..RULES
-                },
-                2,
-                1,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("an id never returns", ONE),
-        "2 clients, 2 failovers",
-        || {
-            run(
-                Rules {
-                    ids_are_new: false,
-                    ..RULES
-                },
-                2,
-                2,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("a client's word is about this history", ONE),
-        "2 clients, 1 failover",
-        || {
-            run(
-                Rules {
-                    vouches_for_this: false,
-                    ..RULES
-                },
-                2,
-                1,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("epochs tell who was promoted again", ONE),
-        "2 clients, 2 failovers",
-        || {
-            run(
-                Rules {
-                    epochs_tell: false,
-                    ..RULES
-                },
-                2,
-                2,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("no lease is longer than the longest", ONE),
-        "2 clients, 1 failover",
-        || {
-            run(
-                Rules {
-                    longest_is_longest: false,
-                    ..RULES
-                },
-                2,
-                1,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("a replaced primary grants nothing", ONE),
-        "2 clients, 1 failover",
-        || {
-            run(
-                Rules {
-                    old_primary_stops: false,
-                    ..RULES
-                },
-                2,
-                1,
-            )
-        },
-    ),
+    without!(wait: Wait::Nobody, "anybody waits (mode plain)", ONE, "2 clients, 1 failover",
+        run(2, 1)),
+    without!(wait: Wait::ServerTooShort, "the wait is the longest lease", ONE,
+        "2 clients, 1 failover", run(2, 1)),
+    without!(wait: Wait::Client, "the server waits, not each client", ONE, "2 clients, 1 failover",
+        run(2, 1)),
+    without!(ids_are_new: false, "an id never returns", ONE, "2 clients, 2 failovers", run(2, 2)),
+    without!(vouches_for_this: false, "a client's word is about this history", ONE,
+        "2 clients, 1 failover", run(2, 1)),
+    without!(epochs_tell: false, "epochs tell who was promoted again", ONE,
+        "2 clients, 2 failovers", run(2, 2)),
+    without!(longest_is_longest: false, "no lease is longer than the longest", ONE,
+        "2 clients, 1 failover", run(2, 1)),
+    without!(old_primary_stops: false, "a replaced primary grants nothing", ONE,
+        "2 clients, 1 failover", run(2, 1)),
 ];

@@ -68,142 +68,24 @@ pub(super) const CASES: &[Case] = &[
     Case::shipped(NAME, "5 nodes, 2 clients, a restart", || run(RULES, FIVE))
         .cannot(&["Hear", "Drop", "wrote back"])
         .long(),
-    Case::without(
-        NAME,
-        ("more than half agree", ONE),
-        "5 nodes, 2 clients",
-        || {
-            run(
-                Rules {
-                    majority: false,
-                    ..RULES
-                },
-                FIVE,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("validity counts from sending", ONE),
-        "3 nodes, 2 clients",
-        || {
-            run(
-                Rules {
-                    validity_from_sending: false,
-                    ..RULES
-                },
-                THREE,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("validity is shorter than the lease by the drift", ONE),
-        "3 nodes, 2 clients",
-        || {
-            run(
-                Rules {
-                    margin: false,
-                    ..RULES
-                },
-                THREE,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("a restarted node waits before it votes", ONE),
-        "3 nodes, 2 clients, a restart",
-        || {
-            run(
-                Rules {
-                    restarted_wait: false,
-                    ..RULES
-                },
-                THREE,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        (
-            "an answer counts only of a node that was the same all the time",
-            ONE,
-        ),
-        "3 nodes, 2 clients, a restart",
-        || {
-            run(
-                Rules {
-                    same_node: false,
-                    ..RULES
-                },
-                THREE,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        (
-            "clocks of nodes differ by less than the time between two holders",
-            GROW,
-        ),
-        "3 nodes, 2 clients, tokens, a restart",
-        || {
-            run(
-                Rules {
-                    clocks_agree: false,
-                    ..RULES
-                },
-                Bounds {
-                    restarts: 1,
-                    ..TOKENS
-                },
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("tokens are written back to a majority", GROW),
-        "3 nodes, 3 clients, tokens",
-        || {
-            run(
-                Rules {
-                    write_back: false,
-                    ..RULES
-                },
-                Bounds {
-                    clients: 3,
-                    ..TOKENS
-                },
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("late attempts are refused", LEFT),
-        "3 nodes, 2 clients",
-        || {
-            run(
-                Rules {
-                    refuse_late: false,
-                    ..RULES
-                },
-                THREE,
-            )
-        },
-    ),
-    Case::without(
-        NAME,
-        ("failed rounds give back", LEFT),
-        "3 nodes, 2 clients",
-        || {
-            run(
-                Rules {
-                    failed_rounds_give_back: false,
-                    ..RULES
-                },
-                THREE,
-            )
-        },
-    ),
+    without!(majority: false, "more than half agree", ONE,
+        "5 nodes, 2 clients", run(FIVE)),
+    without!(validity_from_sending: false, "validity counts from sending", ONE,
+        "3 nodes, 2 clients", run(THREE)),
+    without!(margin: false, "validity is shorter than the lease by the drift", ONE,
+        "3 nodes, 2 clients", run(THREE)),
+    without!(restarted_wait: false, "a restarted node waits before it votes", ONE,
+        "3 nodes, 2 clients, a restart", run(THREE)),
+    without!(same_node: false,
+        "an answer counts only of a node that was the same all the time", ONE,
+        "3 nodes, 2 clients, a restart", run(THREE)),
+    without!(clocks_agree: false,
+        "clocks of nodes differ by less than the time between two holders", GROW,
+        "3 nodes, 2 clients, tokens, a restart", run(Bounds { restarts: 1, ..TOKENS })),
+    without!(write_back: false, "tokens are written back to a majority", GROW,
+        "3 nodes, 3 clients, tokens", run(Bounds { clients: 3, ..TOKENS })),
+    without!(refuse_late: false, "late attempts are refused", LEFT,
+        "3 nodes, 2 clients", run(THREE)),
+    without!(failed_rounds_give_back: false, "failed rounds give back", LEFT,
+        "3 nodes, 2 clients", run(THREE)),
 ];
