@@ -5,7 +5,7 @@ use crate::common;
 use std::time::Duration;
 
 use common::{Fate, Scripted, until};
-use locktopus_core::{LockGuard, LostCause};
+use locktopus_core::{LockGuard, Locktopus, LostCause};
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -55,21 +55,20 @@ async fn renews_after_a_third_of_the_lease() {
     );
 }
 
+async fn many(locks: &Locktopus, count: u32) -> Vec<LockGuard> {
+    let mut guards = Vec::new();
+    for i in 0..count {
+        let request = locks.lock(format!("a{i}")).renewed_lease(LEASE);
+        guards.push(request.acquire().await.unwrap());
+    }
+    guards
+}
+
 #[tokio::test(start_paused = true)]
 async fn neighbours_are_renewed_in_one_call() {
     let script = Scripted::new();
     let locks = script.locks();
-    let mut guards = Vec::new();
-    for i in 0..50 {
-        guards.push(
-            locks
-                .lock(format!("a{i}"))
-                .renewed_lease(LEASE)
-                .acquire()
-                .await
-                .unwrap(),
-        );
-    }
+    let _guards = many(&locks, 50).await;
     sleep(LEASE / 2).await;
     let renewals = script.calls("extend");
     let renewed: usize = renewals.iter().map(|call| call.names.len()).sum();
@@ -81,17 +80,7 @@ async fn neighbours_are_renewed_in_one_call() {
 async fn large_batches_are_split() {
     let script = Scripted::new();
     let locks = script.locks();
-    let mut guards = Vec::new();
-    for i in 0..1_250 {
-        guards.push(
-            locks
-                .lock(format!("a{i}"))
-                .renewed_lease(LEASE)
-                .acquire()
-                .await
-                .unwrap(),
-        );
-    }
+    let _guards = many(&locks, 1_250).await;
     sleep(LEASE / 2).await;
     let sizes: Vec<_> = script
         .calls("extend")

@@ -10,7 +10,7 @@ use locktopus_contract::{
     ExtendOutcome, ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MutexProfile,
     NameError, OwnerId, ReleaseOutcome, ReleaseRequest, Severity, ValueEncoding,
 };
-use locktopus_core::{LockError, Locktopus, LostCause};
+use locktopus_core::{LockError, LockGuard, Locktopus, LostCause};
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
 use quorum_common::{Peer, cut, holders, locks, mutex, peers, probed, trusted, until};
@@ -423,18 +423,20 @@ async fn single_key_mutexes_have_no_token_and_their_values_on_every_node() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_node_that_lost_the_key_is_given_it_back_by_the_renewal() {
-    let peers = peers(3, 11);
+/// Three nodes, and a mutex that all of them know of.
+async fn held_by_three(seed: u64) -> (Vec<Peer>, QuorumBackend, Locktopus, LockGuard) {
+    let peers = peers(3, seed);
     let quorum = trusted(&peers).build().unwrap();
     let locks = locks(quorum.clone());
-    let guard = locks
-        .mutex("job")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.mutex("job").renewed_lease(LEASE);
+    let guard = request.acquire().await.unwrap();
     all_answered(&peers, &quorum, 3).await;
+    (peers, quorum, locks, guard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_lost_the_key_is_given_it_back_by_the_renewal() {
+    let (peers, quorum, _locks, guard) = held_by_three(11).await;
     assert!(peers[0].store.forget(&mutex("job")));
     peers[1].kill();
     sleep(LEASE / 2).await;
@@ -450,16 +452,7 @@ async fn a_node_that_lost_the_key_is_given_it_back_by_the_renewal() {
 /// Two of three answer at once and decide; the third, which forgot, is heard all the same.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_always_the_last_to_answer_is_given_the_key_back_too() {
-    let peers = peers(3, 19);
-    let quorum = trusted(&peers).build().unwrap();
-    let locks = locks(quorum.clone());
-    let guard = locks
-        .mutex("job")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
-    all_answered(&peers, &quorum, 3).await;
+    let (peers, quorum, _locks, guard) = held_by_three(19).await;
     peers[2].delay(Duration::from_millis(20));
     assert!(peers[2].store.forget(&mutex("job")));
     until("put back", || holders(&peers[2..]) == 1).await;
@@ -496,16 +489,7 @@ async fn what_is_released_meanwhile_is_not_put_back_late() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_majority_lost_is_lost_and_not_put_back() {
-    let peers = peers(3, 12);
-    let quorum = trusted(&peers).build().unwrap();
-    let locks = locks(quorum.clone());
-    let guard = locks
-        .mutex("job")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
-    all_answered(&peers, &quorum, 3).await;
+    let (peers, _quorum, _locks, guard) = held_by_three(12).await;
     assert!(peers[0].store.forget(&mutex("job")) && peers[1].store.forget(&mutex("job")));
     let begun = Instant::now();
     assert_eq!(guard.lost().await, LostCause::Missing);
@@ -591,16 +575,7 @@ async fn the_state_is_that_of_a_majority() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forced_release_reaches_every_node_and_fences_the_holder() {
-    let peers = peers(3, 15);
-    let quorum = trusted(&peers).build().unwrap();
-    let locks = locks(quorum.clone());
-    let guard = locks
-        .mutex("job")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
-    all_answered(&peers, &quorum, 3).await;
+    let (peers, quorum, locks, guard) = held_by_three(15).await;
     let eviction = quorum.evict(&mutex("job"), soon()).await.unwrap();
     assert_eq!(eviction.evicted, [guard.owner().clone()]);
     assert!(eviction.fence > guard.token());
@@ -683,14 +658,10 @@ async fn what_would_not_be_sound_is_refused_with_a_reason() {
     assert_eq!(kind, &LockKind::Reentrant);
     assert!(reason.contains("use `mutex`"), "{error}");
     let quorum = trusted(&peers).build().unwrap();
-    for kind in [
-        LockKind::Fair,
-        LockKind::Read,
-        LockKind::Write,
-        LockKind::Semaphore,
-        LockKind::Permits,
-        LockKind::Latch,
-    ] {
+    for kind in LockKind::all()
+        .into_iter()
+        .filter(|kind| kind.profile().is_none())
+    {
         let target = LockTarget::new(LockName::new("job").unwrap(), kind);
         assert!(quorum.check(&target).is_err(), "{target}");
         let error = quorum

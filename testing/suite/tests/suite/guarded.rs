@@ -11,7 +11,7 @@ mod trouble;
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{CLIENTS, Cases, SHARDS, servers, url_for};
+use common::{CLIENTS, Cases, servers, url_for};
 use locktopus::{
     Fence, FencingToken, GuardedOutcome, GuardedWriter, HolderMark, LockKind, LockName, LockTarget,
 };
@@ -41,15 +41,7 @@ async fn everything_on(kind: TopologyKind) {
     drop(place);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn standalone() {
-    everything_on(TopologyKind::Standalone).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cluster() {
-    everything_on(SHARDS).await;
-}
+common::on_one_server_and_on_a_cluster!(everything_on);
 
 /// One after the other, on servers of their own: they hurt everybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,7 +9,7 @@ mod wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{CLIENTS, Cases, SHARDS, servers, url_for};
+use common::{CLIENTS, Cases, servers, url_for};
 use locktopus::{LockRequest, Locktopus};
 use locktopus_servers::topology::{Deployment, TopologyKind};
 
@@ -48,15 +48,7 @@ async fn everything_on(kind: TopologyKind) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn standalone() {
-    everything_on(TopologyKind::Standalone).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cluster() {
-    everything_on(SHARDS).await;
-}
+common::on_one_server_and_on_a_cluster!(everything_on);
 
 /// Count every script on the server and cut its connections, so each has it to itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

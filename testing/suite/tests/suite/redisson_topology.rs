@@ -28,7 +28,7 @@ mod theirs;
 use std::sync::Arc;
 
 use common::raw::{Raw, Value};
-use common::{CLIENTS, Cases, PATIENT, SHARDS, close, connect, eventually, servers, url, url_for};
+use common::{CLIENTS, Cases, PATIENT, close, connect, eventually, servers, url, url_for};
 use locktopus::Locktopus;
 use locktopus_servers::peers::redisson::{JavaThread, Redisson, Reply, jar_or_skip};
 use locktopus_servers::topology::{Deployment, TopologyKind};
@@ -120,15 +120,7 @@ async fn everything_on(kind: TopologyKind) {
     drop(place);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn standalone() {
-    everything_on(TopologyKind::Standalone).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cluster() {
-    everything_on(SHARDS).await;
-}
+common::on_one_server_and_on_a_cluster!(everything_on);
 
 /// A service that puts something in front of its names, and has a database of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

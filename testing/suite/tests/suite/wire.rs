@@ -20,7 +20,7 @@ mod types;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, SHARDS, servers};
+use common::{CLIENTS, Cases, servers};
 use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Starts every case for every client.
@@ -51,12 +51,4 @@ async fn everything_on(kind: TopologyKind) {
 /// Servers and the client to use on them.
 type At = (Arc<Deployment>, &'static str);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn standalone() {
-    everything_on(TopologyKind::Standalone).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cluster() {
-    everything_on(SHARDS).await;
-}
+common::on_one_server_and_on_a_cluster!(everything_on);

@@ -3,6 +3,7 @@
     dead_code,
     unreachable_pub,
     unused_imports,
+    unused_macros,
     clippy::unwrap_used,
     clippy::future_not_send,
     reason = "helpers of tests are tests too, cases share a thread, and each test program uses its part"
@@ -23,6 +24,22 @@ use locktopus_servers::topology::{
 use tokio::time::{Instant, sleep};
 
 pub use cases::Cases;
+
+/// Both tests of a file: everything on one server, and everything on a cluster.
+macro_rules! on_one_server_and_on_a_cluster {
+    ($everything_on:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn standalone() {
+            $everything_on(locktopus_servers::topology::TopologyKind::Standalone).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn cluster() {
+            $everything_on($crate::common::SHARDS).await;
+        }
+    };
+}
+pub(crate) use on_one_server_and_on_a_cluster;
 
 /// Every client library, as the option `client` of a URL names it.
 pub const CLIENTS: [&str; 2] = ["redis", "fred"];
