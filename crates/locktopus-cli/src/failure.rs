@@ -66,6 +66,7 @@ fn in_flags(error: &OptionError) -> String {
         "hold_at_least" => "--at-least",
         "wait_at_most" => "--wait",
         "permits" => "--permits",
+        "lock" => "--kind",
         other => other,
     };
     let rule = error.rule.replace(" (max_lease)", "");
@@ -95,6 +96,9 @@ fn as_other_kind(other: &OtherKind) -> String {
     }
     let what = match &*other.found {
         "latch" => format!("Look at it with locktopus latch show {shown}, or choose another name"),
+        "rate_limiter" => {
+            format!("Look at it with locktopus status {shown}, or choose another name")
+        }
         "lock or fair_lock" => "use --kind lock or --kind fair_lock, as its holder does".to_owned(),
         "mutex" => "use --kind mutex, and --profile if another library keeps it".to_owned(),
         "rw_lock" => "use --kind read_lock or --kind write_lock".to_owned(),

@@ -73,6 +73,9 @@ impl TooFewPermits {
     /// Tells the caller how to go on.
     pub(crate) fn advice(&self) -> &'static str {
         match self.total {
+            Some(_) if !self.target.kind().is_held() => {
+                "ask for fewer, or raise the rate (`set_rate`)"
+            }
             Some(_) => "ask for fewer, or raise the number (`resize`)",
             None => "set it first (`initialise`)",
         }

@@ -1,12 +1,14 @@
-//! What the core asks of a backend about the number inside a semaphore or a latch.
+//! What the core asks of a backend about the number inside a semaphore, a rate limiter or a latch.
+
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::kind::LockTarget;
 use crate::owner::OwnerId;
 
-/// Reads or changes the number of permits of a semaphore, or the count of a latch. May be executed more than once
-/// with the effect of once.
+/// Reads or changes the number of permits of a semaphore or a rate limiter, or the count of a
+/// latch. May be executed more than once with the effect of once.
 ///
 /// ```
 /// use locktopus_contract::{CounterAction, CounterOutcome, CounterRequest};
@@ -47,7 +49,8 @@ pub struct CounterRequest {
 pub enum CounterAction {
     /// Nothing.
     Read,
-    /// Set it unless it is there already. What a semaphore's holders have, should its number have vanished, is not free.
+    /// Semaphores and latches: set it unless it is there already. What a semaphore's holders have,
+    /// should its number have vanished, is not free.
     Initialise(u64),
     /// Semaphores: set the total, which is what is free and what is held together. What is free changes by the
     /// difference and may fall below zero until holders come back.
@@ -56,6 +59,16 @@ pub enum CounterAction {
     Add(i64),
     /// Semaphores: take everything that is free.
     Drain,
+    /// Rate limiters: set the number of permits, and after how long a permit returns. Permits that
+    /// were taken before return when they would have, but no later than one new period from now.
+    Rate {
+        /// How many permits.
+        permits: u64,
+        /// The period. Whole milliseconds.
+        per: Duration,
+        /// Change nothing if there is a number already.
+        keep: bool,
+    },
     /// Latches: one less; at zero all waiters go.
     CountDown,
     /// Forget it, and who holds permits: their holds are gone, and giving them back changes nothing. Waiters of a latch

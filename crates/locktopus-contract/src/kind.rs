@@ -31,7 +31,7 @@ use crate::owner::{OwnerId, OwnerIds};
 /// assert!(lock.new_owner() != lock.new_owner());
 /// assert_eq!((read.family(), LockKind::from_word("read_lock")), ("rw_lock", Some(read)));
 /// assert!(LockKind::all().iter().filter(|kind| kind.has_strict_queue()).eq([&LockKind::Fair]));
-/// assert!(LockKind::all().iter().filter(|kind| !kind.is_held()).eq([&LockKind::Latch]));
+/// assert!(LockKind::all().iter().filter(|kind| !kind.is_held()).eq([&LockKind::RateLimiter, &LockKind::Latch]));
 /// assert_eq!(LockKind::Fair.about(), "exclusive, in strict order of arrival");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -51,6 +51,8 @@ pub enum LockKind {
     Semaphore,
     /// Counted permits, each with an id and an expiry. On Redis: Redisson's `RPermitExpirableSemaphore` layout.
     Permits,
+    /// A number of permits in each period. On Redis: a layout of our own.
+    RateLimiter,
     /// A count-down latch, which is waited for and never held. On Redis: Redisson's `RCountDownLatch` layout.
     Latch,
 }
@@ -148,6 +150,13 @@ const PERMITS: KindSpec = KindSpec {
     owner: OwnerForm::Permit,
     ..SEMAPHORE
 };
+const RATE_LIMITER: KindSpec = KindSpec {
+    word: "rate_limiter",
+    about: "a number of permits in a period, for all processes together",
+    family: "rate_limiter",
+    held: false,
+    ..SEMAPHORE
+};
 const LATCH: KindSpec = KindSpec {
     word: "latch",
     about: "a count that opens at zero",
@@ -161,16 +170,16 @@ const LATCH: KindSpec = KindSpec {
 impl LockKind {
     /// Every kind, the mutex with its usual profile.
     #[must_use]
-    pub fn all() -> [Self; 8] {
-        let mutex = Self::Mutex(Arc::default());
+    pub fn all() -> [Self; 9] {
         [
             Self::Reentrant,
-            mutex,
+            Self::Mutex(Arc::default()),
             Self::Fair,
             Self::Read,
             Self::Write,
             Self::Semaphore,
             Self::Permits,
+            Self::RateLimiter,
             Self::Latch,
         ]
     }
@@ -190,6 +199,7 @@ impl LockKind {
             Self::Write => &WRITE,
             Self::Semaphore => &SEMAPHORE,
             Self::Permits => &PERMITS,
+            Self::RateLimiter => &RATE_LIMITER,
             Self::Latch => &LATCH,
         }
     }
@@ -215,7 +225,7 @@ impl LockKind {
         self.spec().about
     }
 
-    /// Whether somebody holds it. A latch is waited for and never held.
+    /// Whether holders release it: not a latch, nor the permits of a rate limiter.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.spec().held
@@ -308,7 +318,6 @@ impl LockKind {
         self.spec().mode
     }
 
-    /// Not shared with other libraries by a profile.
     fn is_native(&self) -> bool {
         self.profile().is_none_or(|profile| profile.is_native())
     }
@@ -360,9 +369,7 @@ impl LockTarget {
             None => self.name.as_str().into(),
         }
     }
-}
 
-impl LockTarget {
     /// Whether the name can be told from every other, and from what is kept beside other names. Every backend that keeps
     /// locks under their names refuses those that cannot, so that a program meets the same rules on each.
     ///

@@ -8,7 +8,7 @@
 //! | layer | what it is | where to begin |
 //! |---|---|---|
 //! | `engine` | how a lock is acquired, renewed, handed on, lost and given back | `engine/acquisition/mod.rs` |
-//! | `handles` | requests, guards, read-write locks, semaphores, latches | `handles/locktopus.rs` |
+//! | `handles` | requests, guards, read-write locks, semaphores, rate limiters, latches | `handles/locktopus.rs` |
 //!
 //! A layer imports only what is below it; `scripts/check-layers` reads the line that follows.
 //!
@@ -36,6 +36,7 @@ pub use handles::lock_request::LockRequest;
 pub use handles::locktopus::{Locktopus, ShutdownReport};
 pub use handles::multi::{MemberName, MultiGuard, MultiLock, MultiReleaseError};
 pub use handles::owner_handle::Owner;
+pub use handles::rate_limiter::RateLimiter;
 pub use handles::rw_lock::{DowngradeError, RwLock, WriteGuard};
 pub use handles::semaphore::{MAX_TOTAL, Semaphore};
 pub use handles::ticket::LeaseTicket;

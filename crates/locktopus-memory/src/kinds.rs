@@ -15,6 +15,7 @@ pub(super) fn check_known(target: &LockTarget) -> Result<(), NameError> {
         | LockKind::Write
         | LockKind::Semaphore
         | LockKind::Permits
+        | LockKind::RateLimiter
         | LockKind::Latch => Ok(()),
         unknown => Err(NameError::UnsupportedKind {
             name: target.name().as_str().to_owned(),

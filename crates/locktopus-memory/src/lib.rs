@@ -55,8 +55,11 @@ impl LockBackend for MemoryBackend {
         let fence = table.last_token();
         table.raise(attempt)?;
         let entry = table.entry(target)?;
+        let renews = entry.period.is_none();
         if let Some(holder) = entry.holding(&attempt.owner, target.kind().mode()) {
-            holder.expires = holder.expires.max(Instant::now() + attempt.lease);
+            if renews {
+                holder.expires = holder.expires.max(Instant::now() + attempt.lease);
+            }
             return Ok(granted(target, holder.token));
         }
         if let Err(too_few) = entry.check_total(attempt) {
@@ -90,7 +93,7 @@ impl LockBackend for MemoryBackend {
         table.ask_back(target)?;
         table.tell(target)?;
         let entry = table.entry(target)?;
-        let remaining = entry.remaining();
+        let remaining = entry.remaining(attempt.permits);
         Ok(match attempt.place {
             None => AttemptOutcome::Held { remaining },
             Some(_) => AttemptOutcome::Queued {
@@ -260,7 +263,7 @@ impl Counters for MemoryBackend {
 #[async_trait]
 impl Groups for MemoryBackend {
     fn group(&self, target: &LockTarget) -> Option<u32> {
-        (!matches!(target.kind(), LockKind::Latch)).then_some(0)
+        target.kind().is_held().then_some(0)
     }
 
     async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
@@ -276,7 +279,7 @@ impl Groups for MemoryBackend {
             }
             let free = holds || (entry.queue.is_empty() && entry.admits(attempt));
             if !free {
-                let remaining = entry.remaining();
+                let remaining = entry.remaining(attempt.permits);
                 table.ask_back(&attempt.target)?;
                 return Ok(GroupOutcome::Held { index, remaining });
             }

@@ -1,8 +1,10 @@
-//! The number inside a semaphore or a latch.
+//! The number inside a semaphore, a rate limiter or a latch.
 
 use locktopus_contract::{
     AcquireAttempt, BackendError, CounterAction, CounterOutcome, Mode, OwnerId,
 };
+
+use tokio::time::Instant;
 
 use crate::NAME;
 use crate::table::Entry;
@@ -15,7 +17,7 @@ const REMEMBERED: usize = 128;
 pub(super) fn may_free(action: CounterAction, outcome: CounterOutcome) -> bool {
     match action {
         CounterAction::Delete => false,
-        CounterAction::Resize(_) => true,
+        CounterAction::Resize(_) | CounterAction::Rate { .. } => true,
         _ => outcome.changed,
     }
 }
@@ -64,7 +66,16 @@ impl Entry {
         // again, and comes back.
         match action {
             CounterAction::Read => {}
-            CounterAction::Initialise(_) if before.is_some() => {}
+            CounterAction::Initialise(_) | CounterAction::Rate { keep: true, .. }
+                if before.is_some() => {}
+            CounterAction::Rate { permits, per, .. } => {
+                self.number = Some(signed(permits).saturating_sub(held));
+                self.period = Some(per);
+                let latest = Instant::now() + per;
+                for taken in &mut self.holders {
+                    taken.expires = taken.expires.min(latest);
+                }
+            }
             CounterAction::Initialise(total) | CounterAction::Resize(total) => {
                 self.number = Some(signed(total).saturating_sub(held));
                 self.drained = 0;
@@ -85,7 +96,7 @@ impl Entry {
                 self.number = before.map(|count| count - 1).filter(|count| *count > 0);
             }
             CounterAction::Delete => {
-                self.number = None;
+                (self.number, self.period) = (None, None);
                 self.holders.clear();
             }
         }

@@ -33,6 +33,8 @@ pub(super) struct Entry {
     pub(super) queue: VecDeque<Place>,
     /// What is free of a semaphore, or the count of a latch.
     pub(super) number: Option<i64>,
+    /// For how long a permit of a rate limiter stays away.
+    pub(super) period: Option<Duration>,
     /// How many permits were drained, and not put back.
     pub(super) drained: i64,
     pub(super) operations: VecDeque<(OwnerId, CounterOutcome)>,
@@ -95,6 +97,7 @@ impl Table {
             holders: Vec::new(),
             queue: VecDeque::new(),
             number: None,
+            period: None,
             drained: 0,
             operations: VecDeque::new(),
             came_back: false,
@@ -130,7 +133,7 @@ impl Table {
             permits: attempt.permits,
             token,
             since: now,
-            expires: now + attempt.lease,
+            expires: now + entry.period.unwrap_or(attempt.lease),
             recall: false,
         });
         Ok(token)
@@ -209,7 +212,17 @@ impl Table {
             else {
                 break;
             };
-            if before == Some(&place.attempt.owner) || !entry.admits(&place.attempt) {
+            if before == Some(&place.attempt.owner) {
+                break;
+            }
+            if !entry.admits(&place.attempt) {
+                // There are no releases: this waiter must look when the next permits return.
+                if entry.period.is_some()
+                    && (handed || before.is_none())
+                    && let Some(group) = &group
+                {
+                    group.nudge(place.attempt.owner.expose());
+                }
                 break;
             }
             let Some(Place { attempt, .. }) = entry.queue.remove(index) else {
@@ -343,10 +356,23 @@ impl Entry {
         }
     }
 
-    /// What is left of the lease that ends first.
-    pub(super) fn remaining(&self) -> Option<Duration> {
-        let first = self.holders.iter().map(|holder| holder.expires).min()?;
-        Some(first.saturating_duration_since(Instant::now()))
+    /// What is left of the lease that ends first; of a rate limiter until so many permits have come
+    /// back.
+    pub(super) fn remaining(&self, permits: u32) -> Option<Duration> {
+        let ends = self.holders.iter().map(|it| (it.expires, it.permits));
+        let until = if self.period.is_none() {
+            ends.min()?.0
+        } else {
+            let mut missing = i64::from(permits) - self.number.unwrap_or(0);
+            let mut ends: Vec<_> = ends.collect();
+            ends.sort_unstable();
+            let enough = ends.iter().find(|(_, back)| {
+                missing -= i64::from(*back);
+                missing <= 0
+            });
+            enough.or_else(|| ends.last())?.0
+        };
+        Some(until.saturating_duration_since(Instant::now()))
     }
 }
 

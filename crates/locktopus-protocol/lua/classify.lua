@@ -1,12 +1,13 @@
 -- Says what is kept under several keys: which kind of lock, if any.
 --
--- KEYS  of each: what may be a lock; its semaphore's holders; its permits; its fair queue's deadlines
+-- KEYS  of each: what may be a lock; who holds a semaphore or took from a rate limiter; its permits; its fair queue's deadlines; the
+--       key that says which kind a number is
 -- ARGV  none
 -- Reply one letter for each
 --       l lock   f fair lock (of another library's, if somebody has waited for it)   r, w read-write lock that is read, written   m mutex with a
---       native owner   s semaphore, p semaphore with permits, of which some are held   - anything else
+--       native owner   s semaphore, p semaphore with permits, t rate limiter, of which some are held   - anything else
 local answers = {}
-for i = 1, #KEYS, 4 do
+for i = 1, #KEYS, 5 do
   local key, answer = KEYS[i], '-'
   local kind = redis.call('TYPE', key).ok
   if kind == 'hash' then
@@ -26,7 +27,8 @@ for i = 1, #KEYS, 4 do
     end
   elseif kind == 'string' then
     if redis.call('EXISTS', KEYS[i + 1]) == 1 then
-      answer = 's'
+      local mark = redis.call('GET', KEYS[i + 4])
+      answer = mark and string.find(mark, '^rate_limiter') and 't' or 's'
     elseif redis.call('EXISTS', KEYS[i + 2]) == 1 then
       answer = 'p'
     elseif redis.call('STRLEN', key) < 100 and string.sub(redis.call('GET', key), 15, 23) == '8c70-a705' then

@@ -1,10 +1,11 @@
--- Changes the number of permits of a semaphore, and hands off what became free.
+-- Changes the number of permits of a semaphore or a rate limiter, and hands off what became free.
 --
 -- KEYS  1 the free permits (number)   2 the last fencing token   3 the queue   4 the waiters   5 who holds permits
 --       6 the key that says which kind the number belongs to   7 who holds permits of the other kind
 --       8 the answer to this operation, if it was done before
 -- ARGV  1 init, resize, add, drain or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
 --       5 how long to keep the answer in ms   6 how long to keep the token in ms, 0 = for ever
+--       7 the period in ms (init and resize of a rate limiter)
 -- Reply {value afterwards (for drain: how many were taken) or '', 1 if something changed}
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
 local done = redis.call('GET', KEYS[8])
@@ -27,7 +28,7 @@ local before = tonumber(redis.call('GET', KEYS[1]) or '')
 local after, answer = before, nil
 -- If the number is gone, its holders keep their permits: those are not free, and return when they are released.
 if action == 'resize' or not before and (action == 'init' or action == 'add') then
-  after, all, drained = number - held(), number, 0
+  after, all, drained = number - held(), number, tonumber(ARGV[7] or 0)
 elseif action == 'add' then
   after = before + number
   if all then
@@ -60,14 +61,18 @@ if after and (changed or action == 'resize') then
     redis.call('SET', KEYS[6], mark)
   end
   used = 'ours'
+  if turns == 'timed' then
+    reap() -- What would stay away for longer than the new period.
+  end
 elseif action == 'delete' then
   redis.call('DEL', KEYS[1], KEYS[5], KEYS[6])
 end
 answer = answer or after
 redis.call('SET', KEYS[8], string.format('%s %d', answer and string.format('%.0f', answer) or '', changed and 1 or 0),
   'PX', ARGV[5])
--- A smaller total may leave what is free to those behind a waiter that wants more.
-if (changed or came_back or action == 'resize') and after and after > 0 then
+-- A smaller total may leave what is free to those behind a waiter that wants more. With another
+-- period, the first waiter must look sooner.
+if (changed or came_back or action == 'resize') and after and (after > 0 or turns == 'timed') then
   if first(0) then
     hand_off(nil)
   end

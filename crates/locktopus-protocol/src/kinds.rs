@@ -2,15 +2,16 @@
 
 pub(crate) mod keys;
 
-use locktopus_contract::LockKind;
+use locktopus_contract::{LockKind, Mode};
 
 use crate::layout::tag::{prefix_name, tag};
 use crate::scripts::{
     FAIR, KindScripts, LATCH, LATCH_READ, LOCK, LOCK_LINGER, MUTEX, MUTEX_LINGER, NOTIFYING_MUTEX,
     PERMITS, PERMITS_COUNTER, PERMITS_READ, QUARANTINED_FAIR, QUARANTINED_LOCK, QUARANTINED_MUTEX,
     QUARANTINED_NOTIFYING_MUTEX, QUARANTINED_PERMITS, QUARANTINED_PERMITS_COUNTER,
-    QUARANTINED_READ, QUARANTINED_SEMAPHORE, QUARANTINED_SEMAPHORE_COUNTER, QUARANTINED_WRITE,
-    READ, SEMAPHORE, SEMAPHORE_COUNTER, SEMAPHORE_READ, Script, WRITE,
+    QUARANTINED_RATE, QUARANTINED_RATE_COUNTER, QUARANTINED_READ, QUARANTINED_SEMAPHORE,
+    QUARANTINED_SEMAPHORE_COUNTER, QUARANTINED_WRITE, RATE, RATE_COUNTER, RATE_READ, READ,
+    SEMAPHORE, SEMAPHORE_COUNTER, SEMAPHORE_READ, Script, WRITE,
 };
 
 /// How a kind of lock is kept on Redis.
@@ -39,7 +40,8 @@ pub(crate) struct RedisKind {
 impl RedisKind {
     /// Whether it opens for everybody at once.
     pub(crate) fn opens(&self) -> bool {
-        self.counter.as_ref().is_some_and(|number| number.opens)
+        let counter = self.counter.as_ref();
+        counter.is_some_and(|counter| counter.counts == Counts::Down)
     }
 }
 
@@ -72,8 +74,18 @@ pub(crate) struct Counter {
     pub(crate) plain: &'static Script,
     pub(crate) quarantined: &'static Script,
     pub(crate) read: &'static Script,
-    /// It is counted down and waited for, and grants nothing.
-    pub(crate) opens: bool,
+    pub(crate) counts: Counts,
+}
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counts {
+    /// Free permits.
+    Permits,
+    /// Free permits, which return after a period.
+    Rate,
+    /// What is left to do. It is waited for, and grants nothing.
+    Down,
 }
 
 const fn held(
@@ -103,7 +115,7 @@ static LATCHES: RedisKind = RedisKind {
         plain: &LATCH,
         quarantined: &LATCH,
         read: &LATCH_READ,
-        opens: true,
+        counts: Counts::Down,
     }),
     in_groups: None,
     is_one_key: false,
@@ -167,10 +179,22 @@ static SEMAPHORES: RedisKind = RedisKind {
         plain: &SEMAPHORE_COUNTER,
         quarantined: &QUARANTINED_SEMAPHORE_COUNTER,
         read: &SEMAPHORE_READ,
-        opens: false,
+        counts: Counts::Permits,
     }),
     attempts_announce: true,
     ..LATCHES
+};
+/// Laid out as the semaphore.
+static RATE_LIMITERS: RedisKind = RedisKind {
+    scripts: held([b"t", b"t"], 6, &RATE, &QUARANTINED_RATE),
+    counter: Some(Counter {
+        plain: &RATE_COUNTER,
+        quarantined: &QUARANTINED_RATE_COUNTER,
+        read: &RATE_READ,
+        counts: Counts::Rate,
+    }),
+    attempts_announce: false,
+    ..SEMAPHORES
 };
 static PERMIT_SEMAPHORES: RedisKind = RedisKind {
     scripts: held([b"p", b"p"], 7, &PERMITS, &QUARANTINED_PERMITS),
@@ -179,7 +203,7 @@ static PERMIT_SEMAPHORES: RedisKind = RedisKind {
         plain: &PERMITS_COUNTER,
         quarantined: &QUARANTINED_PERMITS_COUNTER,
         read: &PERMITS_READ,
-        opens: false,
+        counts: Counts::Permits,
     }),
     ..SEMAPHORES
 };
@@ -195,9 +219,19 @@ pub(crate) fn of(kind: &LockKind) -> Option<&'static RedisKind> {
         LockKind::Write => &WRITES,
         LockKind::Semaphore => &SEMAPHORES,
         LockKind::Permits => &PERMIT_SEMAPHORES,
+        LockKind::RateLimiter => &RATE_LIMITERS,
         LockKind::Latch => &LATCHES,
         _ => return None,
     })
+}
+
+/// How a kind is held or wanted that scripts know by this letter.
+pub(crate) fn mode(letter: &[u8]) -> Option<Mode> {
+    let known = |kind: &LockKind| of(kind)?.scripts.as_ref().map(|held| held.letter);
+    let mut kinds = LockKind::all().into_iter();
+    kinds
+        .find(|kind| known(kind) == Some(letter))
+        .map(|kind| kind.mode())
 }
 
 /// The kind that `classify` calls by this letter.

@@ -330,6 +330,10 @@ fn why_refused(kind: &LockKind) -> Option<&'static str> {
             "majorities for several permits overlap, and their counts cannot be kept alike; use a semaphore on a \
              single backend",
         ),
+        LockKind::RateLimiter => Some(
+            "majorities for several permits overlap, and each node has a clock of its own; use a rate limiter on a single \
+             backend",
+        ),
         LockKind::Latch => Some(
             "a count that must be the same on every node cannot be kept by majority; use a latch on a single backend",
         ),

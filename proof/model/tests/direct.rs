@@ -201,13 +201,13 @@ fn what_a_key_is_can_be_told() {
             bench.command(&words.join(" "));
         }
         expected.push(letter);
-        let [k, s, p, f] = ["k", "s", "p", "f"].map(|key| format!("{key}{at}"));
-        let letters = bench.eval(CLASSIFY.source, &[&k, &s, &p, &f], &[]);
+        let [k, s, p, f, n] = ["k", "s", "p", "f", "n"].map(|key| format!("{key}{at}"));
+        let letters = bench.eval(CLASSIFY.source, &[&k, &s, &p, &f, &n], &[]);
         assert_eq!(show(&letters), letter.to_string(), "{at}: {}", bench.left());
     }
     // All of them at once.
-    let keys =
-        (0..expected.len()).flat_map(|at| ["k", "s", "p", "f"].map(|key| format!("{key}{at}")));
+    let keys = (0..expected.len())
+        .flat_map(|at| ["k", "s", "p", "f", "n"].map(|key| format!("{key}{at}")));
     let keys: Vec<_> = keys.collect();
     let keys: Vec<_> = keys.iter().map(String::as_str).collect();
     let letters = show(&bench.eval(CLASSIFY.source, &keys, &[]));

@@ -210,6 +210,7 @@ fn waiters_of_another_kind_are_named() {
         ("w", "rw_lock"),
         ("s", "semaphore"),
         ("p", "permit_semaphore"),
+        ("t", "rate_limiter"),
     ] {
         for (script, ours) in [("lock_acquire", "x"), ("mutex_acquire", "m")] {
             if letter == ours {

@@ -12,6 +12,18 @@ use tokio::time::Instant;
 use crate::rule::Rule;
 use crate::timing::LONG;
 
+/// What gives a kind its number, unless it has one.
+pub(crate) fn initial(kind: &LockKind, number: u64) -> CounterAction {
+    match kind {
+        LockKind::RateLimiter => CounterAction::Rate {
+            permits: number,
+            per: LONG * 10,
+            keep: true,
+        },
+        _ => CounterAction::Initialise(number),
+    }
+}
+
 /// A client on one lock. Its methods fail the case where a healthy store must answer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -178,6 +190,11 @@ impl Client {
     /// A given attempt, which must be answered.
     pub async fn send(&self, attempt: &AcquireAttempt) -> AttemptOutcome {
         Rule::Errors.ok(self.backend.attempt(attempt).await, "an attempt")
+    }
+
+    /// Gives it a number, unless it has one.
+    pub async fn initialise(&self, number: u64) -> CounterOutcome {
+        self.count(initial(self.target.kind(), number)).await
     }
 
     /// One operation on the number inside, which must be answered.

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use locktopus_core::{
-    CounterAction, DynBackend, LockName, LockRequest, LockTarget, Locktopus, LocktopusBuilder,
-    OwnerId, WaitStrategy,
+    DynBackend, LockName, LockRequest, LockTarget, Locktopus, LocktopusBuilder, OwnerId,
+    WaitStrategy,
 };
 
 use crate::client::Client;
@@ -106,7 +106,7 @@ impl Ctx {
     /// Makes sure that a semaphore has a permit.
     pub async fn prepared(&self, client: Client) -> Client {
         if self.flavour.is_counted() {
-            let _ = client.count(CounterAction::Initialise(1)).await;
+            let _ = client.initialise(1).await;
         }
         client
     }

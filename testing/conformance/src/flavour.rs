@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktopus_core::{LockKind, LockRequest, Locktopus, MutexProfile, OwnerId};
+use locktopus_core::{LockKind, LockRequest, Locktopus, Mode, MutexProfile, OwnerId};
 
 /// A kind of lock with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,20 +22,32 @@ pub enum Flavour {
     Semaphore,
     /// A semaphore whose permits have ids.
     Permits,
+    /// So many permits in a period.
+    RateLimiter,
     /// A count-down latch.
     Latch,
 }
 
-use Flavour::{Fair, Latch, Lock, Mutex, Permits, ReadWrite, Semaphore, SingleKey};
+use Flavour::{Fair, Latch, Lock, Mutex, Permits, RateLimiter, ReadWrite, Semaphore, SingleKey};
 
 impl Flavour {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Lock, Mutex, SingleKey, Fair, ReadWrite, Semaphore, Permits, Latch,
+    pub const ALL: [Self; 9] = [
+        Lock,
+        Mutex,
+        SingleKey,
+        Fair,
+        ReadWrite,
+        Semaphore,
+        Permits,
+        RateLimiter,
+        Latch,
     ];
     /// Those that can be held.
     pub const HELD: &'static [Self] =
         &[Lock, Mutex, SingleKey, Fair, ReadWrite, Semaphore, Permits];
+    /// Those that somebody can have.
+    pub const TAKEN: &'static [Self] = Self::ALL.split_last().expect("latches are last").1;
     /// Those with at most one holder.
     pub const EXCLUSIVE: &'static [Self] = &[Lock, Mutex, SingleKey, Fair, ReadWrite];
     /// Those of which several can be taken together everywhere.
@@ -54,6 +66,18 @@ impl Flavour {
     pub const WITH_TOKENS: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite];
     /// Those whose holders share permits.
     pub const COUNTED: &'static [Self] = &[Semaphore, Permits];
+    /// Those that give out permits, which holders give back or which come back by themselves.
+    pub const PERMITS: &'static [Self] = &[Semaphore, Permits, RateLimiter];
+    /// Those whose waiters stand in line, for a hold or for permits that come back by themselves.
+    pub const IN_LINE: &'static [Self] = &[
+        Lock,
+        Mutex,
+        Fair,
+        ReadWrite,
+        Semaphore,
+        Permits,
+        RateLimiter,
+    ];
 
     /// The word used in the names of cases and in tables.
     #[must_use]
@@ -75,6 +99,7 @@ impl Flavour {
             Self::ReadWrite => LockKind::Write,
             Self::Semaphore => LockKind::Semaphore,
             Self::Permits => LockKind::Permits,
+            Self::RateLimiter => LockKind::RateLimiter,
             Self::Latch => LockKind::Latch,
         }
     }
@@ -91,10 +116,10 @@ impl Flavour {
         self.kind().has_tokens()
     }
 
-    /// Whether it must be given permits before it can be held.
+    /// Whether it must be given permits before any can be had.
     #[must_use]
     pub fn is_counted(self) -> bool {
-        Self::COUNTED.contains(&self)
+        self.kind().mode() == Mode::Permits
     }
 
     /// A fresh owner id in the form this flavour stores.

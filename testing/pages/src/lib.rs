@@ -35,6 +35,7 @@ chapters! {
     rw_lock: "kinds/rw-lock.md",
     semaphore: "kinds/semaphore.md",
     permit_semaphore: "kinds/permit-semaphore.md",
+    rate_limiter: "kinds/rate-limiter.md",
     latch: "kinds/latch.md",
     multi: "kinds/multi.md",
     quorum: "kinds/quorum.md",

@@ -17,9 +17,11 @@ pub(crate) struct LockArgs {
     pub(crate) profile: Option<MutexProfile>,
 }
 
-/// The kinds that can be held, each by the word that the library uses too.
+/// The kinds by the words that the library uses too. Latches have commands of their own.
 fn kinds() -> impl TypedValueParser<Value = LockKind> {
-    let kinds = LockKind::all().into_iter().filter(LockKind::is_held);
+    let kinds = LockKind::all()
+        .into_iter()
+        .filter(|kind| *kind != LockKind::Latch);
     let words = kinds.map(|kind| PossibleValue::new(kind.as_str()).help(kind.about()));
     PossibleValuesParser::new(words)
         .try_map(|word| LockKind::from_word(&word).ok_or("there is no such kind"))

@@ -43,24 +43,14 @@ async fn a_ticket_in_a_file_is_its_owners() {
     let place = Place::new().await;
     let file = place.room().join("ticket");
     let path = file.to_str().unwrap();
-    let lock = [
-        "-q",
-        "lock",
-        "a",
-        "--lease",
-        "30s",
-        "--kind",
-        "mutex",
-        "--ticket-file",
-        path,
-    ];
-    let said = place.ran(&lock).await.ok().out;
+    let lock = format!("-q lock a --lease 30s --kind mutex --ticket-file {path}");
+    let said = place.does(&lock).await.out;
     said.trim().parse::<u64>().expect("the fencing token");
     assert_eq!(
         std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    let again = place.ran(&lock).await;
+    let again = place.ran(&words(&lock)).await;
     assert_eq!(again.code, 1, "no lock was waited for: {again:?}");
     assert!(again.err.contains("whose lock is still held"), "{again:?}");
     let other = place
@@ -68,16 +58,8 @@ async fn a_ticket_in_a_file_is_its_owners() {
         .await;
     assert_eq!(other.code, 1, "{other:?}");
     assert!(other.err.contains("of another lock"), "{other:?}");
-    let unlock = [
-        "-q",
-        "unlock",
-        "a",
-        "--kind",
-        "mutex",
-        "--ticket-file",
-        path,
-    ];
-    place.ran(&unlock).await.ok();
+    let unlock = format!("-q unlock a --kind mutex --ticket-file {path}");
+    place.does(&unlock).await;
     assert!(!file.exists());
     place.free("a").await;
 }

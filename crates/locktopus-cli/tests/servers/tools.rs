@@ -1,5 +1,7 @@
 //! Looking, counting, breaking, and the doctor.
 
+use std::time::Duration;
+
 use crate::usual::{Place, finished, signal, words};
 
 #[tokio::test]
@@ -124,6 +126,32 @@ async fn permits_are_shared_out() {
     place.ran(&one).await.ok();
     signal("TERM", holder.id().unwrap()).await;
     finished(holder).await;
+}
+
+#[tokio::test]
+async fn what_a_rate_limiter_gave_out_is_shown_and_taken_back() {
+    let place = Place::new().await;
+    let locks = locktopus::connect(place.url()).await.unwrap();
+    let limiter = locks.rate_limiter("mails");
+    let per = Duration::from_secs(600);
+    limiter.initialise(3, per).await.unwrap();
+    limiter.acquire_many(2).await.unwrap();
+    let broken = "-q break mails --reason test";
+    for (line, said) in [
+        ("-q status mails", "rate_limiter \"mails\" is held"),
+        ("-q status mails --kind rate_limiter", "free permits 1"),
+        ("-q ls", "rate_limiter"),
+        (broken, "rate_limiter \"mails\" was taken away from "),
+        (broken, "rate_limiter \"mails\" was held by nobody"),
+    ] {
+        let ran = place.does(line).await;
+        assert!(ran.out.contains(said), "{line}: {ran:?}");
+    }
+    assert_eq!(limiter.available().await.unwrap(), Some(3));
+    let run = words("-q run --name mails --kind rate_limiter -- true");
+    let ran = place.ran(&run).await;
+    let said = "--kind rate_limiter \"mails\": nobody holds a rate_limiter";
+    assert!(ran.code != 0 && ran.err.contains(said), "{ran:?}");
 }
 
 #[tokio::test]

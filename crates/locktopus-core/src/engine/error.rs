@@ -72,7 +72,7 @@ pub enum LockError {
     },
 
     /// The backend failed.
-    #[error("{phase} {target} failed{}; {}", source.mistake(), phase.consequence(source.executed()))]
+    #[error("{phase} {target} failed{}; {}", source.mistake(), phase.consequence(target, source.executed()))]
     Backend {
         /// Which lock.
         target: LockTarget,
@@ -120,6 +120,7 @@ fn not_in_time(target: &LockTarget, waited: Duration, failed: bool) -> String {
     let what = match (target.kind(), failed) {
         (LockKind::Latch, false) => "did not open",
         (LockKind::Latch, true) => "could not be asked",
+        (LockKind::RateLimiter, false) => "had too few permits",
         (_, false) => "was not free",
         (_, true) => "could not be taken",
     };
@@ -127,11 +128,11 @@ fn not_in_time(target: &LockTarget, waited: Duration, failed: bool) -> String {
     format!("{what} within {}{}", spelled(waited), not_held(target))
 }
 
-/// The consequence for the caller. Latches have no holders.
+/// The consequence for the caller, where there are holders.
 fn not_held(target: &LockTarget) -> &'static str {
-    match target.kind() {
-        LockKind::Latch => "",
-        _ => "; you do not hold it",
+    match target.kind().is_held() {
+        true => "; you do not hold it",
+        false => "",
     }
 }
 
@@ -288,8 +289,12 @@ pub enum Phase {
 }
 
 impl Phase {
-    fn consequence(self, executed: Executed) -> &'static str {
+    fn consequence(self, target: &LockTarget, executed: Executed) -> &'static str {
         match (self, executed) {
+            (Self::Acquire, Executed::No) if !target.kind().is_held() => "nothing was taken",
+            (Self::Acquire, Executed::Maybe) if !target.kind().is_held() => {
+                "what the attempt may have taken is being given back in the background"
+            }
             (Self::Acquire, Executed::No) => "you do not hold it",
             (Self::Acquire, Executed::Maybe) => {
                 "you do not hold it, and what the attempt may have left is being released in the background"

@@ -20,6 +20,7 @@ use crate::handles::latch::Latch;
 use crate::handles::listing::LockList;
 use crate::handles::lock_request::{LockRequest, Named};
 use crate::handles::multi::MultiLock;
+use crate::handles::rate_limiter::RateLimiter;
 use crate::handles::rw_lock::RwLock;
 use crate::handles::semaphore::Semaphore;
 
@@ -172,7 +173,7 @@ impl Locktopus {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
-    /// workers.initialise(3).await?; // by whoever comes first
+    /// workers.initialise(3).await?; // only the first call sets it
     /// let permit = workers.permits(1).acquire().await?;
     /// assert_eq!(workers.available().await?, Some(2));
     /// permit.release().await?;
@@ -199,6 +200,20 @@ impl Locktopus {
     pub fn permit_semaphore(&self, name: impl Into<RawName>) -> Semaphore {
         let name = Named::Given(name.into());
         Semaphore::new(Arc::clone(&self.engine), name, LockKind::Permits)
+    }
+
+    /// A rate limiter: a number of permits in a period, for all processes together.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let mails = locks.rate_limiter("mails");
+    /// mails.initialise(100, std::time::Duration::from_secs(60)).await?; // only the first call sets it
+    /// mails.acquire().await?; // the hundred and first waits
+    /// # Ok(()) }
+    /// ```
+    pub fn rate_limiter(&self, name: impl Into<RawName>) -> RateLimiter {
+        RateLimiter::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
     /// A count-down latch.

@@ -7,7 +7,7 @@
 //! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that guards share |
 //! | `while_held` | work that is dropped when its lease ends |
 //! | `owner_handle` | owners, who may enter a reentrant lock again |
-//! | `rw_lock`, `semaphore`, `latch` | the kinds that are more than one request |
+//! | `rw_lock`, `semaphore`, `rate_limiter`, `latch` | the kinds that are more than one request |
 //! | `multi` | several locks at once, all or none |
 //! | `ticket` | a live lease on its way to another process |
 //! | `held_lock`, `listing` | which locks this process holds; which locks the backend has |
@@ -24,6 +24,7 @@ pub(crate) mod lock_request;
 pub(crate) mod locktopus;
 pub(crate) mod multi;
 pub(crate) mod owner_handle;
+pub(crate) mod rate_limiter;
 pub(crate) mod rw_lock;
 pub(crate) mod semaphore;
 pub(crate) mod ticket;

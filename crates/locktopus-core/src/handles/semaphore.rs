@@ -264,13 +264,13 @@ impl Semaphore {
         self.permits(1).inspect().await
     }
 
-    async fn count(&self, action: CounterAction) -> Result<CounterOutcome, LockError> {
+    pub(crate) async fn count(&self, action: CounterAction) -> Result<CounterOutcome, LockError> {
         let target = self.name.target(&self.engine, &self.kind)?;
         self.engine.count(target, action).await
     }
 }
 
-fn check_total(option: &'static str, total: u32) -> Result<u64, OptionError> {
+pub(crate) fn check_total(option: &'static str, total: u32) -> Result<u64, OptionError> {
     if total > MAX_TOTAL {
         let rule = format!("a semaphore has at most {MAX_TOTAL} permits");
         return Err(OptionError::new(option, total, rule));

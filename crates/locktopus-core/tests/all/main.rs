@@ -22,6 +22,7 @@ mod observed_spans;
 mod operating;
 mod operating_log;
 mod owners;
+mod rate_limiter;
 mod releasing;
 mod rw_lock;
 mod safety;

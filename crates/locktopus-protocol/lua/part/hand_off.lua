@@ -60,6 +60,10 @@ local function hand_off(self, inbox)
       -- error when it checks.
       skip = skip + 1
     elseif code ~= 0 or to == '' and (exclusive or mode == 'w') then
+      if turns == 'timed' and (granted > 0 or not self) then
+        -- There are no releases: this waiter must look when the next permits return.
+        say(to, '0', owner)
+      end
       return 'busy', granted, kept
     elseif to == '' then
       kept = kept + permits

@@ -46,10 +46,11 @@ local function tell()
   end
 end
 
--- Takes back the permits of up to 64 holders whose lease has ended.
+-- Takes back the permits of up to 64 holders whose lease has ended. Releases come here also if the
+-- key is another kind's.
 local function reap()
   local over = redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE', 'LIMIT', 0, 64)
-  if over[1] then
+  if over[1] and not other() then
     redis.call('ZREM', KEYS[5], unpack(over))
     local permits = 0
     for _, entry in ipairs(over) do

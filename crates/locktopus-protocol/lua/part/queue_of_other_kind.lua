@@ -1,7 +1,7 @@
 -- A queue that outlived its lock, and belongs to another kind of the same name. Needs `letters` of the kind,
 -- `parse` of the queue. Defines `queue_of_other_kind`.
 local WAITING = {x = 'lock', m = 'mutex', f = 'fair_lock', r = 'rw_lock', w = 'rw_lock', s = 'semaphore',
-  p = 'permit_semaphore'}
+  p = 'permit_semaphore', t = 'rate_limiter'}
 
 -- What the first waiter, who has this record, waits for, if that is another kind.
 local function queue_of_other_kind(record)

@@ -1,4 +1,6 @@
-//! The number inside a semaphore or a latch.
+//! The number inside a semaphore, a rate limiter or a latch.
+
+use std::time::Duration;
 
 use locktopus_contract::{
     BackendError, BackendErrorKind, CounterAction, CounterOutcome, CounterRequest, Executed,
@@ -8,7 +10,7 @@ use locktopus_contract::{
 use super::context::Context;
 use crate::execution::call::{Call, Effect, OnSplit};
 use crate::execution::replication::Confirmed;
-use crate::kinds::Counter;
+use crate::kinds::{Counter, Counts};
 
 /// How long the server remembers the answer to an operation, in ms: longer than any client repeats the operation.
 const REMEMBERED: &str = "120000";
@@ -22,15 +24,25 @@ pub(crate) async fn run(
     }
     let kind = request.target.kind();
     let number = number_of(context, kind)?;
-    let (script, latch) = (context.safety.counter(number), number.opens);
-    let (word, number) = match request.action {
-        CounterAction::Initialise(value) => ("init", bounded(context, value)?),
-        CounterAction::Resize(value) if !latch => ("resize", bounded(context, value)?),
-        CounterAction::Add(more) if !latch => ("add", more),
-        CounterAction::Drain if !latch => ("drain", 0),
-        CounterAction::CountDown if latch => ("count_down", 0),
-        CounterAction::Delete => ("delete", 0),
-        other => {
+    let (script, counts) = (context.safety.counter(number), number.counts);
+    let mut period = Duration::ZERO;
+    let (word, number) = match (request.action, counts) {
+        (CounterAction::Initialise(value), Counts::Permits | Counts::Down) => {
+            ("init", bounded(context, value)?)
+        }
+        (CounterAction::Resize(value), Counts::Permits) => ("resize", bounded(context, value)?),
+        (CounterAction::Add(more), Counts::Permits) => ("add", more),
+        (CounterAction::Drain, Counts::Permits) => ("drain", 0),
+        (CounterAction::Rate { permits, per, keep }, Counts::Rate) => {
+            // Permits are away for so long, and a failover may forget them like leases.
+            context.check_lease(kind, per)?;
+            period = per;
+            let word = if keep { "init" } else { "resize" };
+            (word, bounded(context, permits)?)
+        }
+        (CounterAction::CountDown, Counts::Down) => ("count_down", 0),
+        (CounterAction::Delete, _) => ("delete", 0),
+        (other, _) => {
             let message = format!("{other:?} is not for a {}", kind.as_str());
             return Err(refused(context, message));
         }
@@ -39,12 +51,8 @@ pub(crate) async fn run(
     let done = keys.done(&request.operation);
     let mut names = keys.scripts().to_vec();
     names.push(&done);
-    let (number, retention) = (
-        number.to_string(),
-        context
-            .retention(None, std::time::Duration::ZERO)
-            .to_string(),
-    );
+    let (number, period) = (number.to_string(), period.as_millis().to_string());
+    let retention = context.retention(None, Duration::ZERO).to_string();
     let args = [
         word.as_bytes(),
         number.as_bytes(),
@@ -52,6 +60,7 @@ pub(crate) async fn run(
         keys.channel.as_deref().unwrap_or_default(),
         REMEMBERED.as_bytes(),
         retention.as_bytes(),
+        period.as_bytes(),
     ];
     let call = Call {
         script,
@@ -62,7 +71,10 @@ pub(crate) async fn run(
         on_split: OnSplit::Wait,
     };
     // A latch grants nothing, so quarantine does not apply to it.
-    let effect = if latch { Effect::Extend } else { Effect::Grant };
+    let effect = match counts {
+        Counts::Down => Effect::Extend,
+        Counts::Permits | Counts::Rate => Effect::Grant,
+    };
     let Confirmed { reply, unconfirmed } = context.run(effect, call).await?;
     let outcome = context.decoder(script).counted(&reply)?;
     match unconfirmed {

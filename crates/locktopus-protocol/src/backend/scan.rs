@@ -17,7 +17,7 @@ use crate::client::slot_map::first_slots;
 use crate::client::{Reply, Route};
 use crate::execution::call::{Call, Effect, OnSplit};
 use crate::kinds;
-use crate::kinds::keys::further;
+use crate::kinds::keys::{further, kind_key};
 use crate::layout::slot::{SLOTS, key_slot};
 use crate::scripts::CLASSIFY;
 
@@ -202,7 +202,8 @@ fn sides(name: &str) -> impl Iterator<Item = String> {
     let sides = kinds
         .into_iter()
         .filter_map(move |kind| further(kinds::of(&kind), name));
-    std::iter::once(name.to_owned()).chain(sides)
+    let own = std::iter::once(name.to_owned());
+    own.chain(sides).chain([kind_key(name)])
 }
 
 /// The primary after the one whose first slot is `slot`.

@@ -240,19 +240,26 @@ pub(crate) fn further(row: Option<&RedisKind>, main: &str) -> Option<String> {
     Some((row?.further?)(main))
 }
 
-/// The keys by which a script keeps apart the kinds that are one number: the key that says which, and where other kinds keep
-/// those who hold permits.
+/// The key that says which kind a number is.
+pub(crate) fn kind_key(main: &str) -> String {
+    prefix_name("locktopus_kind", main)
+}
+
+/// The keys by which a script keeps apart the kinds that are one number: the key that says which,
+/// and where other kinds keep those who hold permits, if that is elsewhere.
 fn apart(kind: &LockKind, main: &str) -> Vec<String> {
-    let number = |kind: &LockKind| of(kind).filter(|row| row.counter.is_some());
-    if number(kind).is_none() {
+    let holders = |kind: &LockKind| further(of(kind).filter(|row| row.counter.is_some()), main);
+    if of(kind).is_none_or(|row| row.counter.is_none()) {
         return Vec::new();
     }
-    let kinds = LockKind::all().into_iter();
-    let others = kinds.filter(|other| other != kind);
-    let holders = others.filter_map(|other| further(number(&other), main));
-    std::iter::once(prefix_name("locktopus_kind", main))
-        .chain(holders)
-        .collect()
+    let mut keys = vec![kind_key(main)];
+    let own = holders(kind);
+    for key in LockKind::all().iter().filter_map(holders) {
+        if own.as_ref() != Some(&key) && !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
 }
 
 /// The keys of the locks used last, so that a hot lock's are put together once.
@@ -311,6 +318,7 @@ mod tests {
         let kind_key = "locktopus_kind:{order}";
         for (kind, last) in [
             (LockKind::Semaphore, [holders, kind_key, expiries]),
+            (LockKind::RateLimiter, [holders, kind_key, expiries]),
             (LockKind::Permits, [expiries, kind_key, holders]),
             (LockKind::Latch, [kind_key, holders, expiries]),
         ] {
@@ -336,7 +344,11 @@ mod tests {
             let (keys, names) = extended(kind);
             assert_eq!(names, [keys.main().as_bytes()]);
         }
-        for kind in [LockKind::Semaphore, LockKind::Permits] {
+        for kind in [
+            LockKind::Semaphore,
+            LockKind::Permits,
+            LockKind::RateLimiter,
+        ] {
             let (keys, names) = extended(kind);
             assert_eq!(names, [keys.names[QUEUED].as_bytes()]);
         }

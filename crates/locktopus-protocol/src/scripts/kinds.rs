@@ -288,6 +288,21 @@ kinds! {
         released: "part/no_fast_path",
     }
 
+    /// The rate limiter, which is laid out as the semaphore.
+    RATE, QUARANTINED_RATE {
+        "rate_limiter",
+        count: "part/number",
+        hold: "part/hold_semaphore",
+        also: "part/hold_rate",
+        admin: "part/admin_semaphore",
+        enter: "part/enter",
+        queue: "part/queue",
+        admin_queue: "part/admin_queue",
+        extend: "semaphore_extend",
+        recall: "part/no_recall";
+        released: "part/no_fast_path",
+    }
+
     /// The semaphore whose permits have ids and expire.
     PERMITS, QUARANTINED_PERMITS {
         "permit_semaphore",

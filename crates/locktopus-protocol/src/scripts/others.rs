@@ -2,38 +2,61 @@
 
 use super::script::{Script, granting_script, script};
 
-granting_script! {
-    /// Changes the number of a semaphore without ids.
-    SEMAPHORE_COUNTER, QUARANTINED_SEMAPHORE_COUNTER, "semaphore_counter", "local publish, keep, channel = ARGV[3], ARGV[6], ARGV[4]",
-    before: [
-        "part/clock",
-        "part/token",
-        "part/queue",
-        "part/other_kind",
-        "part/number",
-        "part/hold_semaphore",
-        "part/admin_semaphore",
-        "part/kind_conflict",
-    ],
-    quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/queue_of_other_kind", "part/next_waiter", "part/hand_off", "counter"],
+/// The scripts of a number of permits, which change and read it, and lists of them.
+macro_rules! numbers {
+    ($(
+        $(#[$doc:meta])*
+        $counter:ident, $quarantined:ident, $read:ident {
+            $name:literal, [$($hold:literal),+], $admin:literal, $answer:literal
+        }
+    )+) => {
+        $(
+            granting_script! {
+                $(#[$doc])*
+                $counter, $quarantined, concat!($name, "_counter"),
+                "local publish, keep, channel = ARGV[3], ARGV[6], ARGV[4]",
+                before: [
+                    "part/clock", "part/token", "part/queue", "part/other_kind", "part/number",
+                    $($hold,)+ $admin, "part/kind_conflict",
+                ],
+                quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
+                after: ["part/queue_of_other_kind", "part/next_waiter", "part/hand_off", "counter"],
+            }
+
+            // Reading must go on when memory is full, so it has a script of its own: one that may
+            // write more is refused then, whatever it would have done.
+            #[doc = concat!("Reads the number that [`", stringify!($counter), "`] changes.")]
+            pub static $read: Script = script!(
+                concat!($name, "_read"),
+                "#!lua flags=allow-oom",
+                "local publish, channel = '', ''",
+                ["part/clock", "part/other_kind", "part/number", $($hold,)+ "part/kind_conflict", $answer]
+            );
+        )+
+
+        /// Every script of a number of permits.
+        pub(super) static NUMBERS: &[&Script] = &[$(&$counter, &$read),+];
+
+        /// Those for `safety=quarantine`.
+        pub(super) static QUARANTINED_NUMBERS: &[&Script] = &[$(&$quarantined),+];
+    };
 }
 
-granting_script! {
+numbers! {
+    /// Changes the number of a semaphore without ids.
+    SEMAPHORE_COUNTER, QUARANTINED_SEMAPHORE_COUNTER, SEMAPHORE_READ {
+        "semaphore", ["part/hold_semaphore"], "part/admin_semaphore", "semaphore_read"
+    }
+
     /// Changes the number of a semaphore whose permits have ids.
-    PERMITS_COUNTER, QUARANTINED_PERMITS_COUNTER, "permits_counter", "local publish, keep, channel = ARGV[3], ARGV[6], ARGV[4]",
-    before: [
-        "part/clock",
-        "part/token",
-        "part/queue",
-        "part/other_kind",
-        "part/number",
-        "part/hold_permits",
-        "part/admin_permits",
-        "part/kind_conflict",
-    ],
-    quarantine: ["part/quarantine", "part/quarantine_hold", "part/quarantine_queue"],
-    after: ["part/queue_of_other_kind", "part/next_waiter", "part/hand_off", "counter"],
+    PERMITS_COUNTER, QUARANTINED_PERMITS_COUNTER, PERMITS_READ {
+        "permits", ["part/hold_permits"], "part/admin_permits", "permits_read"
+    }
+
+    /// Changes how many permits a rate limiter has, and for how long they are away.
+    RATE_COUNTER, QUARANTINED_RATE_COUNTER, RATE_READ {
+        "rate", ["part/hold_semaphore", "part/hold_rate"], "part/admin_semaphore", "semaphore_read"
+    }
 }
 
 /// Changes the count of a latch.
@@ -47,39 +70,6 @@ pub static LATCH: Script = script!(
         "part/number",
         "part/kind_conflict",
         "latch"
-    ]
-);
-
-// Reading must go on when memory is full, so it has scripts of its own: a script that may write more is refused then,
-// whatever it would have done.
-
-/// Reads the number of a semaphore without ids.
-pub static SEMAPHORE_READ: Script = script!(
-    "semaphore_read",
-    "#!lua flags=allow-oom",
-    "local publish, channel = '', ''",
-    [
-        "part/clock",
-        "part/other_kind",
-        "part/number",
-        "part/hold_semaphore",
-        "part/kind_conflict",
-        "semaphore_read"
-    ]
-);
-
-/// Reads the number of a semaphore whose permits have ids.
-pub static PERMITS_READ: Script = script!(
-    "permits_read",
-    "#!lua flags=allow-oom",
-    "local publish, channel = '', ''",
-    [
-        "part/clock",
-        "part/other_kind",
-        "part/number",
-        "part/hold_permits",
-        "part/kind_conflict",
-        "permits_read"
     ]
 );
 
@@ -134,13 +124,9 @@ pub static WAIT_OFFSET: Script = script!("wait_offset", "#!lua flags=allow-oom",
 /// Says what is kept under several keys.
 pub static CLASSIFY: Script = script!("classify", "#!lua flags=allow-oom", ["classify"]);
 
-/// The scripts that belong to no kind or to no lock.
+/// The scripts that belong to no kind that is held, or to no lock.
 pub static OTHERS: &[&Script] = &[
-    &SEMAPHORE_COUNTER,
-    &PERMITS_COUNTER,
     &LATCH,
-    &SEMAPHORE_READ,
-    &PERMITS_READ,
     &LATCH_READ,
     &GROUP_ACQUIRE,
     &LOCK_LINGER,
@@ -149,11 +135,4 @@ pub static OTHERS: &[&Script] = &[
     &GUARDED_WRITE,
     &CLASSIFY,
     &WAIT_OFFSET,
-];
-
-/// Those of them for `safety=quarantine`.
-pub(crate) static QUARANTINED_OTHERS: &[&Script] = &[
-    &QUARANTINED_SEMAPHORE_COUNTER,
-    &QUARANTINED_PERMITS_COUNTER,
-    &QUARANTINED_GROUP_ACQUIRE,
 ];

@@ -44,7 +44,7 @@ macro_rules! script {
 macro_rules! granting_script {
     (
         $(#[$doc:meta])*
-        $plain:ident, $quarantined:ident, $name:literal, $args:literal,
+        $plain:ident, $quarantined:ident, $name:expr, $args:literal,
         before: [$($before:literal),+ $(,)?],
         quarantine: [$($guard:literal),+ $(,)?],
         after: [$($after:literal),+ $(,)?] $(,)?

@@ -9,6 +9,7 @@ use locktopus_contract::{
 };
 
 use crate::client::Reply;
+use crate::kinds;
 
 /// The answer of an acquire script.
 #[derive(Debug, PartialEq, Eq)]
@@ -273,12 +274,7 @@ impl Decoder {
         else {
             return Err(self.nonsense(reply));
         };
-        let mode = match mode.as_ref() {
-            b"x" | b"m" | b"f" | b"w" => Mode::Exclusive,
-            b"r" => Mode::Read,
-            b"s" | b"p" => Mode::Permits,
-            _ => return Err(self.nonsense(reply)),
-        };
+        let mode = kinds::mode(mode).ok_or_else(|| self.nonsense(reply))?;
         Ok((OwnerId::from_bytes(owner.to_vec()), mode, *count, *time))
     }
 

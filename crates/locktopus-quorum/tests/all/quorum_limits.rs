@@ -548,6 +548,7 @@ async fn a_quorum_says_what_it_is() {
         (LockKind::Write, "readers and writers"),
         (LockKind::Semaphore, "several permits"),
         (LockKind::Permits, "several permits"),
+        (LockKind::RateLimiter, "a clock of its own"),
         (LockKind::Latch, "a count"),
     ] {
         let target = LockTarget::new(LockName::new("job").unwrap(), kind);

@@ -1,4 +1,4 @@
-//! Read-write locks, semaphores and latches for those who block.
+//! Read-write locks, semaphores, rate limiters and latches for those who block.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,6 +140,131 @@ impl Semaphore {
     /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
     pub fn delete(&self) -> Result<bool, BlockingError> {
         self.wait(self.semaphore.delete())
+    }
+
+    fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, BlockingError> {
+        Ok(self.background.wait(answer)??)
+    }
+}
+
+/// So many permits in a period. See [`crate::RateLimiter`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # let locks = locktopus::blocking::connect("memory:")?;
+/// let mails = locks.rate_limiter("mails");
+/// mails.initialise(3, Duration::from_secs(60))?;
+/// mails.acquire()?;
+/// mails.acquire_many(2)?;
+/// assert!(!mails.try_acquire()?); // all three are spent
+/// assert_eq!(mails.available()?, Some(0));
+/// assert_eq!(mails.set_rate(5, Duration::from_secs(60))?, 2); // so many are free
+/// assert!(mails.delete()?);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a rate limiter does nothing until permits are acquired"]
+pub struct RateLimiter {
+    limiter: locktopus_core::RateLimiter,
+    background: Arc<Background>,
+}
+
+impl RateLimiter {
+    pub(super) fn new(limiter: locktopus_core::RateLimiter, background: &Arc<Background>) -> Self {
+        let background = Arc::clone(background);
+        Self {
+            limiter,
+            background,
+        }
+    }
+
+    /// Gives up if the permits are not to be had within this time. See
+    /// [`crate::RateLimiter::wait_at_most`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let mails = locks.rate_limiter("mails").wait_at_most(Duration::from_millis(20));
+    /// mails.initialise(1, Duration::from_secs(60))?;
+    /// mails.acquire()?;
+    /// assert!(mails.acquire().is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn wait_at_most(self, wait: Duration) -> Self {
+        let limiter = self.limiter.wait_at_most(wait);
+        Self { limiter, ..self }
+    }
+
+    /// Sets the rate, unless there is one; true if that was done. See
+    /// [`crate::RateLimiter::initialise`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn initialise(&self, permits: u32, per: Duration) -> Result<bool, BlockingError> {
+        self.wait(self.limiter.initialise(permits, per))
+    }
+
+    /// Changes the rate, or sets the first one; how many permits are free then. See
+    /// [`crate::RateLimiter::set_rate`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn set_rate(&self, permits: u32, per: Duration) -> Result<i64, BlockingError> {
+        self.wait(self.limiter.set_rate(permits, per))
+    }
+
+    /// Takes one permit; blocks until there is one. See [`crate::RateLimiter::acquire`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn acquire(&self) -> Result<(), BlockingError> {
+        self.wait(self.limiter.acquire())
+    }
+
+    /// Takes so many permits together, all or none; blocks until there are so many. See
+    /// [`crate::RateLimiter::acquire_many`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn acquire_many(&self, permits: u32) -> Result<(), BlockingError> {
+        self.wait(self.limiter.acquire_many(permits))
+    }
+
+    /// Takes one permit if there is one right now; false otherwise. See
+    /// [`crate::RateLimiter::try_acquire`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn try_acquire(&self) -> Result<bool, BlockingError> {
+        self.wait(self.limiter.try_acquire())
+    }
+
+    /// How many permits are free. See [`crate::RateLimiter::available`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn available(&self) -> Result<Option<i64>, BlockingError> {
+        self.wait(self.limiter.available())
+    }
+
+    /// Deletes it. See [`crate::RateLimiter::delete`].
+    ///
+    /// # Errors
+    ///
+    /// [`BlockingError::Lock`], [`BlockingError::InsideRuntime`].
+    pub fn delete(&self) -> Result<bool, BlockingError> {
+        self.wait(self.limiter.delete())
     }
 
     fn wait<T>(

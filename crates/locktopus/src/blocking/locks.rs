@@ -7,7 +7,7 @@ use locktopus_core::{
     HeldLock, LocktopusBuilder, MutexProfile, OwnerId, RawName, ShutdownReport, Who,
 };
 
-use super::counted::{Latch, RwLock, Semaphore};
+use super::counted::{Latch, RateLimiter, RwLock, Semaphore};
 use super::error::BlockingError;
 use super::request::LockRequest;
 use super::runtime::Background;
@@ -171,6 +171,21 @@ impl Locktopus {
     /// ```
     pub fn permit_semaphore(&self, name: impl Into<RawName>) -> Semaphore {
         Semaphore::new(self.locks.permit_semaphore(name), &self.background)
+    }
+
+    /// A rate limiter. See [`crate::Locktopus::rate_limiter`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let locks = locktopus::blocking::connect("memory:")?;
+    /// let mails = locks.rate_limiter("mails");
+    /// mails.initialise(100, Duration::from_secs(60))?;
+    /// mails.acquire()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn rate_limiter(&self, name: impl Into<RawName>) -> RateLimiter {
+        RateLimiter::new(self.locks.rate_limiter(name), &self.background)
     }
 
     /// A count-down latch. See [`crate::Locktopus::latch`].

@@ -30,7 +30,7 @@ mod locks;
 mod request;
 mod runtime;
 
-pub use counted::{Latch, RwLock, Semaphore};
+pub use counted::{Latch, RateLimiter, RwLock, Semaphore};
 pub use error::BlockingError;
 pub use guard::LockGuard;
 pub use locks::{Locktopus, build, connect, connect_with};

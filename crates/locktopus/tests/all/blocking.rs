@@ -156,6 +156,15 @@ fn readers_permits_and_latches() {
         assert!(semaphore.delete().unwrap());
     }
 
+    let limiter = locks.rate_limiter("r").wait_at_most(SOON / 1_000);
+    assert!(limiter.initialise(3, SOON).unwrap());
+    limiter.acquire().unwrap();
+    limiter.acquire_many(2).unwrap();
+    assert!(!limiter.try_acquire().unwrap() && limiter.acquire().is_err());
+    assert_eq!(limiter.set_rate(4, SOON).unwrap(), 1);
+    assert_eq!(limiter.available().unwrap(), Some(1));
+    assert!(limiter.delete().unwrap());
+
     let latch = locks.latch("l");
     assert!(latch.initialise(2).unwrap());
     assert!(latch.wait_at_most(Duration::from_millis(20)).is_err());

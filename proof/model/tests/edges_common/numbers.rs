@@ -212,7 +212,7 @@ fn a_latch_is_told_from_semaphores_by_their_holders() {
 #[test]
 fn a_number_of_another_kind_is_named() {
     let keys = ["n", "t", "q", "w", "s", "kind", "p"];
-    for kind in ["semaphore", "permit_semaphore"] {
+    for kind in ["semaphore", "permit_semaphore", "rate_limiter"] {
         let mut bench = Bench::new();
         bench.command("SET n 2");
         bench.command("SET kind latch");
@@ -224,4 +224,47 @@ fn a_number_of_another_kind_is_named() {
             assert_eq!(answer, "WRONGKIND 0 latch", "{script}");
         }
     }
+}
+
+/// A semaphore and a rate limiter have their holders in one key. What has ended there comes back to
+/// the kind that the number is.
+#[test]
+fn a_release_as_another_kind_takes_nothing_back() {
+    for (kind, mark, other) in [
+        ("semaphore", "semaphore 1 0", "rate_limiter"),
+        ("rate", "rate_limiter 1 9000", "semaphore"),
+    ] {
+        let mut bench = limiter(mark, -1);
+        let release = [ME, "s", "1", "PUBLISH", "c", "0", "c"];
+        let released = bench.eval(&format!("{other}_release"), &NUMBER, &release);
+        let free = bench.eval(&format!("{kind}_read"), &NUMBER, &[]);
+        assert_eq!((&*released, &*free), ("[0]", "[1 0]"), "{kind}");
+    }
+}
+
+/// However far a clock was set back, a permit stays away for one period more at the most.
+#[test]
+fn a_permit_comes_back_a_period_after_the_clock_was_set_back() {
+    let mut bench = limiter("rate_limiter 1 9000", 3_600_000);
+    let ask = [ME, "30000", "0", "0", "t", "1", "0", "0", "PUBLISH"];
+    for (later, left) in [(0, "[0 9000 "), (8_999, "[0 1 "), (1, "17")] {
+        bench.server.clock += later * 1_000;
+        let answer = bench.eval("rate_limiter_acquire", &NUMBER, &ask);
+        assert!(answer.starts_with(left), "{left}: {answer}");
+    }
+}
+
+const NUMBER: [&str; 7] = ["n", "t", "q", "w", "s", "kind", "p"];
+
+/// A number whose only permit returns so many ms from now.
+fn limiter(mark: &str, back: i64) -> Bench {
+    let mut bench = Bench::new();
+    bench.server.clock = bench.server.clock / 1_000 * 1_000;
+    let back = (bench.server.clock / 1_000 + back).to_string();
+    bench.command("SET n 0");
+    for words in [&["SET", "kind", mark][..], &["ZADD", "s", &back, "1 x"]] {
+        let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        bench.server.command(&words).unwrap();
+    }
+    bench
 }

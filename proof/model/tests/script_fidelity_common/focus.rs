@@ -52,12 +52,13 @@ pub(super) fn kind_named(word: &str) -> LockKind {
         "write_lock" => LockKind::Write,
         "semaphore" => LockKind::Semaphore,
         "permits" | "permit_semaphore" => LockKind::Permits,
+        "rate" | "rate_limiter" => LockKind::RateLimiter,
         "latch" => LockKind::Latch,
         _ => LockKind::Reentrant,
     }
 }
 
-pub(super) const KINDS: [&str; 10] = [
+pub(super) const KINDS: [&str; 11] = [
     "lock",
     "mutex",
     "notifying_mutex",
@@ -67,6 +68,7 @@ pub(super) const KINDS: [&str; 10] = [
     "write_lock",
     "semaphore",
     "permits",
+    "rate_limiter",
     "latch",
 ];
 

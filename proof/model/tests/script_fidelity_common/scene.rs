@@ -36,7 +36,7 @@ pub(super) struct Scene<'a> {
 
 /// An owner always wants the same number.
 pub(super) fn permits(target: &LockTarget, owner: &OwnerId) -> u32 {
-    let counted = matches!(target.kind(), LockKind::Semaphore | LockKind::Permits);
+    let counted = target.kind().mode() == locktopus_core::Mode::Permits;
     if counted && owner.expose().last().is_some_and(|last| last % 2 == 0) {
         2
     } else {
@@ -113,6 +113,13 @@ impl Scene<'_> {
             6 => CounterAction::Drain,
             7 => CounterAction::CountDown,
             _ => CounterAction::Delete,
+        };
+        let per = Duration::from_secs(*rng.pick(&LEASES));
+        let rate = |permits, keep| CounterAction::Rate { permits, per, keep };
+        let action = match (target.kind(), action) {
+            (LockKind::RateLimiter, CounterAction::Initialise(permits)) => rate(permits, true),
+            (LockKind::RateLimiter, CounterAction::Resize(permits)) => rate(permits, false),
+            (_, action) => action,
         };
         let repeated = rng.pick(&self.operations).clone();
         let operation = if rng.permille(300) {

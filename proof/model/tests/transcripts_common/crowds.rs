@@ -52,8 +52,8 @@ fn crowd(kind: &'static Kind, rng: &mut Rng) -> Course {
         let dead = *rng.pick(&HOLDERS);
         let holders: Vec<_> = (0..dead)
             .map(|at| match kind.number {
-                "semaphore" => (NOW / 1_000 - 1, format!("1 {at}")),
-                _ => (NOW / 1_000 - 1, format!("{at:014}\0\0")),
+                "permit_semaphore" => (NOW / 1_000 - 1, format!("{at:014}\0\0")),
+                _ => (NOW / 1_000 - 1, format!("1 {at}")),
             })
             .collect();
         if dead > 0 {

@@ -22,7 +22,17 @@ const LOCK: [&str; 4] = [
     "locktopus_waiters:{it}",
 ];
 
-pub(super) const KINDS: [Kind; 7] = [
+const SEMAPHORE: [&str; 7] = [
+    "it",
+    "redisson_lock_token:{it}",
+    "locktopus_queue:{it}",
+    "locktopus_waiters:{it}",
+    "locktopus_holders:{it}",
+    "locktopus_kind:{it}",
+    "{it}:timeout",
+];
+
+pub(super) const KINDS: [Kind; 8] = [
     Kind {
         acquire: "lock_acquire",
         release: "lock_release",
@@ -79,17 +89,17 @@ pub(super) const KINDS: [Kind; 7] = [
         acquire: "semaphore_acquire",
         release: "semaphore_release",
         modes: &["s"],
-        keys: &[
-            "it",
-            "redisson_lock_token:{it}",
-            "locktopus_queue:{it}",
-            "locktopus_waiters:{it}",
-            "locktopus_holders:{it}",
-            "locktopus_kind:{it}",
-            "{it}:timeout",
-        ],
+        keys: &SEMAPHORE,
         channel: "redisson_sc:{it}",
         number: "semaphore",
+    },
+    Kind {
+        acquire: "rate_limiter_acquire",
+        release: "rate_limiter_release",
+        modes: &["t"],
+        keys: &SEMAPHORE,
+        channel: "redisson_sc:{it}",
+        number: "rate_limiter 3 20000",
     },
     Kind {
         acquire: "permit_semaphore_acquire",

@@ -31,6 +31,15 @@ pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     courses
 }
 
+/// The name of a number's scripts.
+fn number_of(kind: &str) -> &str {
+    match kind {
+        "permit_semaphore" => "permits",
+        "rate_limiter" => "rate",
+        kind => kind,
+    }
+}
+
 /// What is on the server, and who comes.
 pub(super) struct State<'a> {
     pub(super) kind: &'static Kind,
@@ -230,7 +239,12 @@ impl<'a> State<'a> {
             }
         }
         if self.rng.permille(850) {
-            let other = ["semaphore", "permit_semaphore", "latch"];
+            let other = [
+                "semaphore",
+                "permit_semaphore",
+                "rate_limiter 2 500",
+                "latch",
+            ];
             let kind = match self.rng.permille(900) {
                 true => self.kind.number,
                 false => *self.rng.pick(&other),
@@ -238,8 +252,9 @@ impl<'a> State<'a> {
             self.put(&["SET", KIND, kind]);
         }
         for _ in 0..self.rng.between(0, 3) {
-            let end =
-                (self.now / 1_000 + *self.rng.pick(&[-1_000, -1, 0, 1, 2, 20, 1_000])).to_string();
+            let end = (self.now / 1_000
+                + *self.rng.pick(&[-1_000, -1, 0, 1, 2, 20, 1_000, 30_000]))
+            .to_string();
             let end = match self.rng.below(25) {
                 0 => "922337203685477",
                 1 => "+inf",
@@ -249,7 +264,7 @@ impl<'a> State<'a> {
             let owner = self.owner();
             let permits = *self.rng.pick(&["1", "2", "3"]);
             let holder = match self.kind.number {
-                "semaphore" => format!("{permits} {owner}"),
+                number if number != "permit_semaphore" => format!("{permits} {owner}"),
                 _ if self.rng.permille(300) => owner.replace("\0\0", "\0\u{1}"),
                 _ => owner,
             };
@@ -263,7 +278,7 @@ impl<'a> State<'a> {
 
     /// How a waiter stands in line.
     fn member(&mut self, who: usize) -> String {
-        let other = ["x", "m", "f", "r", "w", "s", "p"];
+        let other = ["x", "m", "f", "r", "w", "s", "p", "t"];
         let mode = match self.rng.permille(950) {
             true => self.modes[who],
             false => *self.rng.pick(&other),
@@ -403,19 +418,9 @@ impl<'a> State<'a> {
             }
             8 => self.run(&format!("{what}_inspect"), keys, &[]),
             9 => {
-                let script = if what == "semaphore" {
-                    "semaphore_read"
-                } else {
-                    "permits_read"
-                };
-                self.run(script, keys, &[]);
+                self.run(&format!("{}_read", number_of(what)), keys, &[]);
             }
             _ => {
-                let script = if what == "semaphore" {
-                    "semaphore_counter"
-                } else {
-                    "permits_counter"
-                };
                 let action = *self.rng.pick(&["init", "resize", "add", "drain", "delete"]);
                 let count = *self.rng.pick(&["0", "1", "2", "-1", "-2"]);
                 let words = [
@@ -425,9 +430,10 @@ impl<'a> State<'a> {
                     self.kind.channel,
                     "120000",
                     "86400000",
+                    *self.rng.pick(&["20000", "500"]),
                 ];
                 let keys = [keys, &["locktopus_done:{it}:1"]].concat();
-                self.run(script, &keys, &words);
+                self.run(&format!("{}_counter", number_of(what)), &keys, &words);
             }
         }
     }

@@ -209,11 +209,12 @@ fn permits(steps: &mut Steps, rng: &mut Rng) {
 }
 
 fn classified(steps: &mut Steps, rng: &mut Rng) {
-    const KEYS: [&str; 4] = [
+    const KEYS: [&str; 5] = [
         "it",
         "locktopus_holders:{it}",
         "{it}:timeout",
         "redisson_lock_timeout:{it}",
+        "locktopus_kind:{it}",
     ];
     let long = format!("9e1f5965-8da3-8c70-a705-{}", "0".repeat(75));
     let owners = [
@@ -247,7 +248,11 @@ fn classified(steps: &mut Steps, rng: &mut Rng) {
             }
         }
     }
-    for key in &KEYS[1..] {
+    if rng.permille(300) {
+        let mark = *rng.pick(&["semaphore 3 0", "rate_limiter 3 9000"]);
+        steps.push(command(&["SET", KEYS[4], mark]));
+    }
+    for key in &KEYS[1..4] {
         if rng.permille(300) {
             steps.push(command(&["ZADD", key, "1", "x"]));
         }

@@ -73,14 +73,14 @@ pub(super) const PATCHES: &[WrongScript] = &[
         "a number that is lost is given anew as if nobody held permits",
         Kind::Semaphore,
         "semaphore_counter",
-        "after, all, drained = number - held(), number, 0",
-        "after, all, drained = number, number, 0",
+        "after, all, drained = number - held(), number,",
+        "after, all, drained = number, number,",
     ),
     mixed(
         "permits with ids that are held count as free in a new number",
         Kind::Permits,
         "permits_counter",
-        "after, all, drained = number - held(), number, 0",
-        "after, all, drained = number, number, 0",
+        "after, all, drained = number - held(), number,",
+        "after, all, drained = number, number,",
     ),
 ];

@@ -11,7 +11,7 @@ use locktopus_core::{
 };
 use tokio::time::timeout;
 
-use crate::client::Client;
+use crate::client::{Client, initial};
 use crate::ctx::Ctx;
 use crate::flavour::Flavour;
 use crate::rule::Rule;
@@ -42,6 +42,11 @@ fn has_number(kind: &LockKind) -> bool {
     kind.mode() == Mode::Permits || !kind.is_held()
 }
 
+/// Whether somebody asks for it by attempts, as for all that is not only waited for.
+fn is_asked_for(kind: &LockKind) -> bool {
+    *kind != LockKind::Latch
+}
+
 /// What is in use: a lock that is held, or a number.
 struct InUse {
     client: Client,
@@ -54,9 +59,9 @@ impl InUse {
         let client = ctx.bare(0).await.as_kind(kind);
         let kind = client.target.kind();
         if has_number(kind) {
-            let _ = client.count(CounterAction::Initialise(3)).await;
+            let _ = client.initialise(3).await;
         }
-        let holder = kind.is_held().then(|| kind.new_owner());
+        let holder = is_asked_for(kind).then(|| kind.new_owner());
         if let Some(owner) = &holder {
             // Every kind is asked for meanwhile, which takes long on a busy server.
             client.take(owner, LONG * 10).await;
@@ -124,7 +129,7 @@ pub async fn another_kind_is_refused_and_changes_nothing(ctx: Ctx) {
 /// Attempts of every form, alone and in groups, looking, and ending by force.
 async fn asked(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let kind = other.target.kind();
-    if !kind.is_held() {
+    if !is_asked_for(kind) {
         return;
     }
     let attempt = || other.attempt_of(&kind.new_owner(), LONG);
@@ -161,25 +166,23 @@ async fn asked(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
 /// Every operation on the number that the other kind has inside.
 async fn counted(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let kind = other.target.kind();
-    let actions: &[CounterAction] = match kind.is_held() {
-        false => &[
-            CounterAction::Read,
-            CounterAction::Initialise(7),
-            CounterAction::CountDown,
-            CounterAction::Delete,
-        ],
-        true if has_number(kind) => &[
-            CounterAction::Read,
-            CounterAction::Initialise(7),
+    let actions = match kind {
+        _ if !has_number(kind) => vec![],
+        LockKind::Latch => vec![CounterAction::CountDown],
+        LockKind::RateLimiter => vec![],
+        _ => vec![
             CounterAction::Resize(7),
             CounterAction::Add(7),
             CounterAction::Add(-7),
             CounterAction::Drain,
-            CounterAction::Delete,
         ],
-        true => &[],
     };
-    for action in actions {
+    let any = [CounterAction::Read, initial(kind, 7), CounterAction::Delete];
+    let actions = actions
+        .into_iter()
+        .chain(any.into_iter().filter(|_| has_number(kind)));
+    let actions: Vec<_> = actions.collect();
+    for action in &actions {
         let answer = other.try_count(&OwnerId::generate(), *action).await;
         refused(other, answer, &format!("{action:?}"));
     }
@@ -192,14 +195,17 @@ async fn counted(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
 /// Whoever releases or extends as another kind holds nothing, also under the holder's own id.
 async fn released(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let kind = other.target.kind();
-    if !kind.is_held() {
+    if !is_asked_for(kind) {
         return;
     }
     // Owner ids are never the same in two acquisitions, so the holder's own is not tried where it is kept alike.
-    let alike =
-        |kind: &LockKind| matches!(kind, LockKind::Reentrant | LockKind::Fair | LockKind::Read);
-    let own = used.holder.iter().cloned();
-    let own = own.filter(|_| !alike(kind) || !alike(used.client.target.kind()));
+    let kept = |kind: &LockKind| match kind {
+        LockKind::Reentrant | LockKind::Fair | LockKind::Read => 1,
+        LockKind::Semaphore | LockKind::RateLimiter => 2,
+        _ => 0,
+    };
+    let alike = kept(kind) > 0 && kept(kind) == kept(used.client.target.kind());
+    let own = used.holder.iter().filter(|_| !alike).cloned();
     for owner in own.chain([kind.new_owner()]) {
         let extended = other.extend(&owner, LONG * 40).await;
         Rule::Kinds.check(
@@ -320,13 +326,13 @@ pub async fn a_name_that_is_free_again_may_be_another_kind(ctx: Ctx) {
             InUse::begin(&ctx, kind.clone()).await.end().await;
             let kind = other.target.kind();
             if has_number(kind) {
-                let set = other.count(CounterAction::Initialise(1)).await;
+                let set = other.initialise(1).await;
                 Rule::Kinds.check(
                     set.changed,
                     "a name that was free could not be given a number",
                 );
             }
-            if kind.is_held() {
+            if is_asked_for(kind) {
                 let owner = kind.new_owner();
                 other.take(&owner, LONG).await;
                 other.give_back(&owner).await;

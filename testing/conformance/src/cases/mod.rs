@@ -29,6 +29,7 @@ pub mod owners;
 pub mod permits;
 pub mod queue;
 pub mod queue_end;
+pub mod rate;
 pub mod readers;
 pub mod recall;
 pub mod release;
@@ -83,6 +84,7 @@ const ANY_OWNER: &[Flavour] = &[Flavour::Mutex, Flavour::SingleKey];
 const LABELLED: &[Flavour] = &[Flavour::Lock, Flavour::Mutex];
 const RW: &[Flavour] = &[Flavour::ReadWrite];
 const LATCH: &[Flavour] = &[Flavour::Latch];
+const RATE: &[Flavour] = &[Flavour::RateLimiter];
 
 /// Every case.
 #[must_use]
@@ -117,13 +119,13 @@ fn basic() -> Vec<Case> {
         fencing on Flavour::EXCLUSIVE => the_state_shows_holder_and_token;
         blocks on Flavour::WITH_TOKENS => a_grant_reserves_what_was_asked_for, a_repeated_block_is_the_same,
             a_floor_raises, a_repetition_raises_to_its_floor;
-        wakeup on Flavour::QUEUED => a_release_wakes_a_subscriber, every_client_is_woken,
+        wakeup on Flavour::IN_LINE => a_release_wakes_a_subscriber, every_client_is_woken,
             an_unused_hint_is_passed_on, a_dropped_subscription_harms_nobody, two_subscribers_two_releases,
             who_joins_the_listeners_misses_nothing;
         errors on Flavour::HELD => a_spent_deadline_is_answered_soon, a_closed_client_says_so,
             dropped_futures_leave_nothing_for_long, many_calls_at_once, closing_one_client_leaves_others;
         errors on Flavour::EXCLUSIVE => a_late_change_is_told_truly, a_diagnosis_names_nodes, two_kinds_on_one_name_do_no_harm;
-        names on Flavour::HELD => unusual_names_are_locks_or_refused, long_names_are_locks_or_refused;
+        names on Flavour::TAKEN => unusual_names_are_locks_or_refused, long_names_are_locks_or_refused;
         owners on ANY_OWNER => ids_that_are_no_text_are_kept_apart;
     }
 }
@@ -132,16 +134,17 @@ fn of_queues() -> Vec<Case> {
     list! {
         queue: true;
         blocks on Flavour::WITH_TOKENS => a_waiter_reserves_its_block;
-        queue on Flavour::QUEUED => first_come_first_served, a_place_keeps_its_order, a_place_is_counted,
-            a_first_attempt_is_in_line_too,
-            a_release_gives_up_a_place, nobody_overtakes_a_waiter, a_refusal_leaves_no_place;
-        queue_end on Flavour::QUEUED => a_place_lapses_and_not_early, a_repeated_place_stays,
-            a_dead_waiter_is_passed, many_dead_waiters_are_passed_together,
+        queue on Flavour::IN_LINE => first_come_first_served, a_place_keeps_its_order, a_place_is_counted,
+            a_first_attempt_is_in_line_too, a_release_gives_up_a_place, a_refusal_leaves_no_place;
+        queue on Flavour::QUEUED => nobody_overtakes_a_waiter;
+        queue_end on Flavour::IN_LINE => a_place_lapses_and_not_early, a_repeated_place_stays;
+        queue_end on Flavour::QUEUED => a_dead_waiter_is_passed, many_dead_waiters_are_passed_together,
             a_head_that_leaves_a_free_lock_lets_the_next_in, the_last_that_leaves_a_free_lock_tells_the_others;
-        hand_off on Flavour::QUEUED => a_release_makes_the_first_waiter_holder, a_handed_lease_counts_in_full,
-            a_cancelled_waiter_is_skipped, a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
+        hand_off on Flavour::IN_LINE => a_release_makes_the_first_waiter_holder, a_cancelled_waiter_is_skipped,
+            a_grant_that_is_given_up_goes_on, a_repeated_release_hands_on_once;
+        hand_off on Flavour::QUEUED => a_handed_lease_counts_in_full;
         linger on Flavour::LINGERING_QUEUED => a_waiter_is_not_handed_what_was_left;
-        evict on Flavour::QUEUED => an_eviction_hands_on;
+        evict on Flavour::IN_LINE => an_eviction_hands_on;
         kinds on Flavour::ONE_QUEUE => a_queue_belongs_to_its_kind;
         api_queue on QUEUEING => waiters_are_served_in_order, a_confirmed_grant_is_a_grant,
             a_wait_that_ends_lets_the_next_one_in;
@@ -155,7 +158,8 @@ fn of_holders() -> Vec<Case> {
         recall on Flavour::KEPT => a_holder_that_asked_is_told, a_waiter_tells_the_holder, a_group_tells_the_holder,
             an_eviction_tells_the_holder, a_holder_that_did_not_ask_is_not_told, a_former_holder_is_not_told;
         recall on Flavour::HELD => asking_to_be_told_changes_nothing_else;
-        evict on Flavour::QUEUED => an_eviction_ends_the_hold, an_eviction_of_nothing_is_harmless;
+        evict on Flavour::IN_LINE => an_eviction_of_nothing_is_harmless;
+        evict on Flavour::QUEUED => an_eviction_ends_the_hold;
         evict on Flavour::WITH_TOKENS => an_eviction_fences;
         instances on LABELLED => what_was_announced_is_told, a_record_ends_by_itself,
             a_closed_client_announces_nothing;
@@ -175,10 +179,11 @@ fn of_kinds() -> Vec<Case> {
             waiting_readers_get_in_when_writing_ends;
         readers on RW => each_reader_has_its_own_end, a_writer_waits_for_the_last_reader,
             a_reader_is_released_once, a_repeated_reader_is_one_reader, an_extension_is_for_one_reader;
-        permits on Flavour::COUNTED => nothing_is_had_before_there_are_permits, permits_are_counted,
+        permits on Flavour::PERMITS => nothing_is_had_before_there_are_permits, permits_are_counted,
             a_release_returns_all_permits, a_repetition_takes_and_returns_once, a_big_request_is_not_starved, a_big_request_that_goes_lets_others_in,
-            several_waiters_go_at_once, a_lease_that_ends_returns_its_permits, permits_end_one_by_one,
-            an_extension_keeps_the_permits, an_eviction_returns_permits, a_crowd_shares_the_permits;
+            several_waiters_go_at_once, an_eviction_returns_permits, a_crowd_shares_the_permits;
+        permits on Flavour::COUNTED => a_lease_that_ends_returns_its_permits, permits_end_one_by_one,
+            an_extension_keeps_the_permits;
         looking on Flavour::COUNTED => permits_that_come_back_are_announced_whoever_looked;
         counter on Flavour::COUNTED => permits_are_given_once, permits_are_added_and_drained,
             a_total_may_fall_below_what_is_held, an_operation_counts_once, more_permits_go_to_waiters,
@@ -189,6 +194,8 @@ fn of_kinds() -> Vec<Case> {
         kinds on &Flavour::ALL => another_kind_is_refused_and_changes_nothing, a_waiter_for_another_kind_is_told_at_once,
             a_name_that_is_free_again_may_be_another_kind;
         kinds on Flavour::GROUPED => a_group_with_another_kind_is_not_taken;
+        rate on RATE => permits_come_back_after_a_period, waiters_are_handed_permits_in_order,
+            a_higher_rate_serves_waiters;
         latch on LATCH => a_latch_counts_down, zero_wakes_everybody, below_zero_is_harmless,
             a_count_counts_once, a_latch_is_deleted_and_set_again, a_latch_is_not_held;
     }

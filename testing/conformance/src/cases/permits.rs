@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::future::join_all;
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, CounterAction, ExtendOutcome, ExtendRequest, HolderState,
-    LockState, OwnerId, ReleaseOutcome,
+    AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, HolderState, LockState, OwnerId,
+    ReleaseOutcome,
 };
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::waiter::Waiter;
 /// Two clients on a semaphore of so many permits.
 pub(super) async fn clients(ctx: &Ctx, permits: u64) -> (Client, Client) {
     let (a, b) = (ctx.bare(0).await, ctx.bare(1).await);
-    let given = a.count(CounterAction::Initialise(permits)).await;
+    let given = a.initialise(permits).await;
     Rule::Counter.check(
         given.changed && given.value == i64::try_from(permits).ok(),
         format_args!("a fresh semaphore given {permits} permits says {given:?}"),

@@ -45,6 +45,33 @@ async fn acquire() {
     .await;
 }
 
+/// What a dropped future took is given back, long before it would come back by itself.
+#[tokio::test(start_paused = true)]
+async fn spend() {
+    for ((profile, faults), waits) in PROFILES.into_iter().zip([false, true].into_iter().cycle()) {
+        let sweep = Sweep::new(format!("a rate limiter ({profile})"), faults());
+        let points = sweep.run(async |world, polls| {
+            let (other, per) = (world.other.rate_limiter("job"), MOMENT * 1_000_000);
+            other.initialise(1, per).await.unwrap();
+            if waits {
+                other.acquire().await.unwrap();
+            }
+            let competitor = async {
+                tokio::time::sleep(MOMENT).await;
+                other.set_rate(1 + u32::from(waits), per).await.unwrap();
+            };
+            let limiter = world.locks.rate_limiter("job");
+            let (done, ()) = tokio::join!(cut_after(polls, limiter.acquire()), competitor);
+            while done.is_none() && other.available().await.unwrap() != Some(1) {
+                tokio::time::sleep(MOMENT).await;
+            }
+            other.delete().await.unwrap();
+            done.map(drop)
+        });
+        println!("{profile}: cut at {} points, nothing left", points.await);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn awaited_request() {
     sweep("a request", None, async |world, polls, flavour| {

@@ -72,6 +72,11 @@ fn permit_semaphore() {
 }
 
 #[test]
+fn rate_limiter() {
+    memory(Flavour::RateLimiter);
+}
+
+#[test]
 fn latch() {
     memory(Flavour::Latch);
 }

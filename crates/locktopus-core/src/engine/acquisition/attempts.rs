@@ -233,7 +233,7 @@ impl<'a> Acquisition<'a> {
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {
                 let granted_at = clock::now();
-                if self.valid_until(sent) <= granted_at {
+                if self.plan.target.kind().is_held() && self.valid_until(sent) <= granted_at {
                     // The answer came too late to be of use: give the grant back and start afresh.
                     self.give_up_owner();
                     let name = self.engine.backend.info().name;

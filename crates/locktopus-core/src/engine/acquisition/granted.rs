@@ -67,16 +67,21 @@ impl Acquisition<'_> {
     /// counts from when that answer's attempt was sent, which was before the grant. Source: the model that
     /// broke every weaker rule.
     pub(super) fn believe(&mut self, token: FencingToken) -> Result<Option<Held>, Stop> {
+        let Some(place) = self.state.place.filter(|place| token.get() > place.fence) else {
+            return Ok(None);
+        };
+        let now = clock::now();
+        if !self.plan.target.kind().is_held() {
+            // It cannot be lost, and asking again could take others: these may have come back
+            // meanwhile.
+            return self.take(place.sent, now, Some(token), false).map(Some);
+        }
         let WaitStrategy::HandOff { confirm: false, .. } = self.plan.strategy else {
             return Ok(None);
         };
         if self.engine.safety().confirms_pushes() {
             return Ok(None);
         }
-        let Some(place) = self.state.place.filter(|place| token.get() > place.fence) else {
-            return Ok(None);
-        };
-        let now = clock::now();
         let left = self.valid_until(place.sent).since(now);
         if left < least_validity(self.plan.lease, self.plan.renewed) {
             return Ok(None);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_contract::{LockTarget, MAX_PERMITS, Mode, OptionError, TokenRetention};
 
 use super::LockRequest;
-use crate::engine::acquisition::{Plan, Wait, lease_cache_options};
+use crate::engine::acquisition::{self, Plan, Wait, lease_cache_options};
 use crate::engine::error::{LockError, Phase};
 use crate::handles::any_guard::AnyGuard;
 
@@ -27,14 +27,18 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     pub(super) fn plan(&self, wait: Wait) -> Result<Plan, LockError> {
+        if !self.kind.is_held() {
+            let rule = format!("nobody holds a {}", self.kind.as_str());
+            return Err(OptionError::new("lock", self.target()?, rule).into());
+        }
+        self.checked(wait)
+    }
+
+    fn checked(&self, wait: Wait) -> Result<Plan, LockError> {
         if self.engine.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
         let target = self.target()?;
-        if !self.kind.is_held() {
-            let rule = format!("nobody holds a {}", self.kind.as_str());
-            return Err(OptionError::new("lock", &target, rule).into());
-        }
         self.engine.ready_for(&target, Phase::Acquire)?;
         let settings = &self.engine.settings;
         let (option, lease) = match (self.options.fixed_lease, self.options.renewed_lease) {
@@ -66,6 +70,15 @@ impl<G: AnyGuard> LockRequest<G> {
                 lease_cache_options::checked(&self.engine, &plan, self.options.lease_cache)?;
         }
         Ok(plan)
+    }
+
+    /// Takes permits that are not released. False: one attempt was allowed, and they were not to
+    /// be had.
+    pub(crate) async fn spend(&self, wait: Wait) -> Result<bool, LockError> {
+        let plan = self.checked(wait)?;
+        let taken = acquisition::acquire(&self.engine, &plan).await?;
+        // It was made here, so this is its only hold.
+        Ok(taken.is_some_and(|held| held.transfer().is_ok()))
     }
 
     fn checked_hold_at_least(&self) -> Result<Duration, OptionError> {

@@ -186,8 +186,10 @@ impl Subject {
 }
 
 fn flavours_of(script: &str) -> &'static [Flavour] {
-    use Flavour::{Fair, Latch, Lock, Mutex, Permits, ReadWrite, Semaphore, SingleKey};
-    let flavours: [(&str, &[Flavour]); 14] = [
+    use Flavour::{
+        Fair, Latch, Lock, Mutex, Permits, RateLimiter, ReadWrite, Semaphore, SingleKey,
+    };
+    let flavours: [(&str, &[Flavour]); 15] = [
         ("lock_linger", &[Lock, Fair]),
         ("lock_", &[Lock]),
         ("mutex_", &[Mutex, SingleKey]),
@@ -198,6 +200,7 @@ fn flavours_of(script: &str) -> &'static [Flavour] {
         ("semaphore_", &[Semaphore]),
         ("permits_", &[Permits]),
         ("permit_semaphore_", &[Permits]),
+        ("rate_", &[RateLimiter]),
         ("latch", &[Latch]),
         ("classify", &Flavour::ALL),
         ("group_", &[Lock, Mutex]),

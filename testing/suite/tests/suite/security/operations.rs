@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktopus::{
     AcquireAttempt, AnyGuard, AttemptOutcome, Fence, GuardedOutcome, GuardedWriter, LockError,
     LockGuard, LockKind, LockName, LockRequest, LockTarget, Locktopus, LostCause, MutexProfile,
-    NameError, RwLock, Semaphore, WaitStrategy, WriteGuard,
+    NameError, RateLimiter, RwLock, Semaphore, WaitStrategy, WriteGuard,
 };
 use tokio::time::{Instant, sleep};
 
@@ -45,6 +45,7 @@ pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
         "semaphores" => tokio::try_join!(
             join(both_names(|name| counted(locks.semaphore(name)))),
             join(both_names(|name| counted(locks.permit_semaphore(name)))),
+            join(both_names(|name| rated(locks.rate_limiter(name)))),
         )
         .map(drop),
         "latches" => join(both_names(|name| latch(locks, name))).await,
@@ -326,6 +327,13 @@ async fn counted(semaphore: Semaphore) -> Done {
     assert_eq!(semaphore.available().await?, Some(0));
     semaphore.inspect().await?;
     assert!(semaphore.delete().await?);
+    Ok(())
+}
+
+async fn rated(limiter: RateLimiter) -> Done {
+    assert!(limiter.initialise(2, SOON).await?);
+    limiter.acquire_many(2).await?;
+    assert_eq!(limiter.set_rate(3, SOON).await?, 1);
     Ok(())
 }
 

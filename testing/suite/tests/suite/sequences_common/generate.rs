@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use locktopus::CounterAction;
 use locktopus_conformance::Flavour;
@@ -67,7 +68,7 @@ pub fn sequences(flavour: Flavour, timed: bool) -> impl Strategy<Value = Made> {
 }
 
 fn calls(flavour: Flavour, timed: bool) -> BoxedStrategy<Call> {
-    let count = || counting(flavour).prop_map(Call::Count);
+    let count = || counting(flavour, timed).prop_map(Call::Count);
     if flavour == Flavour::Latch {
         return prop_oneof![4 => count(), 1 => Just(Call::CountAgain)].boxed();
     }
@@ -77,7 +78,7 @@ fn calls(flavour: Flavour, timed: bool) -> BoxedStrategy<Call> {
     } else {
         vec![Half::Whole]
     };
-    let (half, queues) = (select(half), Flavour::QUEUED.contains(&flavour));
+    let (half, queues) = (select(half), Flavour::IN_LINE.contains(&flavour));
     let attempt = (who.clone(), half.clone(), prop::bool::weighted(0.7)).prop_map(
         move |(who, half, waits)| Call::Attempt {
             who,
@@ -94,11 +95,13 @@ fn calls(flavour: Flavour, timed: bool) -> BoxedStrategy<Call> {
     });
     let mut kinds = vec![
         (10, attempt.boxed()),
-        (3, extend.boxed()),
         (6, release.boxed()),
         (1, Just(Call::Evict).boxed()),
         (2, Just(Call::Look).boxed()),
     ];
+    if flavour != Flavour::RateLimiter {
+        kinds.push((3, extend.boxed()));
+    }
     if flavour.is_counted() {
         kinds.push((4, count().boxed()));
         kinds.push((1, Just(Call::CountAgain).boxed()));
@@ -114,12 +117,26 @@ fn calls(flavour: Flavour, timed: bool) -> BoxedStrategy<Call> {
     proptest::strategy::Union::new_weighted(kinds).boxed()
 }
 
-fn counting(flavour: Flavour) -> BoxedStrategy<CounterAction> {
+fn counting(flavour: Flavour, timed: bool) -> BoxedStrategy<CounterAction> {
     if flavour == Flavour::Latch {
         return prop_oneof![
             3 => (1..4_u64).prop_map(CounterAction::Initialise),
             4 => Just(CounterAction::CountDown),
             2 => Just(CounterAction::Read),
+            1 => Just(CounterAction::Delete),
+        ]
+        .boxed();
+    }
+    if flavour == Flavour::RateLimiter {
+        let rate = (0..6_u64, select(leases(timed)), any::<bool>());
+        let rate = rate.prop_map(|(permits, per, keep)| CounterAction::Rate {
+            permits,
+            per: Duration::from_millis(per),
+            keep,
+        });
+        return prop_oneof![
+            8 => rate,
+            1 => Just(CounterAction::Read),
             1 => Just(CounterAction::Delete),
         ]
         .boxed();

@@ -19,6 +19,8 @@ pub struct Reference {
     pub queue: VecDeque<Place>,
     /// What is free of a semaphore; the count of a latch.
     pub number: Option<i64>,
+    /// For how long a permit of a rate limiter stays away, in ms.
+    period: Option<u64>,
     /// What was drained of a semaphore and not put back.
     drained: i64,
     /// Permits came back by themselves, and nobody has handed them on.
@@ -80,6 +82,7 @@ impl Reference {
             holds: Vec::new(),
             queue: VecDeque::new(),
             number: None,
+            period: None,
             drained: 0,
             came_back: false,
             last_count: None,
@@ -222,7 +225,16 @@ impl Reference {
         let mut value = None;
         match action {
             CounterAction::Read => {}
-            CounterAction::Initialise(_) if before.is_some() => {}
+            CounterAction::Initialise(_) | CounterAction::Rate { keep: true, .. }
+                if before.is_some() => {}
+            CounterAction::Rate { permits, per, .. } => {
+                let per = u64::try_from(per.as_millis()).unwrap_or(u64::MAX);
+                self.number = Some(permits.cast_signed() - held);
+                self.period = Some(per);
+                for hold in &mut self.holds {
+                    hold.ends = hold.ends.min(self.now + per);
+                }
+            }
             CounterAction::Initialise(total) | CounterAction::Resize(total) => {
                 self.number = Some(total.cast_signed() - held);
                 self.drained = 0;
@@ -245,7 +257,7 @@ impl Reference {
                 value = Some(self.number.unwrap_or(0));
             }
             CounterAction::Delete => {
-                self.number = None;
+                (self.number, self.period) = (None, None);
                 self.holds.clear();
             }
         }
@@ -262,7 +274,10 @@ impl Reference {
         handed: &mut Vec<usize>,
     ) -> Answer {
         // A smaller total may leave what is free to those behind a waiter that wants more.
-        let resized = matches!(action, CounterAction::Resize(_));
+        let resized = matches!(
+            action,
+            CounterAction::Resize(_) | CounterAction::Rate { .. }
+        );
         let changed = (outcome.changed || resized) && action != CounterAction::Delete;
         if changed || action != CounterAction::Read && std::mem::take(&mut self.came_back) {
             self.hand_on(None, handed);
@@ -284,18 +299,28 @@ impl Reference {
         self.queue.retain(|place| place.until > now);
     }
 
-    /// Makes a hold longer, and never shorter; false if there is none.
+    /// Makes a hold longer, and never shorter; false if there is none. What comes back by itself is
+    /// as long away as it was.
     fn extended(&mut self, who: usize, half: Half, lease: u64) -> bool {
         let ends = self.now + lease;
         let held = self
             .holds
             .iter_mut()
             .find(|hold| hold.who == who && hold.half == half);
-        held.map(|hold| hold.ends = hold.ends.max(ends)).is_some()
+        let keeps = self.period.is_some();
+        held.map(|hold| {
+            hold.ends = if keeps {
+                hold.ends
+            } else {
+                hold.ends.max(ends)
+            }
+        })
+        .is_some()
     }
 
     fn grant(&mut self, who: usize, half: Half) {
-        let (permits, ends) = (self.permits_of(who), self.now + self.slots[who].lease);
+        let lasts = self.period.unwrap_or(self.slots[who].lease);
+        let (permits, ends) = (self.permits_of(who), self.now + lasts);
         self.holds.push(Hold { who, half, ends });
         if let Some(free) = &mut self.number {
             *free -= permits;

@@ -76,7 +76,7 @@ impl Subject {
         for who in 0..reference.slots.len() {
             let owner = flavour.owner();
             let mut stream = None;
-            if Flavour::QUEUED.contains(&flavour) {
+            if Flavour::IN_LINE.contains(&flavour) {
                 let (target, client) = (subject.target(Half::Whole), subject.client(who));
                 let joined = client.subscribe(&target, deadline(client)).await.unwrap();
                 joined.claim(&owner);
@@ -318,8 +318,15 @@ impl Subject {
                 Err("a lease without an end is in the way".to_owned())
             };
         };
-        self.about("the lease in the way", reference, remaining, first)
-            .or_else(|_| self.about("the lease in the way", reference, remaining, last))
+        let about = |ends| self.about("the lease in the way", reference, remaining, ends);
+        if self.flavour == Flavour::RateLimiter {
+            // As many as are missing come back with any of them.
+            let mut ends = reference.holds.iter().map(|hold| hold.ends);
+            return ends.find_map(|end| about(end).ok()).ok_or_else(|| {
+                format!("{remaining:?} are said to be left, when nothing comes back")
+            });
+        }
+        about(first).or_else(|_| about(last))
     }
 
     fn about(

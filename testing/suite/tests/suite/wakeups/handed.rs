@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use locktopus::{AnyGuard, LockGuard, LockRequest, WriteGuard};
+use futures_util::future::join_all;
+use locktopus::{AnyGuard, LockGuard, LockRequest, Locktopus, RateLimiter, WriteGuard};
 use locktopus_protocol::scripts::{self, KindScripts};
 use locktopus_servers::topology::{Deployment, Node};
 use tokio::task::JoinSet;
@@ -47,6 +49,7 @@ pub(crate) async fn cost(place: Arc<Deployment>, clients: [&str; 2]) -> String {
     }
     let writers = both.map(|l| l.rw_lock(&write).write());
     all += counted(&place, &scripts::WRITE, &write, writers).await;
+    all += rated(&place, both).await;
     close(a).await;
     close(b).await;
     format!("{all} contended acquisitions by two scripts each")
@@ -107,6 +110,30 @@ async fn counted<G: Back + Send + 'static>(
     assert_eq!(seen.acquired, 5 + acquisitions, "{name} {seen:?}");
     assert_eq!(seen.released, 3 + acquisitions, "{name} {seen:?}");
     assert!(seen.others.is_empty(), "{name} {seen:?}");
+    acquisitions
+}
+
+/// Nobody spins for what comes back by itself: each is told when to look, besides its heartbeat
+/// once a second.
+async fn rated(place: &Deployment, both: [&Locktopus; 2]) -> usize {
+    let (name, acquisitions) = (unique("rated"), 30);
+    let limiters = both.map(|locks| locks.rate_limiter(&name));
+    let rate = limiters[0].initialise(5, Duration::from_millis(200));
+    rate.await.unwrap();
+    let node = place.primary_for(&name).await.unwrap();
+    let mut monitor = Monitor::start(node, &scripts::RATE, &name).await;
+    let begun = Instant::now();
+    let all = limiters.iter().cycle().take(acquisitions);
+    let served = timeout(LONG, join_all(all.map(RateLimiter::acquire))).await;
+    assert!(served.expect("served").iter().all(Result::is_ok));
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
+    node.command(&["ECHO", &name]).await.unwrap();
+    monitor.until(|seen| seen.last.contains("ECHO")).await;
+    let (seen, most) = (&monitor.seen, acquisitions * (4 + 2 * seconds));
+    assert!(
+        seen.acquired <= most && seen.released == 0,
+        "{most} {seen:?}"
+    );
     acquisitions
 }
 
