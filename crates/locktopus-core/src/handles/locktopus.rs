@@ -20,7 +20,6 @@ use crate::handles::latch::Latch;
 use crate::handles::listing::LockList;
 use crate::handles::lock_request::{LockRequest, Named};
 use crate::handles::multi::MultiLock;
-use crate::handles::rate_limiter::RateLimiter;
 use crate::handles::rw_lock::RwLock;
 use crate::handles::semaphore::Semaphore;
 
@@ -44,7 +43,7 @@ use crate::handles::semaphore::Semaphore;
 /// [`shutdown`](Self::shutdown) before the process exits: it waits for releases that are still under way.
 #[derive(Debug, Clone)]
 pub struct Locktopus {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
 }
 
 impl Locktopus {
@@ -200,20 +199,6 @@ impl Locktopus {
     pub fn permit_semaphore(&self, name: impl Into<RawName>) -> Semaphore {
         let name = Named::Given(name.into());
         Semaphore::new(Arc::clone(&self.engine), name, LockKind::Permits)
-    }
-
-    /// A rate limiter: a number of permits in a period, for all processes together.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let locks = locktopus::connect("memory:").await?;
-    /// let mails = locks.rate_limiter("mails");
-    /// mails.initialise(100, std::time::Duration::from_secs(60)).await?; // only the first call sets it
-    /// mails.acquire().await?; // the hundred and first waits
-    /// # Ok(()) }
-    /// ```
-    pub fn rate_limiter(&self, name: impl Into<RawName>) -> RateLimiter {
-        RateLimiter::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
     /// A count-down latch.

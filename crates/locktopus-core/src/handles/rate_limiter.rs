@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_contract::{CounterAction, LockKind, LockState};
+use locktopus_contract::{CounterAction, LockKind, LockState, RawName};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::acquisition::{Engine, Wait};
 use crate::engine::error::LockError;
 use crate::handles::guard::LockGuard;
 use crate::handles::lock_request::{LockRequest, Named};
+use crate::handles::locktopus::Locktopus;
 use crate::handles::semaphore::{Semaphore, check_total};
 
 /// A number of permits in a period, for all processes together. Made by
@@ -53,6 +54,22 @@ pub struct RateLimiter {
     permits: Semaphore,
     wait: Option<Duration>,
     cancel: Option<CancellationToken>,
+}
+
+impl Locktopus {
+    /// A rate limiter: a number of permits in a period, for all processes together.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let mails = locks.rate_limiter("mails");
+    /// mails.initialise(100, std::time::Duration::from_secs(60)).await?; // only the first call sets it
+    /// mails.acquire().await?; // the hundred and first waits
+    /// # Ok(()) }
+    /// ```
+    pub fn rate_limiter(&self, name: impl Into<RawName>) -> RateLimiter {
+        RateLimiter::new(Arc::clone(&self.engine), Named::Given(name.into()))
+    }
 }
 
 impl RateLimiter {
