@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locktopus::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterOutcome, CounterRequest, DynBackend,
-    GroupOutcome, LockKind, LockName, LockTarget, MutexProfile, OwnerId, ReleaseOutcome,
+    GroupOutcome, LockKind, LockName, LockTarget, Mode, MutexProfile, OwnerId, ReleaseOutcome,
     ReleaseRequest, WakeStream,
 };
 use locktopus_protocol::scripts;
@@ -17,6 +17,21 @@ use crate::common::{SOON, unique, url_for};
 use crate::safety::quarantine::vouch;
 
 const LEASE: Duration = Duration::from_secs(30);
+
+const MORE_PERMITS: [CounterAction; 3] = [
+    CounterAction::Initialise(2),
+    CounterAction::Resize(2),
+    CounterAction::Add(2),
+];
+
+/// The period is as long as the lease of an attempt.
+fn rate(permits: u64) -> CounterAction {
+    CounterAction::Rate {
+        permits,
+        per: LEASE,
+        keep: false,
+    }
+}
 
 /// Scripts that give nothing to anybody, whatever the server may have forgotten: they extend what is held, look, write
 /// what is guarded by tokens, or count for those who wait for a number.
@@ -56,14 +71,16 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
         LockKind::Write,
         LockKind::Semaphore,
         LockKind::Permits,
+        LockKind::RateLimiter,
     ] {
         held.what_is_free(&kind).await;
         held.what_becomes_free(&kind).await;
     }
     held.together().await;
+    held.numbers(&LockKind::RateLimiter, &[rate(2)]).await;
     let mut drained = Vec::new();
     for kind in [LockKind::Semaphore, LockKind::Permits] {
-        held.numbers(&kind).await;
+        held.numbers(&kind, &MORE_PERMITS).await;
         drained.push(held.drained(&kind).await);
     }
 
@@ -128,12 +145,15 @@ impl Held {
     }
 
     async fn initialise(&self, target: &LockTarget, permits: u64) {
-        let action = CounterAction::Initialise(permits);
+        let action = match target.kind() {
+            LockKind::RateLimiter => rate(permits),
+            _ => CounterAction::Initialise(permits),
+        };
         assert!(self.count(&self.before, target, action).await.changed);
     }
 
     fn is_counted(kind: &LockKind) -> bool {
-        matches!(kind, LockKind::Semaphore | LockKind::Permits)
+        kind.mode() == Mode::Permits
     }
 
     /// One who waits under the rules of the quarantine, and listens where it can be told.
@@ -211,30 +231,36 @@ impl Held {
     }
 
     /// More permits are not handed to those who wait for some.
-    async fn numbers(&self, kind: &LockKind) {
-        for action in [
-            CounterAction::Initialise(2),
-            CounterAction::Resize(2),
-            CounterAction::Add(2),
-        ] {
+    async fn numbers(&self, kind: &LockKind, more: &[CounterAction]) {
+        for action in more.iter().copied() {
             let target = Self::target(kind, "number");
-            self.initialise(&target, 2).await;
-            let _ = self
-                .count(&self.before, &target, CounterAction::Drain)
-                .await;
-            let _waiter = self.waiter(&target).await;
+            if matches!(action, CounterAction::Rate { .. }) {
+                self.initialise(&target, 1).await;
+                let taken = Self::attempt(&self.before, &target, &kind.new_owner()).await;
+                assert!(granted(&taken), "{target}: {taken:?}");
+            } else {
+                self.initialise(&target, 2).await;
+                let _ = self
+                    .count(&self.before, &target, CounterAction::Drain)
+                    .await;
+            }
+            let (waiter, _listens) = self.waiter(&target).await;
             if matches!(action, CounterAction::Initialise(_)) {
                 let _ = self
                     .count(&self.before, &target, CounterAction::Delete)
                     .await;
             }
             let outcome = self.count(&self.guarded, &target, action).await;
-            assert_eq!(
-                (outcome.value, outcome.changed),
-                (Some(2), true),
-                "{action:?}"
-            );
-            self.nobody_holds(&target, "more permits").await;
+            let free = match action {
+                CounterAction::Rate { .. } => 1,
+                _ => 2,
+            };
+            let found = (outcome.value, outcome.changed);
+            assert_eq!(found, (Some(free), true), "{action:?}");
+            let deadline = Instant::now() + SOON;
+            let state = self.guarded.inspect(&target, deadline).await.unwrap();
+            let waits = state.waiters.iter().any(|it| it.owner == waiter);
+            assert!(waits, "{target} after {action:?}: {state:?}");
         }
     }
 
