@@ -1,6 +1,7 @@
 //! Tells the harness what it was built from: compiler and profile.
 //!
-//! Not the revision: it would build the package again after every commit. The program asks for it when it runs.
+//! Not the revision: it would build the package again after every commit. The program asks for it
+//! when it runs.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! `locktopus-bench` is three programs on the same ground: one measures contention, one does faults to servers, one goes on for long.
+//! `locktopus-bench` is three programs on the same ground: one measures contention, one does faults
+//! to servers, one goes on for long.
 //!
 //! | folder | what is in it |
 //! |---|---|

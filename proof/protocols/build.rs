@@ -1,5 +1,6 @@
-//! Makes the text of the core's leases ready for loom: `tests/leases` compiles what is shipped, with the atomics, mutexes and signals
-//! that it imports replaced by some of which every interleaving is tried.
+//! Makes the text of the core's leases ready for loom: `tests/leases` compiles what is shipped,
+//! with the atomics, mutexes and signals that it imports replaced by some of which every
+//! interleaving is tried.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,8 @@ fn main() {
         fs::write(out.join(name), text).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
     for (from, _) in REPLACED {
-        // What is imported in another way would be compiled as it is, and no interleaving of it tried.
+        // What is imported in another way would be compiled as it is, and no interleaving of it
+        // tried.
         assert!(replaced.contains(from), "nothing imports {from} any more");
     }
 }

@@ -117,7 +117,8 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// As in a plan: a run of nothing is none, and one that does something else than it was told is not what was asked for.
+    /// As in a plan: a run of nothing is none, and one that does something else than it was told is
+    /// not what was asked for.
     #[test]
     fn a_number_of_what_is_done_is_at_least_one() {
         for (command, flag) in [

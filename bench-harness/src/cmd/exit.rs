@@ -8,21 +8,25 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done; for `compare` without `--fail-above`, whatever the comparison says.
     Ok = 0,
-    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: another verdict than then.
+    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: another verdict
+    /// than then.
     Regression = 1,
     /// The command line does not make sense; clap's own code.
     Usage = 2,
-    /// An input file is missing, damaged, or of another schema version; `compare --fail-above`, `targets --write`: a run in
-    /// it is incomplete.
+    /// An input file is missing, damaged, or of another schema version; `compare --fail-above`,
+    /// `targets --write`: a run in it is incomplete.
     Input = 3,
     /// A result could not be written.
     Output = 4,
     /// A measurement found two holders of one lock; `failover`: a lock broke a promise.
     Overlap = 5,
-    /// A measurement could not be made although what it needs was there, or measured nothing; `failover`: a cell was not
-    /// run to its end; `failover-judge`: histories are missing, or empty. See [`measure::completeness`](crate::measure::completeness) and [`failover::completeness`](crate::failover::completeness).
+    /// A measurement could not be made although what it needs was there, or measured nothing;
+    /// `failover`: a cell was not run to its end; `failover-judge`: histories are missing, or
+    /// empty. See
+    /// [`measure::completeness`](crate::measure::completeness) and [`failover::completeness`](crate::failover::completeness).
     Measurement = 6,
-    /// `targets`: what was measured does not reach a target, or was not measured. `soak`: a limit was not kept.
+    /// `targets`: what was measured does not reach a target, or was not measured. `soak`: a limit
+    /// was not kept.
     Unmet = 8,
 }
 

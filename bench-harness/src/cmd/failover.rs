@@ -36,14 +36,15 @@ pub struct FailoverArgs {
     /// The smallest run that touches everything; it proves nothing.
     #[arg(long, group = "plan")]
     smoke: bool,
-    /// Faults that overlap, drawn at random: at least a thousand for each mode that promises exclusion and each client.
+    /// Faults that overlap, drawn at random: at least a thousand for each mode that promises
+    /// exclusion and each client.
     #[arg(long, group = "plan")]
     nemesis: bool,
     /// A plan of your own; see bench-harness/failover/quick.toml.
     #[arg(long, value_name = "FILE", group = "plan")]
     file: Option<PathBuf>,
-    /// Servers that run already: a Locktopus URL. Locks are taken there and watched; no fault is done to them. Only
-    /// keys that contain `locktopus-failover:` are touched.
+    /// Servers that run already: a Locktopus URL. Locks are taken there and watched; no fault is
+    /// done to them. Only keys that contain `locktopus-failover:` are touched.
     #[arg(long, value_name = "URL", group = "plan")]
     url: Option<String>,
     /// How long to watch servers that run already.
@@ -82,7 +83,8 @@ pub struct FailoverArgs {
     /// Print the cells and about how long they take, and do nothing.
     #[arg(long)]
     list: bool,
-    /// Keep what workers wrote down, compressed, in `histories/<run>` beside the report; `failover-judge` judges it again.
+    /// Keep what workers wrote down, compressed, in
+    /// `histories/<run>` beside the report; `failover-judge` judges it again.
     #[arg(long)]
     keep_histories: bool,
     /// Where to write; `failover-results/<time>` by default.
@@ -141,7 +143,8 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
     finish(args, &report, &directory)
 }
 
-/// What is only written at the end of a run. Of an earlier one it would stand beside the `report.json` of one that was broken off.
+/// What is only written at the end of a run. Of an earlier one it would stand beside the
+/// `report.json` of one that was broken off.
 const AT_THE_END: [&str; 3] = ["report.txt", "summary.json", "report.html"];
 
 fn forget(directory: &Path) -> Result<(), CommandError> {
@@ -156,8 +159,8 @@ fn forget(directory: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Builds Redisson's part if a cell wants it, before workers have to. Says which version it is, or leaves these cells undone,
-/// which is a failure of a plan that does not call them optional.
+/// Builds Redisson's part if a cell wants it, before workers have to. Says which version it is, or
+/// leaves these cells undone, which is a failure of a plan that does not call them optional.
 async fn with_redisson(cells: &mut [Cell]) -> Option<String> {
     let mut wanted: Vec<&mut Cell> = cells
         .iter_mut()
@@ -179,7 +182,8 @@ async fn with_redisson(cells: &mut [Cell]) -> Option<String> {
     }
 }
 
-/// Runs cell after cell; what was done so far is written each time, because a long run may be interrupted.
+/// Runs cell after cell; what was done so far is written each time, because a long run may be
+/// interrupted.
 async fn every(
     cells: &[Cell],
     all: &Circumstances,

@@ -14,7 +14,8 @@ use crate::cmd::exit::Exit;
 use crate::failover::run::kept::{self, Kept, KeptError};
 use crate::shared::completeness::Evidence;
 
-/// What kept a folder from passing, the worst first: of several folders the worst is what the process returns.
+/// What kept a folder from passing, the worst first: of several folders the worst is what the
+/// process returns.
 const WORST_FIRST: [Exit; 4] = [
     Exit::Overlap,
     Exit::Input,
@@ -26,8 +27,9 @@ const FAILED: &str = "failed";
 /// Arguments of `failover-judge`.
 #[derive(Debug, Args)]
 pub struct FailoverJudgeArgs {
-    /// Folders of cells, as `failover --keep-histories` leaves them: `histories/RUN/cell-0`, each with a `cell.json`. Where
-    /// the report of the run is still beside `histories`, it must say as much of the cell as is found.
+    /// Folders of cells, as `failover --keep-histories` leaves them:
+    /// `histories/RUN/cell-0`, each with a `cell.json`. Where the report of the run is still beside
+    /// `histories`, it must say as much of the cell as is found.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
 }

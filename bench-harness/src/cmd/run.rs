@@ -43,7 +43,8 @@ pub struct RunArgs {
     /// Image for containers, such as `valkey/valkey:8.1`.
     #[arg(long, value_name = "NAME:TAG")]
     image: Option<String>,
-    /// Servers that run already: a Locktopus URL. Only locks named `locktopus-bench:...` are touched.
+    /// Servers that run already: a Locktopus URL. Only locks named `locktopus-bench:...` are
+    /// touched.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Only cells of this group of the scenario file; may be repeated.
@@ -85,13 +86,15 @@ pub struct RunArgs {
     /// This number of rounds instead.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Servers on one core, workers on another, both kept awake. For figures that are to be compared.
+    /// Servers on one core, workers on another, both kept awake. For figures that are to be
+    /// compared.
     #[arg(long)]
     pin: bool,
     /// Say what would be measured and how long that takes, and measure nothing.
     #[arg(long)]
     list: bool,
-    /// Do not begin unless the machine is idle: a load average of 1.0 at most. For what becomes a page.
+    /// Do not begin unless the machine is idle: a load average of 1.0 at most. For what becomes a
+    /// page.
     #[arg(long)]
     idle: bool,
     /// Where to write; `bench-results/<time>` by default.
@@ -185,7 +188,8 @@ const PLACES: [(Topology, bool); 7] = [
     (Topology::Quorum, true),
 ];
 
-/// Measures place by place, and returns what could not be had: starting the servers of one topology does not disturb another.
+/// Measures place by place, and returns what could not be had: starting the servers of one topology
+/// does not disturb another.
 async fn measure(
     args: &RunArgs,
     tasks: &[Task],
@@ -225,7 +229,8 @@ async fn measure(
             .pin_servers(&place.pids().await)
             .map_err(CommandError::Usage)?;
         for index in 0..rounds {
-            // Every other round backwards, so that no cell always runs on a warm or a tired machine.
+            // Every other round backwards, so that no cell always runs on a warm or a tired
+            // machine.
             let due = here.iter().filter(|task| index < task.rounds_of(rounds));
             let order: Vec<&Task> = if index % 2 == 0 {
                 due.collect()

@@ -36,7 +36,8 @@ pub struct SoakArgs {
     /// How often the server is restarted; by default every two minutes, and twice at least.
     #[arg(long, value_name = "N")]
     restarts: Option<u32>,
-    /// A small form for tests: 25 seconds, 2,000 locks held, 500 waiters, 300 acquisitions each second.
+    /// A small form for tests: 25 seconds, 2,000 locks held, 500 waiters, 300 acquisitions each
+    /// second.
     #[arg(long, conflicts_with_all = ["minutes", "lasts", "held", "waiters", "rate"])]
     smoke: bool,
     /// Plant a fault, to see that its check fails; may be repeated.

@@ -27,8 +27,9 @@ pub struct TargetsArgs {
     /// The .json files of runs on one machine, or directories with a report.json.
     #[arg(required_unless_present = "render")]
     runs: Vec<PathBuf>,
-    /// Write performance.json, what is kept of the runs, and performance.md into this directory, if the runs are just what
-    /// bench-harness/scenarios/targets.toml asks for: each cell once, in all its rounds, none of them shorter.
+    /// Write performance.json, what is kept of the runs, and performance.md into this directory, if
+    /// the runs are just what bench-harness/scenarios/targets.toml asks for: each cell once, in all
+    /// its rounds, none of them shorter.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     /// Judge the performance.json in this directory again, and write performance.md from it.
@@ -40,13 +41,15 @@ pub struct TargetsArgs {
 ///
 /// # Errors
 ///
-/// [`CommandError`] when a file cannot be read or written, or runs do not belong together; and where a page is asked for, when a run
-/// is incomplete, began on a busy machine, or is not what is planned.
+/// [`CommandError`] when a file cannot be read or written, or runs do not belong together; and
+/// where a page is asked for, when a run is incomplete, began on a busy machine, or is not what is
+/// planned.
 pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     let targets = Targets::committed()?;
     if let Some(directory) = &args.render {
         let summary = Summary::load(&directory.join(SUMMARY))?;
-        // Goals may be newer than the run: what they ask for and was not measured is on the page. How long rounds were is not kept.
+        // Goals may be newer than the run: what they ask for and was not measured is on the page.
+        // How long rounds were is not kept.
         is_nothing_else(&Whole::committed()?.differences(&summary))?;
         let judged = judge(&targets, &summary);
         super::print(&table(&judged))?;
@@ -89,7 +92,8 @@ fn verdict(judged: &[Judged<'_>]) -> Exit {
     }
 }
 
-/// A run that failed was kept all the same, and may be given here: it is shown, and becomes no page either.
+/// A run that failed was kept all the same, and may be given here: it is shown, and becomes no page
+/// either.
 fn is_complete(report: &Report) -> Result<(), SummaryError> {
     let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
     let overlaps: u64 = rounds
@@ -109,8 +113,8 @@ fn is_complete(report: &Report) -> Result<(), SummaryError> {
 /// How many of the differences are named; the table above tells what else was not measured.
 const NAMED: usize = 5;
 
-/// What is not on the page is missed by nobody who reads it, what is there twice seems to be two, and how long a round was is not
-/// said.
+/// What is not on the page is missed by nobody who reads it, what is there twice seems to be two,
+/// and how long a round was is not said.
 fn is_whole(
     reports: &[Report],
     summary: &Summary,

@@ -69,7 +69,8 @@ async fn up(
     if let Some(image) = image {
         spec = spec.with_image(image);
     }
-    // Listened for from the start, so that no servers are left if the signal comes while they start.
+    // Listened for from the start, so that no servers are left if the signal comes while they
+    // start.
     let stop = stop_signal()?;
     tokio::pin!(stop);
     let deployment = tokio::select! {

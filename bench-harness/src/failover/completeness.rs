@@ -1,9 +1,10 @@
 //! What a run of faults must contain to count.
 //!
-//! Every cell that was planned was run, with every fault that was planned; every one granted locks; and nothing failed but
-//! what its faults make fail: the rule is [`shared::completeness`](crate::shared::completeness). Of our locks everything was judged
-//! that any grant puts to the test, and a lock that is broken on purpose was caught by what it breaks. And no cell says in one
-//! place what it denies in another.
+//! Every cell that was planned was run, with every fault that was planned; every one granted locks;
+//! and nothing failed but what its faults make fail: the rule is
+//! [`shared::completeness`](crate::shared::completeness). Of our locks everything was judged that
+//! any grant puts to the test, and a lock that is broken on purpose was caught by what it breaks.
+//! And no cell says in one place what it denies in another.
 
 mod contradictions;
 
@@ -119,8 +120,8 @@ const OF_LOCKS: [Property; 6] = [
     Property::LostUpdates,
 ];
 
-/// Properties of our locks that were not judged although there were grants. A lock that lost its tokens breaks none of
-/// the promises about them.
+/// Properties of our locks that were not judged although there were grants. A lock that lost its
+/// tokens breaks none of the promises about them.
 fn unjudged(cell: &CellReport) -> Vec<String> {
     if cell.subject != Subject::Locktopus || cell.figures.granted == 0 {
         return Vec::new();
@@ -251,7 +252,8 @@ mod tests {
             .outcomes
             .remove(&Property::DuplicateTokens.to_string());
         assert_eq!(unjudged(&silent, &[]), 1);
-        // Nor were all of them where a report has none: of no lock it says that anything was judged.
+        // Nor were all of them where a report has none: of no lock it says that anything was
+        // judged.
         silent.outcomes.clear();
         let due = ALWAYS.len() + [Property::Leftovers, Property::PermitValidity].len();
         assert_eq!(missing_in_cell(&silent).len(), due);
@@ -262,7 +264,8 @@ mod tests {
         assert_eq!(unjudged(&cell, &OF_LOCKS), 0);
     }
 
-    /// Servers that are away, or do not answer in time, explain what comes of that, and nothing else.
+    /// Servers that are away, or do not answer in time, explain what comes of that, and nothing
+    /// else.
     #[test]
     fn errors_are_expected_where_the_fault_explains_them() {
         let mut cell = tested().cells.remove(0);

@@ -1,4 +1,5 @@
-//! Failover validation: real faults on real servers under lock load, and what they did to the locks.
+//! Failover validation: real faults on real servers under lock load, and what they did to the
+//! locks.
 //!
 //! ```text
 //! plan (TOML) ─► run: servers, faults, worker processes ─► histories ─► judge ─► model (JSON) ─► terminal, HTML, docs
@@ -6,8 +7,8 @@
 //!                       └── resource ◄───────┘   checks tokens, and counts lost updates
 //! ```
 //!
-//! Nothing is believed that a lock says of itself: workers write down what they did and believed, and the checker
-//! of `locktopus_history` judges that afterwards.
+//! Nothing is believed that a lock says of itself: workers write down what they did and believed,
+//! and the checker of `locktopus_history` judges that afterwards.
 //!
 //! Layers, lowest first: plan, model, completeness, report, page, resource, worker, run.
 

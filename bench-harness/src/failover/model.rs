@@ -1,7 +1,7 @@
 //! The JSON model of a run: what the runner writes and every renderer reads.
 //!
-//! As in [`crate::measure::model`], durations are integers of nanoseconds, and what can be computed from others (rates,
-//! confidence intervals) is not stored.
+//! As in [`crate::measure::model`], durations are integers of nanoseconds, and what can be computed
+//! from others (rates, confidence intervals) is not stored.
 
 mod figures;
 mod io;
@@ -95,7 +95,8 @@ pub struct CellReport {
     pub not_required: Vec<String>,
     /// Of a lock that is broken on purpose: the properties that the checker saw violated.
     pub caught: Vec<String>,
-    /// What was found of each property: passed, failed, not judged. A report without them does not count.
+    /// What was found of each property: passed, failed, not judged. A report without them does not
+    /// count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outcomes: BTreeMap<String, String>,
     /// Attempts that failed, by reason; faults make attempts fail.

@@ -17,8 +17,9 @@ pub const BEGIN: &str =
 /// What comes behind it.
 pub const END: &str = "<!-- end of the generated part -->";
 
-/// `page` with the tables of `reports` between the markers. All that each of them measured is shown: a combination that
-/// was measured again is there twice, and why is for the text around the tables to say.
+/// `page` with the tables of `reports` between the markers. All that each of them measured is
+/// shown: a combination that was measured again is there twice, and why is for the text around the
+/// tables to say.
 ///
 /// # Errors
 ///

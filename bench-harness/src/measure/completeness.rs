@@ -1,7 +1,7 @@
 //! What a measurement must contain to count.
 //!
-//! Every cell has every round that was planned, fewer than others where its option `rounds` says so, each round granted locks, and nothing failed: the rule is
-//! [`shared::completeness`](crate::shared::completeness).
+//! Every cell has every round that was planned, fewer than others where its option
+//! `rounds` says so, each round granted locks, and nothing failed: the rule is [`shared::completeness`](crate::shared::completeness).
 
 use crate::measure::model::{Cell, Report};
 use crate::shared::completeness::{Evidence, nothing};

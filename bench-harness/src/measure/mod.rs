@@ -16,12 +16,14 @@
 //! | `humantime_list` | durations in words, in scenario files and targets |
 //! | `synthetic` | invented reports, for tests |
 //!
-//! Data flows one way: workers fill a [`record::Recorder`], the runner turns merged recorders into rounds of a
-//! [`model::Report`], [`mod@derive`] computes from it, and [`report`] and [`targets`] show the result. Everything after the
-//! recorder works on stored data only, so any run can be rendered again, and two runs compared, long after the servers
-//! are gone.
+//! Data flows one way: workers fill a
+//! [`record::Recorder`], the runner turns merged recorders into rounds of a [`model::Report`],
+//! [`mod@derive`] computes from it, and [`report`] and [`targets`] show the result. Everything
+//! after the recorder works on stored data only, so any run can be rendered again, and two runs
+//! compared, long after the servers are gone.
 //!
-//! Layers, lowest first: humantime_list, model, plan, record, derive, summary, opening, completeness, report, targets, worker, spin, run.
+//! Layers, lowest first: humantime_list, model, plan, record, derive, summary, opening,
+//! completeness, report, targets, worker, spin, run.
 
 pub mod completeness;
 pub mod derive;

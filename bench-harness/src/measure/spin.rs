@@ -3,7 +3,8 @@
 use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Spins on `core` until standard input ends, that is until the harness goes away. Fails if it cannot stay on that core.
+/// Spins on `core` until standard input ends, that is until the harness goes away. Fails if it
+/// cannot stay on that core.
 pub(crate) fn run(core: u32) -> Result<(), String> {
     static OVER: AtomicBool = AtomicBool::new(false);
     crate::measure::worker::pin(core)?;

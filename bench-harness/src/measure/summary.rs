@@ -89,7 +89,8 @@ pub enum SummaryError {
         /// What is missing, or failed.
         problem: String,
     },
-    /// A page of a part of the plan would pass for one of all of it, and one of more, or of shorter rounds, for the same.
+    /// A page of a part of the plan would pass for one of all of it, and one of more, or of shorter
+    /// rounds, for the same.
     #[error(
         "these runs become no page: {count} cells or figures are not as bench-harness/scenarios/targets.toml and its goals \
          ask for them: {first}"
@@ -346,7 +347,8 @@ pub(super) fn is_figure(name: &str) -> bool {
     op::ORDER.contains(&operation) && (quantile || what == "share")
 }
 
-/// A ratio to nothing, such as that of the grants to a worker that starved, is infinite, which JSON cannot say.
+/// A ratio to nothing, such as that of the grants to a worker that starved, is infinite, which JSON
+/// cannot say.
 const INFINITE: f64 = 1e9;
 
 fn rounded(value: f64) -> Option<f64> {

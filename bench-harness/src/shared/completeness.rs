@@ -1,7 +1,8 @@
 //! The one rule of what counts: nothing that is empty passes, and nothing that failed does.
 //!
-//! A run that granted nothing finds no overlap, and a cell that was not run breaks no promise. What is measured and what is
-//! done to servers are told by different reports; both bring what they have as [`Evidence`].
+//! A run that granted nothing finds no overlap, and a cell that was not run breaks no promise. What
+//! is measured and what is done to servers are told by different reports; both bring what they have
+//! as [`Evidence`].
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use std::collections::BTreeMap;
 pub struct Evidence<'a, F> {
     /// Whether something was granted, or whatever else it is there for was had.
     pub granted: bool,
-    /// What was done of what was planned, and in which words: `(done, planned, "faults were done")`.
+    /// What was done of what was planned, and in which words:
+    /// `(done, planned, "faults were done")`.
     pub done: Option<(u64, u64, &'static str)>,
     /// What failed, by kind.
     pub errors: &'a BTreeMap<String, u64>,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// What a soak is asked to do. None of it is a limit of the machine: what cannot be reached is a failure.
+/// What a soak is asked to do. None of it is a limit of the machine: what cannot be reached is a
+/// failure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
     /// How long the stream of acquisitions lasts.

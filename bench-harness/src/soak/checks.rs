@@ -9,9 +9,11 @@ use super::crowd::Crowds;
 use super::witness::{Left, Own};
 use crate::shared::render::table::{self, Style};
 
-/// The share of the acquisitions asked for that must be granted. What a restart costs is made up for, not left out.
+/// The share of the acquisitions asked for that must be granted. What a restart costs is made up
+/// for, not left out.
 const REACHED: f64 = 0.99;
-/// What memory may grow by from the first third of the run to its end: a share of what it is then, or so much if that is more.
+/// What memory may grow by from the first third of the run to its end: a share of what it is then,
+/// or so much if that is more.
 const GROWTH: f64 = 0.05;
 const GROWTH_BYTES: f64 = 24.0 * 1024.0 * 1024.0;
 
@@ -26,7 +28,8 @@ pub struct Seen {
     pub crowds: Crowds,
     /// Acquisitions of the stream that were granted.
     pub granted: u64,
-    /// Those of them that were granted before the time was over: what was left over then is served, but at no rate.
+    /// Those of them that were granted before the time was over: what was left over then is served,
+    /// but at no rate.
     pub in_time: u64,
     /// Those that were not begun because too many were under way.
     pub skipped: u64,
@@ -154,7 +157,8 @@ pub fn judge(asked: &Asked, seen: &Seen) -> Vec<Check> {
     ]
 }
 
-/// By how much memory grew, as the straight line through the last two thirds has it, and by how much it may.
+/// By how much memory grew, as the straight line through the last two thirds has it, and by how
+/// much it may.
 fn growth(memory: &[(f64, f64)]) -> (f64, f64) {
     let last = memory.last().map_or(0.0, |(at, _)| *at);
     // Until then everybody comes, and what is kept for later is made.

@@ -30,7 +30,8 @@ pub struct Crowds {
     pub slowest_ms: u64,
 }
 
-/// Gathers crowds until told to stop, each for `gather` before its lock is given back. `deserter` is whether one goes away.
+/// Gathers crowds until told to stop, each for `gather` before its lock is given back. `deserter`
+/// is whether one goes away.
 pub(super) async fn rounds(
     clients: Arc<[Locktopus]>,
     prefix: &str,

@@ -47,7 +47,8 @@ pub(super) fn name(prefix: &str, number: usize) -> String {
     format!("{prefix}:held-{number}")
 }
 
-/// Gives all of them back, and returns how many were held still: the server says so, whatever a guard believes.
+/// Gives all of them back, and returns how many were held still: the server says so, whatever a
+/// guard believes.
 pub(super) async fn give_back(guards: Vec<LockGuard>, tally: &Tally) -> u64 {
     let mut held = 0;
     let giving = guards

@@ -1,5 +1,6 @@
-//! Scale and time: many held locks, a crowd at one lock and a steady stream of acquisitions, for as long as asked, while the
-//! server is restarted; then everything is given back, and nothing may be left, on the server or in this process.
+//! Scale and time: many held locks, a crowd at one lock and a steady stream of acquisitions, for as
+//! long as asked, while the server is restarted; then everything is given back, and nothing may be
+//! left, on the server or in this process.
 //!
 //! | module | what is in it |
 //! |---|---|
@@ -13,7 +14,8 @@
 //! | `planted` | leaks on purpose |
 //! | `run` | the whole, from the first connection to the last look |
 //!
-//! Layers, lowest first: asked, outages|witness, checks, places, tally, held|crowd|stream, planted, run.
+//! Layers, lowest first: asked, outages|witness, checks, places, tally, held|crowd|stream, planted,
+//! run.
 
 mod asked;
 mod checks;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use locktopus::{BackendErrorKind, LockError};
 
-/// How long clients may take to find a server that is back: the longest pause between two tries, and an answer.
+/// How long clients may take to find a server that is back: the longest pause between two tries,
+/// and an answer.
 const FOUND_AGAIN: Duration = Duration::from_secs(10);
 
 /// From when to when. The end of one that lasts is not known.

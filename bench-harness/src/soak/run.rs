@@ -27,7 +27,8 @@ const READING: Duration = Duration::from_millis(500);
 const NEWS: Duration = Duration::from_secs(10);
 /// The longest time for which a crowd gathers.
 const GATHERS: Duration = Duration::from_secs(20);
-/// How long everything may take to be gone: a lease of thirty seconds that an attempt cut off by a restart left behind.
+/// How long everything may take to be gone: a lease of thirty seconds that an attempt cut off by a
+/// restart left behind.
 const GONE_WITHIN: Duration = Duration::from_secs(45);
 /// As long, where something is planted.
 const PLANTED: Duration = Duration::from_secs(5);
@@ -65,7 +66,8 @@ pub async fn run(asked: &Asked, tell: impl Fn(&str) + Send + Sync) -> Result<See
     Ok(seen)
 }
 
-/// One server that finds everything again after a restart: what it has answered was handed to the kernel before.
+/// One server that finds everything again after a restart: what it has answered was handed to the
+/// kernel before.
 fn spec() -> Spec {
     Spec::new(TopologyKind::Standalone).with_knobs(Knobs {
         appendonly: true,
@@ -157,7 +159,8 @@ fn count(tally: &Tally, seen: &mut Seen) {
     seen.waits_us = tally.waits();
 }
 
-/// The stream, the crowds, the restarts and the readings of memory, side by side until the stream ends.
+/// The stream, the crowds, the restarts and the readings of memory, side by side until the stream
+/// ends.
 async fn loads(
     asked: &Asked,
     server: &Deployment,
@@ -195,7 +198,8 @@ async fn loads(
     Ok(())
 }
 
-/// Restarts the server as often as asked, evenly over the time; returns how often, and the longest in milliseconds.
+/// Restarts the server as often as asked, evenly over the time; returns how often, and the longest
+/// in milliseconds.
 async fn restarts(
     asked: &Asked,
     server: &Deployment,

@@ -11,10 +11,11 @@ use super::tally::Tally;
 
 /// Between two lots of acquisitions.
 const TICK: Duration = Duration::from_millis(10);
-/// Acquisitions that are under way at most, in seconds of the stream: after that it is the machine that cannot, and what is
-/// left out is counted.
+/// Acquisitions that are under way at most, in seconds of the stream: after that it is the machine
+/// that cannot, and what is left out is counted.
 const BEHIND: u64 = 10;
-/// What was begun at the end may be granted so much later: how long a machine stands still is no part of what a lock serves.
+/// What was begun at the end may be granted so much later: how long a machine stands still is no
+/// part of what a lock serves.
 const GRACE: Duration = Duration::from_secs(1);
 /// Locks of each kind and client that nobody else wants.
 const ALONE: usize = 50;
@@ -59,8 +60,9 @@ impl Places {
         all.filter(|place| matches!(place.kind, Kind::Semaphore | Kind::Permits))
     }
 
-    /// Which lock the acquisition of this number wants, through which client, and for how long: a quarter have it alone,
-    /// seven of ten get it from a task of the same process, one of twenty competes with the other client.
+    /// Which lock the acquisition of this number wants, through which client, and for how long: a
+    /// quarter have it alone, seven of ten get it from a task of the same process, one of twenty
+    /// competes with the other client.
     fn choose(&self, number: u64, tick: u64) -> (usize, &Arc<Place>, Duration) {
         let number = usize::try_from(number).unwrap_or(0);
         let tick = usize::try_from(tick).unwrap_or(0);
@@ -84,8 +86,9 @@ impl Places {
     }
 }
 
-/// Begins `rate` acquisitions each second for as long as asked, and waits for the end of all of them; those that are granted
-/// [`GRACE`] afterwards are not in time. `every` is which of them are begun: each, or each second one.
+/// Begins
+/// `rate` acquisitions each second for as long as asked, and waits for the end of all of them; those that are granted [`GRACE`]
+/// afterwards are not in time. `every` is which of them are begun: each, or each second one.
 pub(super) async fn run(
     clients: &Arc<[Locktopus]>,
     places: &Arc<Places>,
@@ -133,7 +136,8 @@ pub(super) async fn run(
 mod tests {
     use super::*;
 
-    /// As where the machine, or the lock, serves less than is begun: what was left over is served when nothing comes any more.
+    /// As where the machine, or the lock, serves less than is begun: what was left over is served
+    /// when nothing comes any more.
     #[tokio::test]
     async fn what_is_served_after_the_end_is_not_in_time() {
         let locks = locktopus::connect("memory:").await.unwrap();

@@ -67,7 +67,8 @@ impl Tally {
         }
     }
 
-    /// Takes the lock, is inside for so long, and gives it back; whether it was granted. After `end` no grant is in time.
+    /// Takes the lock, is inside for so long, and gives it back; whether it was granted. After
+    /// `end` no grant is in time.
     pub(super) async fn use_once(
         &self,
         locks: &Locktopus,

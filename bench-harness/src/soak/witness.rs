@@ -43,8 +43,8 @@ impl Own {
 pub struct Left {
     /// Keys that are not meant to stay.
     pub keys: BTreeSet<String>,
-    /// Keys that are, and have an end: counters of tokens, which outlive their locks so that tokens keep growing, and answers
-    /// to attempts that may come once more.
+    /// Keys that are, and have an end: counters of tokens, which outlive their locks so that tokens
+    /// keep growing, and answers to attempts that may come once more.
     pub kept: u64,
     /// Places in queues.
     pub waiters: u64,
@@ -64,7 +64,8 @@ impl Left {
     }
 }
 
-/// What is meant to stay for a while, by name: counters of tokens, and answers to attempts that may come once more.
+/// What is meant to stay for a while, by name: counters of tokens, and answers to attempts that may
+/// come once more.
 const KEPT: [&str; 2] = ["redisson_lock_token:", "locktopus_done:"];
 /// A page of the keys: all that are not meant to stay. What is must have an end.
 const PAGE: &str = "\

@@ -73,7 +73,8 @@ fn compare_fails_only_when_asked() {
     assert_eq!(same.status.code(), Some(0));
 }
 
-/// A guard that is given nothing to look at, or failures, does not pass; whoever only wants to look may.
+/// A guard that is given nothing to look at, or failures, does not pass; whoever only wants to look
+/// may.
 #[test]
 fn compare_guards_nothing_with_a_run_that_is_incomplete() {
     let directory = directory("compare-incomplete");

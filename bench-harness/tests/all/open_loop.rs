@@ -15,9 +15,10 @@ arrivals_per_second = 200
 duration = "2s"
 "#;
 
-/// A request is due every five milliseconds and takes a fraction of one. Whoever spins until it is due, if only for the last two
-/// of them, uses twice as much of a processor as is allowed here; what is counted is processor time, which a busy machine does not
-/// make longer. (One that leaves this process less than a fifth of a processor would see no spin.)
+/// A request is due every five milliseconds and takes a fraction of one. Whoever spins until it is
+/// due, if only for the last two of them, uses twice as much of a processor as is allowed here;
+/// what is counted is processor time, which a busy machine does not make longer. (One that leaves
+/// this process less than a fifth of a processor would see no spin.)
 #[test]
 fn waiting_until_a_request_is_due_keeps_no_processor_busy() {
     let out = directory("open-loop");

@@ -1,4 +1,5 @@
-//! No report of faults is silent about what was not judged, not done or not kept: on a terminal, as HTML, and on the page.
+//! No report of faults is silent about what was not judged, not done or not kept: on a terminal, as
+//! HTML, and on the page.
 
 use bench_harness::failover::model::FailoverReport;
 use bench_harness::failover::page;

@@ -48,7 +48,8 @@ fn a_run_becomes_a_page_that_is_checked() {
     assert_eq!(std::fs::read_to_string(&page).unwrap(), text);
 }
 
-/// Of a part of the plan, or of one run that is given twice, there is a table, or not even that, and no page.
+/// Of a part of the plan, or of one run that is given twice, there is a table, or not even that,
+/// and no page.
 #[test]
 fn a_part_of_the_plan_is_refused_for_the_page() {
     let directory = directory("targets-partial");

@@ -74,8 +74,8 @@ pub fn kill(process: u32) {
     kill_process(number.expect("a process number"), Signal::KILL).expect("it can be ended");
 }
 
-/// Waits until the harness has started so many servers, and returns what their files of settings say, and behind it what their
-/// command lines do.
+/// Waits until the harness has started so many servers, and returns what their files of settings
+/// say, and behind it what their command lines do.
 pub fn settings(harness: &mut Child, count: usize) -> Vec<String> {
     let of = |(_, words): (u32, Vec<String>)| {
         let file = words

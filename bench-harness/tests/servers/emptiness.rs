@@ -132,7 +132,8 @@ async fn locks_that_nobody_gets_fail_the_run() {
     servers.stop().await.unwrap();
 }
 
-/// A skip is what was asked for. Who asks for servers, and does not say which, has not asked to do without.
+/// A skip is what was asked for. Who asks for servers, and does not say which, has not asked to do
+/// without.
 #[test]
 fn servers_that_cannot_be_had_are_no_skip() {
     let out = directory("no-places");

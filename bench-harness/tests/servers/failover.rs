@@ -407,7 +407,8 @@ fn a_page_shows_a_run_or_is_told_to() {
     well_formed(&html::render(&report).unwrap());
 }
 
-/// Both clients and all scenarios of a mode in a line, told apart by what was done; not the locks of others.
+/// Both clients and all scenarios of a mode in a line, told apart by what was done; not the locks
+/// of others.
 #[test]
 fn a_page_begins_with_what_all_of_it_comes_to() {
     let mut report: FailoverReport = serde_json::from_str(SUMMARY).unwrap();

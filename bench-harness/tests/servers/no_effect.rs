@@ -1,4 +1,5 @@
-//! Faults that find nothing to do anything to: they are errors of their cells, and none of them counts as done.
+//! Faults that find nothing to do anything to: they are errors of their cells, and none of them
+//! counts as done.
 
 use crate::common::plans;
 use bench_harness::failover::model::CellReport;

@@ -1,4 +1,5 @@
-//! Servers of which none takes over: where that is the servers' own rule it is kept from deciding, or the run has their word for it.
+//! Servers of which none takes over: where that is the servers' own rule it is kept from deciding,
+//! or the run has their word for it.
 
 use crate::common;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,8 @@ fn ended(harness: Child, out: &Path) -> (Output, CellReport) {
     (output, report.cells.remove(0))
 }
 
-/// A replica that was cut off for too long does not stand for election, and "too long" is not long on a busy machine with short
-/// time-outs: where replicas are cut off, the rule is off.
+/// A replica that was cut off for too long does not stand for election, and "too long" is not long
+/// on a busy machine with short time-outs: where replicas are cut off, the rule is off.
 #[test]
 fn replicas_that_were_cut_off_may_take_over() {
     let changes = [("PLACE", "cluster"), ("CUT", "true"), ("ARGS", "")];
@@ -76,7 +77,8 @@ fn replicas_that_were_cut_off_may_take_over() {
     }
 }
 
-/// Nobody may take over, which is what the servers were told: the cell ends early, says so in their words, and keeps what it has.
+/// Nobody may take over, which is what the servers were told: the cell ends early, says so in their
+/// words, and keeps what it has.
 #[test]
 fn servers_of_which_none_takes_over_say_why() {
     let args = "\"--replica-priority\", \"0\"";

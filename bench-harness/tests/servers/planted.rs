@@ -1,5 +1,5 @@
-//! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and by nothing
-//! but that and what cannot hold without it.
+//! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and
+//! by nothing but that and what cannot hold without it.
 
 use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,8 @@ use Property::{
     UseOverlap, ValidityOverlap, WellFormed,
 };
 
-/// Who is broken, and which properties that violates: the one it is there for, and those that cannot hold without it.
+/// Who is broken, and which properties that violates: the one it is there for, and those that
+/// cannot hold without it.
 const PLANTED: &[(&str, &[Property])] = &[
     ("broken-history", &[WellFormed]),
     // Believed and used at once, which is two properties.

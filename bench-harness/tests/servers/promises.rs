@@ -1,4 +1,5 @@
-//! What `failover` says of a lock that breaks a promise, of a cell that is not run to its end, and of one that is not run at all.
+//! What `failover` says of a lock that breaks a promise, of a cell that is not run to its end, and
+//! of one that is not run at all.
 
 use crate::common;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use crate::common::{directory, told};
 const BROKEN: Option<i32> = Some(5);
 const MEASUREMENT: Option<i32> = Some(6);
 
-/// A server that forgets its locks, and a mode that says that this cannot be: the holder believes until its lease is over, and
-/// the next one is let in before.
+/// A server that forgets its locks, and a mode that says that this cannot be: the holder believes
+/// until its lease is over, and the next one is let in before.
 #[test]
 fn a_promise_that_is_not_kept_fails_the_run() {
     let plan = r#"
@@ -50,8 +51,8 @@ lock_group = [{ name = "long", workers = 3, hold = ["4s", "4s"], lease = "6s", t
     assert!(said.contains("FAILED: a promise was not kept"), "{said}");
 }
 
-/// One cell that stops early, one that is not optional and cannot be run here, one that can: nothing is lost of the first and
-/// the last, and the run fails for the other two, each by name.
+/// One cell that stops early, one that is not optional and cannot be run here, one that can:
+/// nothing is lost of the first and the last, and the run fails for the other two, each by name.
 #[test]
 fn cells_that_are_not_run_to_their_end_fail_the_run_and_are_not_lost() {
     let plan = r#"
@@ -193,7 +194,8 @@ fn find(directory: &Path, name: &str) -> Option<PathBuf> {
         })
 }
 
-/// Nobody planned it, so the cell is not what was planned; what all of them did until then, and the other one to the end, is judged.
+/// Nobody planned it, so the cell is not what was planned; what all of them did until then, and the
+/// other one to the end, is judged.
 #[test]
 fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
     let out = directory("dies");

@@ -1,7 +1,8 @@
 //! Redisson's worker keeps to the same conversation as the others, on the same clock.
 //!
-//! Without a JDK, Maven or what Maven downloads, all but one of these tests skip themselves, loudly; in CI
-//! that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
+//! Without a JDK, Maven or what Maven downloads, all but one of these tests skip themselves,
+//! loudly; in CI that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a
+//! machine.
 
 use crate::common;
 use std::process::Command;

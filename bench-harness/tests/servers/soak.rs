@@ -1,4 +1,5 @@
-//! A soak of a moment keeps every limit, and what is planted breaks the limit that it is meant for, and is said.
+//! A soak of a moment keeps every limit, and what is planted breaks the limit that it is meant for,
+//! and is said.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -17,8 +17,9 @@ use crate::usage;
 
 /// Runs programs under distributed locks, looks at locks, breaks them.
 ///
-/// Which servers: --url, else the variable LOCKTOPUS_URL, else url = "..." in $XDG_CONFIG_HOME/locktopus/config.toml or
-/// ./locktopus.toml. A password belongs into the variable or the file: everybody on the machine can see a command line.
+/// Which servers: --url, else the variable LOCKTOPUS_URL, else url = "..." in
+/// $XDG_CONFIG_HOME/locktopus/config.toml or ./locktopus.toml. A password belongs into the variable
+/// or the file: everybody on the machine can see a command line.
 #[derive(Debug, Parser)]
 #[command(name = "locktopus", version, after_help = exit::HELP)]
 pub(crate) struct Cli {

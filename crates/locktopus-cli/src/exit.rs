@@ -2,8 +2,8 @@
 
 use rustix::process::Signal;
 
-/// Exit codes of `locktopus`. From the range of `sysexits.h` where it has a word for it, because those are not what programs
-/// under `run` return by accident.
+/// Exit codes of `locktopus`. From the range of `sysexits.h` where it has a word for it, because
+/// those are not what programs under `run` return by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {

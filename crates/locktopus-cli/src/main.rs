@@ -1,7 +1,7 @@
 //! `locktopus`, the command: runs programs under locks, looks at locks, breaks them.
 //!
-//! Everything goes through the facade crate `locktopus`: what a URL means is its business, and nothing here knows of any
-//! store.
+//! Everything goes through the facade crate `locktopus`: what a URL means is its business, and
+//! nothing here knows of any store.
 //!
 //! | module | what it is |
 //! |---|---|

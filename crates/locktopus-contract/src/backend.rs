@@ -20,13 +20,14 @@ use crate::token_retention::TokenRetention;
 
 /// A place where locks are kept.
 ///
-/// Authors of backends implement it; users of locks call `Locktopus` of the crate `locktopus-core`. A
-/// backend around another one is a [`Layer`](crate::Layer). `docs/write-a-backend.md` is a guide, and
-/// `examples/backend-template` a backend to copy.
+/// Authors of backends implement it; users of locks call `Locktopus` of the crate `locktopus-core`.
+/// A backend around another one is a [`Layer`](crate::Layer). `docs/write-a-backend.md` is a guide,
+/// and `examples/backend-template` a backend to copy.
 ///
 /// # Capabilities
 ///
-/// The methods without a default are what a lock is. Everything else is an object that is there or not:
+/// The methods without a default are what a lock is. Everything else is an object that is there or
+/// not:
 ///
 /// | method | what a backend can do | without it |
 /// |---|---|---|
@@ -50,26 +51,29 @@ use crate::token_retention::TokenRetention;
 ///
 /// # Contract
 ///
-/// * **Exclusion.** Between a `Granted` answer and the end of that lease, a release or an expiry, no other
-///   owner is granted the same target. A lease is measured by the backend's own clock, from the moment it
-///   executed the request.
-/// * **Idempotence.** Every request may be executed twice for the same owner with the effect of once. A
-///   repeated attempt of the holder is answered `Granted` with the same token; a repeated release is
-///   answered `NotHeld`. Holds are not counted: one owner holds a lock once.
-/// * **Ownership.** Only a request with the holder's id changes or ends a hold. An extension never creates
-///   a lock that is not there.
-/// * **Tokens** grow strictly over the grants of a name and are never zero. A grant reserves as many as the
-///   attempt says.
-/// * **The queue** is served first come first served. An attempt that asks for a place keeps it, and keeps its
-///   order, as long as it is repeated in time; a release takes the place away. Whoever releases hands the lock
-///   to the first waiters that can have it and pushes the grant to them ([`WakeStream`](crate::WakeStream)); so does whoever gives up a
-///   place while the lock is free, and whoever finds permits whose lease has ended. An attempt never
-///   overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers
-///   [`Held`](AttemptOutcome::Held) to every attempt and says so in [`BackendInfo::supports_queue`].
-/// * **Kinds.** A name is in use as one kind from when it is held, waited for or given a number, until that is over. Then an
-///   attempt, a group, an operation on the number, an eviction and an inspection as another kind are errors of kind
-///   [`OtherKind`](crate::BackendErrorKind::OtherKind) and change nothing. A release and an extension are answered as
-///   for an owner that holds nothing, because that is what ends the hold of one whose name was taken for something else.
+/// * **Exclusion.** Between a `Granted` answer and the end of that lease, a release or an expiry,
+///   no other owner is granted the same target. A lease is measured by the backend's own clock,
+///   from the moment it executed the request.
+/// * **Idempotence.** Every request may be executed twice for the same owner with the effect of
+///   once. A repeated attempt of the holder is answered
+///   `Granted` with the same token; a repeated release is answered `NotHeld`. Holds are not
+///   counted: one owner holds a lock once.
+/// * **Ownership.** Only a request with the holder's id changes or ends a hold. An extension never
+///   creates a lock that is not there.
+/// * **Tokens** grow strictly over the grants of a name and are never zero. A grant reserves as
+///   many as the attempt says.
+/// * **The queue** is served first come first served. An attempt that asks for a place keeps it,
+///   and keeps its order, as long as it is repeated in time; a release takes the place away.
+///   Whoever releases hands the lock to the first waiters that can have it and pushes the grant to
+///   them
+///   ([`WakeStream`](crate::WakeStream)); so does whoever gives up a place while the lock is free, and whoever finds permits whose lease has ended. An attempt never overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers [`Held`](AttemptOutcome::Held)
+///   to every attempt and says so in [`BackendInfo::supports_queue`].
+/// * **Kinds.** A name is in use as one kind from when it is held, waited for or given a number,
+///   until that is over. Then an attempt, a group, an operation on the number, an eviction and an
+///   inspection as another kind are errors of kind
+///   [`OtherKind`](crate::BackendErrorKind::OtherKind) and change nothing. A release and an
+///   extension are answered as for an owner that holds nothing, because that is what ends the hold
+///   of one whose name was taken for something else.
 /// * **Permits.** An attempt is an error of kind
 ///   [`TooFewPermits`](crate::BackendErrorKind::TooFewPermits) if the semaphore has no number of
 ///   permits, or if it asks for more than there are: free, held and
@@ -77,42 +81,43 @@ use crate::token_retention::TokenRetention;
 ///   waiter for more permits than there are now gets this error at its next attempt, and holds up
 ///   no waiter behind it. If another library set the number, a backend may not know how many there
 ///   are; then the attempt waits.
-/// * **Recall.** A grant that answers an attempt with [`recall`](AcquireAttempt::recall) makes its owner one who is
-///   told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction
-///   of it, sends [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](crate::WakeStream::claim) the owner. Once
-///   is enough, the message may be lost, and the promise ends with the lease that was asked for, renewed or not. It
-///   is made for locks and mutexes that have a queue, by a backend that says [`BackendInfo::supports_recall`]; elsewhere the
-///   flag changes nothing.
-/// * **Linger.** A release with [`linger`](ReleaseRequest::linger) turns the owner's hold into one of the heir, with that
-///   much of a lease left, and tells nobody. Repeated, it finds the heir and is answered `Released`; where neither of
-///   them holds it, it is a release like any other. Only asked of a
-///   backend that says [`BackendInfo::longest_linger`].
-/// * **Deadlines** are given as instants of `tokio::time`. An answer after the deadline is useless; return
-///   an error of kind `Timeout` soon after it at the latest.
-/// * **Safety.** [`BackendInfo::safety`] says what is done so that a server that fails gives no lock to two. A grant that
-///   is answered counts under that mode; what was granted and does not count is given back before the error is returned,
-///   or the error says [`Executed::Maybe`](crate::Executed).
+/// * **Recall.** A grant that answers an attempt with
+///   [`recall`](AcquireAttempt::recall) makes its owner one who is told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction of it, sends [`Wake::Wanted`](crate::Wake::Wanted)
+///   to the stream that [claims](crate::WakeStream::claim) the owner. Once is enough, the message
+///   may be lost, and the promise ends with the lease that was asked for, renewed or not. It is
+///   made for locks and mutexes that have a queue, by a backend that says
+///   [`BackendInfo::supports_recall`]; elsewhere the flag changes nothing.
+/// * **Linger.** A release with
+///   [`linger`](ReleaseRequest::linger) turns the owner's hold into one of the heir, with that much of a lease left, and tells nobody. Repeated, it finds the heir and is answered `Released`;
+///   where neither of them holds it, it is a release like any other. Only asked of a backend that
+///   says [`BackendInfo::longest_linger`].
+/// * **Deadlines** are given as instants of
+///   `tokio::time`. An answer after the deadline is useless; return an error of kind `Timeout` soon
+///   after it at the latest.
+/// * **Safety.**
+///   [`BackendInfo::safety`] says what is done so that a server that fails gives no lock to two. A grant that is answered counts under that mode; what was granted and does not count is given back before the error is returned, or the error says [`Executed::Maybe`](crate::Executed).
 /// * **Units.** Leases are whole milliseconds, at least one.
-/// * **Runtime.** Methods are called on a tokio runtime with time and I/O enabled, and not always on the same one. The runtime of
-///   an earlier call may have ended, so keep connections and tasks in a [`PerRuntime`](crate::PerRuntime).
+/// * **Runtime.** Methods are called on a tokio runtime with time and I/O enabled, and not always
+///   on the same one. The runtime of an earlier call may have ended, so keep connections and tasks
+///   in a [`PerRuntime`](crate::PerRuntime).
 ///
 /// # Errors
 ///
-/// They say whether the request ran: [`Executed::No`](crate::Executed) only if it certainly had no
-/// effect. With [`Executed::Maybe`](crate::Executed) the core repeats the request with the same owner, or
-/// releases. A backend repeats a request by itself only if it certainly did not run, and only before the
-/// deadline.
+/// They say whether the request ran:
+/// [`Executed::No`](crate::Executed) only if it certainly had no effect. With [`Executed::Maybe`](crate::Executed)
+/// the core repeats the request with the same owner, or releases. A backend repeats a request by
+/// itself only if it certainly did not run, and only before the deadline.
 ///
 /// # Cancel safety
 ///
-/// Any returned future may be dropped at any time; then the request may or may not run.
-/// The core follows a dropped attempt with a release of the same owner. That release may overtake the
+/// Any returned future may be dropped at any time; then the request may or may not run. The core
+/// follows a dropped attempt with a release of the same owner. That release may overtake the
 /// attempt: a backend that can tell that an attempt arrives late refuses it.
 ///
 /// # Example
 ///
-/// `examples/backend-template` is a whole backend, and [`Layer`](crate::Layer) has the example of one
-/// around another. Callers see:
+/// `examples/backend-template` is a whole backend, and [`Layer`](crate::Layer) has the example of
+/// one around another. Callers see:
 ///
 /// ```
 /// use locktopus::{LockBackend, MemoryBackend};
@@ -130,7 +135,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`NameError::Refused`] with the rule that the name breaks; [`NameError::Ambiguous`] if
-    /// [`LockTarget::check_name`] says so; [`NameError::UnsupportedKind`] if there are no locks of this kind.
+    /// [`LockTarget::check_name`] says so; [`NameError::UnsupportedKind`] if there are no locks of
+    /// this kind.
     fn check(&self, target: &LockTarget) -> Result<(), NameError>;
 
     /// Tries once to take a lock. Does not wait for it.
@@ -139,16 +145,16 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// Ends a hold, and undoes whatever an unanswered attempt of this owner did.
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError>;
 
-    /// Extends several locks of one shard. One answer for each request, in order; one failure does not
-    /// hide the other answers.
+    /// Extends several locks of one shard. One answer for each request, in order; one failure does
+    /// not hide the other answers.
     async fn extend(
         &self,
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>>;
 
-    /// Reads the state of a lock from where it is written, never from a replica. Changes nothing: what has ended is left
-    /// for those to find who tell the others.
+    /// Reads the state of a lock from where it is written, never from a replica. Changes nothing:
+    /// what has ended is left for those to find who tell the others.
     async fn inspect(
         &self,
         target: &LockTarget,
@@ -158,8 +164,9 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// Closes connections and ends background tasks. Later calls fail with kind `Closed`.
     async fn close(&self);
 
-    /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call share a
-    /// shard; different shards are extended in parallel and cannot delay each other. Default: one for all.
+    /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call
+    /// share a shard; different shards are extended in parallel and cannot delay each other.
+    /// Default: one for all.
     fn shard(&self, _target: &LockTarget) -> u32 {
         0
     }
@@ -221,16 +228,17 @@ pub struct BackendInfo {
     pub name: &'static str,
     /// Where the locks are, without credentials, for example `redis-rs (cluster)`.
     pub description: String,
-    /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when woken.
+    /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when
+    /// woken.
     pub supports_queue: bool,
-    /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted. Otherwise leases are never
-    /// kept after a release.
+    /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted.
+    /// Otherwise leases are never kept after a release.
     pub supports_recall: bool,
-    /// The longest time for which a release can [leave the lock held](crate::Linger). Zero: it cannot, and requests that are to
-    /// be held at least for a time are refused.
+    /// The longest time for which a release can [leave the lock held](crate::Linger). Zero: it
+    /// cannot, and requests that are to be held at least for a time are refused.
     pub longest_linger: Duration,
-    /// How long it remembers the token of a grant whose request does not say. For ever: extensions need not
-    /// [prolong](crate::ExtendRequest::keep_token) that.
+    /// How long it remembers the token of a grant whose request does not say. For ever: extensions
+    /// need not [prolong](crate::ExtendRequest::keep_token) that.
     pub token_retention: TokenRetention,
     /// How long the core waits for one answer before it counts the request as perhaps executed.
     pub call_timeout: Duration,
@@ -238,8 +246,9 @@ pub struct BackendInfo {
     pub safety: SafetyMode,
     /// What makes its fencing tokens grow.
     pub tokens: TokenSource,
-    /// For how long after its lease a lock may still be held, if its holder's process died. Zero where each lock has an end of
-    /// its own; more where a store ends the locks of one session together.
+    /// For how long after its lease a lock may still be held, if its holder's process died. Zero
+    /// where each lock has an end of its own; more where a store ends the locks of one session
+    /// together.
     pub outlives: Duration,
 }
 
@@ -247,8 +256,8 @@ pub struct BackendInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TokenSource {
-    /// A clock, in microseconds, and the last token. Whoever reserves more tokens with a grant than the microseconds that it
-    /// lasts runs ahead of the clock.
+    /// A clock, in microseconds, and the last token. Whoever reserves more tokens with a grant than
+    /// the microseconds that it lasts runs ahead of the clock.
     #[default]
     Clock,
     /// A number that the store counts up and never forgets. Any number may be reserved.

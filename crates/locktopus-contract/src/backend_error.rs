@@ -16,12 +16,13 @@ pub enum BackendErrorKind {
     Unavailable,
     /// No answer before the deadline.
     Timeout,
-    /// The server refused the request and will refuse it again, for example because it is out of memory.
+    /// The server refused the request and will refuse it again, for example because it is out of
+    /// memory.
     Refused,
     /// Login or permission problem.
     Denied,
-    /// The name is in use as another kind of lock, or for something else. The [source](Error::source) is an
-    /// [`OtherKind`] that says what is there.
+    /// The name is in use as another kind of lock, or for something else. The
+    /// [source](Error::source) is an [`OtherKind`] that says what is there.
     OtherKind,
     /// The request asks for more permits than the semaphore has, or the semaphore has no number of
     /// permits. The [source](Error::source) is a [`TooFewPermits`].
@@ -35,8 +36,9 @@ pub enum BackendErrorKind {
     /// Too few nodes of a quorum agreed in time. The message says what each of them did.
     NoQuorum,
     /// Too few replicas confirmed in time. The [source](Error::source) is a
-    /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to tell. An attempt that may
-    /// have taken effect was not surely undone: the release may still arrive, so ask again under another owner.
+    /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to tell.
+    /// An attempt that may have taken effect was not surely undone: the release may still arrive,
+    /// so ask again under another owner.
     NotReplicated,
     /// The caller was outside a tokio runtime ([`NoRuntime`](crate::NoRuntime)). Nothing was sent.
     NoRuntime,
@@ -48,8 +50,8 @@ pub enum BackendErrorKind {
 #[error("in use as {found}, asked for as {}", asked.kind().as_str())]
 #[non_exhaustive]
 pub struct OtherKind {
-    /// What is there: a [kind's word](crate::LockKind::as_str), `rw_lock`, or a few words where it is no lock or that
-    /// cannot be told.
+    /// What is there: a [kind's word](crate::LockKind::as_str), `rw_lock`, or a few words where it
+    /// is no lock or that cannot be told.
     pub found: String,
     /// What was asked for.
     pub asked: LockTarget,
@@ -109,15 +111,16 @@ impl fmt::Display for TooFewPermits {
 pub enum Executed {
     /// Certainly not: it was refused before any write, or never sent.
     No,
-    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or release. An attempt that failed
-    /// as [`NotReplicated`](BackendErrorKind::NotReplicated) is repeated with another one.
+    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or
+    /// release. An attempt that failed as [`NotReplicated`](BackendErrorKind::NotReplicated) is
+    /// repeated with another one.
     Maybe,
 }
 
 /// A backend did not do what it was asked to.
 ///
-/// [`BackendError::executed`] tells what happened to the lock, [`BackendError::is_transient`] whether
-/// asking again can help.
+/// [`BackendError::executed`] tells what happened to the lock, [`BackendError::is_transient`]
+/// whether asking again can help.
 ///
 /// ```
 /// use locktopus_contract::{BackendError, BackendErrorKind, Executed};
@@ -159,7 +162,8 @@ impl BackendError {
         }
     }
 
-    /// The name that was asked for is in use as something else, which `found` names. Nothing was done.
+    /// The name that was asked for is in use as something else, which `found` names. Nothing was
+    /// done.
     ///
     /// ```
     /// use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, OtherKind};
@@ -281,7 +285,8 @@ impl BackendError {
         self.executed
     }
 
-    /// After how long the backend is ready again, counted from this answer. `None` if that is not known.
+    /// After how long the backend is ready again, counted from this answer. `None` if that is not
+    /// known.
     #[must_use]
     pub fn ready_in(&self) -> Option<Duration> {
         let millis = self.ready_in?.get();

@@ -1,4 +1,5 @@
-//! What a backend may have beside locks. Each capability is a small trait, and a backend returns an object of it or none.
+//! What a backend may have beside locks. Each capability is a small trait, and a backend returns an
+//! object of it or none.
 
 use std::future::Future;
 
@@ -48,8 +49,8 @@ pub trait WakeUps: Send + Sync {
     /// this process.
     ///
     /// Once this returns, a release that starts later reaches the owner it hands the lock to, or
-    /// wakes at least one of the waiters of this process. Both may be lost, hints may be false. After
-    /// anything that can lose them, every stream yields [`Wake::Resync`](crate::Wake).
+    /// wakes at least one of the waiters of this process. Both may be lost, hints may be false.
+    /// After anything that can lose them, every stream yields [`Wake::Resync`](crate::Wake).
     async fn subscribe(
         &self,
         target: &LockTarget,
@@ -111,8 +112,9 @@ pub trait Counters: Send + Sync {
 /// As that of [`LockBackend`].
 #[async_trait]
 pub trait Groups: Send + Sync {
-    /// The group of this target. [`attempt_all`](Self::attempt_all) takes targets of one group together.
-    /// `None`: this one is taken alone.
+    /// The group of this target.
+    /// [`attempt_all`](Self::attempt_all) takes targets of one group together. `None`: this one is
+    /// taken alone.
     fn group(&self, target: &LockTarget) -> Option<u32>;
 
     /// Tries once to take several different locks of one group, all or nothing.
@@ -151,7 +153,8 @@ pub trait Directory: Send + Sync {
         deadline: Instant,
     ) -> Result<LockPage, BackendError>;
 
-    /// Ends every hold of a lock, fences its tokens, and hands the lock on. Places in the queue stay.
+    /// Ends every hold of a lock, fences its tokens, and hands the lock on. Places in the queue
+    /// stay.
     async fn evict(&self, target: &LockTarget, deadline: Instant)
     -> Result<Eviction, BackendError>;
 }
@@ -188,7 +191,8 @@ pub trait Instances: Send + Sync {
     /// Keeps what an instance says about itself, or forgets it.
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError>;
 
-    /// The records of these instances: one answer for each, in order; `None` where there is no record.
+    /// The records of these instances: one answer for each, in order; `None` where there is no
+    /// record.
     async fn records(
         &self,
         query: &InstanceQuery,

@@ -1,12 +1,14 @@
-//! A monotonic clock that notices when the machine was asleep, for backends and layers that count leases by themselves. Users of
-//! locks get instants of `tokio::time`.
+//! A monotonic clock that notices when the machine was asleep, for backends and layers that count
+//! leases by themselves. Users of locks get instants of `tokio::time`.
 //!
-//! A lease runs on while the holder's machine is suspended, but `Instant` on Linux, Android and Apple's systems does not. The time spent
-//! asleep is therefore added to tokio's clock: see `boottime` for Linux and Android, and `sleeps` for Apple's. What that clock says is a type of its
-//! own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`] and
-//! [`BootInstant::of_timer`] turn one into the other, as things stand.
+//! A lease runs on while the holder's machine is suspended, but
+//! `Instant` on Linux, Android and Apple's systems does not. The time spent asleep is therefore added to tokio's clock: see `boottime`
+//! for Linux and Android, and
+//! `sleeps` for Apple's. What that clock says is a type of its own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`]
+//! and [`BootInstant::of_timer`] turn one into the other, as things stand.
 //!
-//! Here is also how instants are added up where a user chose one of the numbers: sums are capped and never overflow.
+//! Here is also how instants are added up where a user chose one of the numbers: sums are capped
+//! and never overflow.
 
 use std::time::Duration;
 
@@ -17,7 +19,8 @@ mod boottime;
 #[cfg(any(target_vendor = "apple", test))]
 mod sleeps;
 
-/// Nobody waits longer: a century. Longer durations are cut to this, because clocks cannot say where they end.
+/// Nobody waits longer: a century. Longer durations are cut to this, because clocks cannot say
+/// where they end.
 pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// An instant on the clock that counts the time asleep.
@@ -74,7 +77,8 @@ pub fn timer_after(from: Instant, time: Duration) -> Instant {
 }
 
 impl BootInstant {
-    /// What this clock shows when a tokio timer for `at` fires, unless the machine sleeps before that.
+    /// What this clock shows when a tokio timer for `at` fires, unless the machine sleeps before
+    /// that.
     #[must_use]
     pub fn of_timer(at: Instant) -> Self {
         Self(at + suspended())
@@ -123,7 +127,8 @@ use self::boottime::of_this_process;
 #[cfg(all(target_vendor = "apple", not(test)))]
 use self::sleeps::of_this_process;
 
-/// Elsewhere the standard library's clock already counts the time asleep, or there is no way to know.
+/// Elsewhere the standard library's clock already counts the time asleep, or there is no way to
+/// know.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",

@@ -32,7 +32,8 @@ use crate::owner::OwnerId;
 pub struct CounterRequest {
     /// Which semaphore or latch.
     pub target: LockTarget,
-    /// Names this operation, so that a repetition is recognised. Ignored by [`CounterAction::Read`].
+    /// Names this operation, so that a repetition is recognised. Ignored by
+    /// [`CounterAction::Read`].
     pub operation: OwnerId,
     /// What to do.
     pub action: CounterAction,
@@ -52,10 +53,11 @@ pub enum CounterAction {
     /// Semaphores and latches: set it unless it is there already. What a semaphore's holders have,
     /// should its number have vanished, is not free.
     Initialise(u64),
-    /// Semaphores: set the total, which is what is free and what is held together. What is free changes by the
-    /// difference and may fall below zero until holders come back.
+    /// Semaphores: set the total, which is what is free and what is held together. What is free
+    /// changes by the difference and may fall below zero until holders come back.
     Resize(u64),
-    /// Semaphores: add to what is free; negative takes away. If there is no number, the total is what is added.
+    /// Semaphores: add to what is free; negative takes away. If there is no number, the total is
+    /// what is added.
     Add(i64),
     /// Semaphores: take everything that is free.
     Drain,
@@ -71,8 +73,8 @@ pub enum CounterAction {
     },
     /// Latches: one less; at zero all waiters go.
     CountDown,
-    /// Forget it, and who holds permits: their holds are gone, and giving them back changes nothing. Waiters of a latch
-    /// stay, as for a new count.
+    /// Forget it, and who holds permits: their holds are gone, and giving them back changes
+    /// nothing. Waiters of a latch stay, as for a new count.
     Delete,
 }
 
@@ -84,7 +86,8 @@ pub enum CounterAction {
     reason = "another case or field would make another type of it"
 )]
 pub struct CounterOutcome {
-    /// The number afterwards; for [`CounterAction::Drain`] how many were taken. `None` if there is none.
+    /// The number afterwards; for [`CounterAction::Drain`] how many were taken. `None` if there is
+    /// none.
     pub value: Option<i64>,
     /// Whether this operation changed anything, now or at its first execution.
     pub changed: bool,

@@ -25,7 +25,8 @@ pub struct Diagnosis {
     pub nodes: Vec<String>,
     /// What should be looked at, worst first.
     pub findings: Vec<Finding>,
-    /// The servers that grant locks now, for those who watch failovers. Empty if there are none beside this process.
+    /// The servers that grant locks now, for those who watch failovers. Empty if there are none
+    /// beside this process.
     pub primaries: Vec<Primary>,
 }
 

@@ -9,7 +9,8 @@ use crate::label::{LONGEST_HOST, LONGEST_LABEL, is_printable};
 
 /// The first line of a record's text.
 const VERSION: &str = "locktopus-instance1";
-/// A record's text is never longer than this, in bytes. What is longer was not written by this library.
+/// A record's text is never longer than this, in bytes. What is longer was not written by this
+/// library.
 const LONGEST_TEXT: usize = 4096;
 /// The longest note, in characters.
 const LONGEST_NOTE: usize = 256;
@@ -54,8 +55,8 @@ impl fmt::Debug for InstanceId {
 
 /// What an instance says about itself.
 ///
-/// Texts are printable, whoever wrote them: what cannot be shown safely in a terminal (control characters, marks that change the
-/// direction of writing) is replaced when a record is made.
+/// Texts are printable, whoever wrote them: what cannot be shown safely in a terminal (control
+/// characters, marks that change the direction of writing) is replaced when a record is made.
 ///
 /// ```
 /// use locktopus_contract::InstanceRecord;
@@ -180,8 +181,9 @@ impl InstanceRecord {
         text
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote, in this version of the library or a later one, whose further lines are
-    /// passed over. `None`: it is no record.
+    /// Reads what
+    /// [`to_text`](Self::to_text) wrote, in this version of the library or a later one, whose further lines are passed over. `None`:
+    /// it is no record.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok();
@@ -237,7 +239,8 @@ fn printable(text: &str, longest: usize) -> String {
     reason = "others write it as a literal with `..`"
 )]
 pub struct Announcement {
-    /// What is put before the names of its locks. Instances of different namespaces do not see each other.
+    /// What is put before the names of its locks. Instances of different namespaces do not see each
+    /// other.
     pub namespace: String,
     /// Which instance.
     pub instance: InstanceId,

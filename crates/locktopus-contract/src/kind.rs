@@ -1,5 +1,5 @@
-//! Lock kinds: a row for each says what the engine and backends need to know of it. docs/new-kind.md lists the other places
-//! that a new one is added to.
+//! Lock kinds: a row for each says what the engine and backends need to know of it.
+//! docs/new-kind.md lists the other places that a new one is added to.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::owner::{OwnerId, OwnerIds};
 /// What kind of lock a name is used as.
 ///
 /// A name is in use as one kind at a time: asking for it as another is an error
-/// ([`BackendErrorKind::OtherKind`](crate::BackendErrorKind::OtherKind)), and changes nothing. The halves of a read-write
-/// lock are one kind, and so are mutexes, whatever their profiles. Where a store cannot tell what another library wrote,
-/// the name is taken for what was asked for.
+/// ([`BackendErrorKind::OtherKind`](crate::BackendErrorKind::OtherKind)), and changes nothing. The
+/// halves of a read-write lock are one kind, and so are mutexes, whatever their profiles. Where a
+/// store cannot tell what another library wrote, the name is taken for what was asked for.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -43,17 +43,20 @@ pub enum LockKind {
     Mutex(Arc<MutexProfile>),
     /// Exclusive, reentrant, in strict order of arrival. On Redis: Redisson's `RFairLock` layout.
     Fair,
-    /// The shared half of a read-write lock, reentrant. On Redis: Redisson's `RReadWriteLock` layout.
+    /// The shared half of a read-write lock, reentrant. On Redis: Redisson's `RReadWriteLock`
+    /// layout.
     Read,
     /// The exclusive half of a read-write lock, reentrant.
     Write,
     /// Counted permits. On Redis: Redisson's `RSemaphore` layout, with the holders beside it.
     Semaphore,
-    /// Counted permits, each with an id and an expiry. On Redis: Redisson's `RPermitExpirableSemaphore` layout.
+    /// Counted permits, each with an id and an expiry. On Redis: Redisson's
+    /// `RPermitExpirableSemaphore` layout.
     Permits,
     /// A number of permits in each period. On Redis: a layout of our own.
     RateLimiter,
-    /// A count-down latch, which is waited for and never held. On Redis: Redisson's `RCountDownLatch` layout.
+    /// A count-down latch, which is waited for and never held. On Redis: Redisson's
+    /// `RCountDownLatch` layout.
     Latch,
 }
 
@@ -231,7 +234,8 @@ impl LockKind {
         self.spec().held
     }
 
-    /// What a name is in use as: `rw_lock` for both halves of a read-write lock, the [word](Self::as_str) for all others.
+    /// What a name is in use as: `rw_lock` for both halves of a read-write lock, the
+    /// [word](Self::as_str) for all others.
     #[must_use]
     pub fn family(&self) -> &'static str {
         self.spec().family
@@ -254,8 +258,9 @@ impl LockKind {
         }
     }
 
-    /// Whether its grants carry fencing tokens: every exclusive kind, except a single-key mutex. Readers and
-    /// permits have none, because several hold at once and a token could not order them.
+    /// Whether its grants carry fencing tokens: every exclusive kind, except a single-key mutex.
+    /// Readers and permits have none, because several hold at once and a token could not order
+    /// them.
     #[must_use]
     pub fn has_tokens(&self) -> bool {
         self.spec().tokens && self.profile().is_none_or(|profile| profile.has_side_keys())
@@ -267,8 +272,8 @@ impl LockKind {
         self.spec().reentrant
     }
 
-    /// Whether waiters stand in a queue and are handed the lock. A mutex shared with other libraries is released
-    /// openly, because theirs could not queue.
+    /// Whether waiters stand in a queue and are handed the lock. A mutex shared with other
+    /// libraries is released openly, because theirs could not queue.
     #[must_use]
     pub fn hands_off(&self) -> bool {
         self.spec().hands_off && self.is_native()
@@ -280,7 +285,8 @@ impl LockKind {
         self.spec().strict_queue
     }
 
-    /// Whether waiters of one process stand in a queue of their own, and one of them in that of the backend.
+    /// Whether waiters of one process stand in a queue of their own, and one of them in that of the
+    /// backend.
     #[doc(hidden)]
     pub fn waits_in_cohort(&self) -> bool {
         self.spec().in_cohort && self.is_native()
@@ -298,15 +304,16 @@ impl LockKind {
         self.profile().is_none_or(|profile| profile.announces())
     }
 
-    /// A lease as servers write it: a mutex shared with a library that counts in seconds rounds it up. A backend may
-    /// keep a lock for longer than it was asked to, never for less.
+    /// A lease as servers write it: a mutex shared with a library that counts in seconds rounds it
+    /// up. A backend may keep a lock for longer than it was asked to, never for less.
     #[must_use]
     pub fn stored_lease(&self, lease: Duration) -> Duration {
         self.profile()
             .map_or(lease, |profile| profile.stored_lease(lease))
     }
 
-    /// Whether a release can leave it held for a time: a hold that one owner has alone, and that is one thing with one end.
+    /// Whether a release can leave it held for a time: a hold that one owner has alone, and that is
+    /// one thing with one end.
     #[must_use]
     pub fn can_linger(&self) -> bool {
         self.spec().lingers
@@ -360,8 +367,8 @@ impl LockTarget {
         &self.kind
     }
 
-    /// What the lock itself is stored under: its name, or for a mutex the key that its profile makes of it. Targets of
-    /// one key are one lock, whatever their names.
+    /// What the lock itself is stored under: its name, or for a mutex the key that its profile
+    /// makes of it. Targets of one key are one lock, whatever their names.
     #[must_use]
     pub fn key(&self) -> Cow<'_, str> {
         match self.kind.profile() {
@@ -370,8 +377,9 @@ impl LockTarget {
         }
     }
 
-    /// Whether the name can be told from every other, and from what is kept beside other names. Every backend that keeps
-    /// locks under their names refuses those that cannot, so that a program meets the same rules on each.
+    /// Whether the name can be told from every other, and from what is kept beside other names.
+    /// Every backend that keeps locks under their names refuses those that cannot, so that a
+    /// program meets the same rules on each.
     ///
     /// # Errors
     ///

@@ -40,8 +40,8 @@ enum Host {
 }
 
 impl Label {
-    /// A label: 1 to 64 characters that can be printed. The host is the one that the system names, and the process the one that
-    /// this runs in.
+    /// A label: 1 to 64 characters that can be printed. The host is the one that the system names,
+    /// and the process the one that this runs in.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
@@ -73,8 +73,8 @@ impl Label {
         self
     }
 
-    /// Leaves the record behind for so long after the shutdown, for locks that outlive the instance: those that went on as
-    /// tickets. Default: it is removed.
+    /// Leaves the record behind for so long after the shutdown, for locks that outlive the
+    /// instance: those that went on as tickets. Default: it is removed.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -95,7 +95,8 @@ impl Label {
         self.left
     }
 
-    /// Whether it can be shown. `LocktopusBuilder::build` asks, so that nothing is sent of one that cannot.
+    /// Whether it can be shown. `LocktopusBuilder::build` asks, so that nothing is sent of one that
+    /// cannot.
     ///
     /// # Errors
     ///
@@ -154,8 +155,8 @@ fn check_text(option: &'static str, text: &str, longest: usize) -> Result<(), Op
     Err(OptionError::new(option, start, rule))
 }
 
-/// Whether a character can be shown anywhere without harm: it neither controls a terminal, nor changes the direction of
-/// writing, nor is invisible.
+/// Whether a character can be shown anywhere without harm: it neither controls a terminal, nor
+/// changes the direction of writing, nor is invisible.
 pub(crate) fn is_printable(c: char) -> bool {
     let invisible = matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -1,8 +1,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! The contract of Locktopus: what the author of a backend implements and is given, and nothing else.
+//! The contract of Locktopus: what the author of a backend implements and is given, and nothing
+//! else.
 //!
-//! Begin at [`LockBackend`]. A backend, and a layer around one, depends on this crate alone. The crate
-//! `locktopus-core` has the engine that takes and keeps locks by this contract, and exports all of it again.
+//! Begin at
+//! [`LockBackend`]. A backend, and a layer around one, depends on this crate alone. The crate `locktopus-core`
+//! has the engine that takes and keeps locks by this contract, and exports all of it again.
 //!
 //! | modules | what they are |
 //! |---|---|
@@ -23,8 +25,9 @@
 //! | `internal` | what the engine uses beside the contract |
 //! | `sync` | locking a mutex that may be poisoned |
 //!
-//! `name`, `kind` and `mutex_profile` import each other in a circle, because a lock is a name and a kind together: whether a
-//! name is allowed depends on the kind, and the profile of a mutex, which is part of its kind, turns names into keys.
+//! `name`, `kind` and `mutex_profile` import each other in a circle, because a lock is a name and a
+//! kind together: whether a name is allowed depends on the kind, and the profile of a mutex, which
+//! is part of its kind, turns names into keys.
 
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 

@@ -26,15 +26,16 @@ use crate::token::FencingToken;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LockState {
-    /// Who holds it: at most one for exclusive kinds, several for readers and semaphores. Holders whose lease has
-    /// ended are left out.
+    /// Who holds it: at most one for exclusive kinds, several for readers and semaphores. Holders
+    /// whose lease has ended are left out.
     pub holders: Vec<HolderState>,
     /// The last token handed out, if the backend keeps one for this kind.
     pub last_token: Option<FencingToken>,
-    /// Who waits in the queue, in order. Those who poll or wait for a message without a place are not known.
+    /// Who waits in the queue, in order. Those who poll or wait for a message without a place are
+    /// not known.
     pub waiters: Vec<WaiterState>,
-    /// How many permits a semaphore has left. `None` for other kinds, and for a semaphore that was never given
-    /// any.
+    /// How many permits a semaphore has left. `None` for other kinds, and for a semaphore that was
+    /// never given any.
     pub available: Option<i64>,
 }
 
@@ -76,13 +77,14 @@ pub struct HolderState {
     pub owner: OwnerId,
     /// How it holds.
     pub mode: Mode,
-    /// How many times it is held, or how many permits. Always 1 for native holders of a lock, which count
-    /// re-entry in the process.
+    /// How many times it is held, or how many permits. Always 1 for native holders of a lock, which
+    /// count re-entry in the process.
     pub holds: u64,
     /// What is left of the lease; `None` if it never expires.
     pub remaining: Option<Duration>,
-    /// For how long it has held it, at least, by the backend's clock; `None` if the backend does not know. A quorum may say up
-    /// to a second less than it is. Tasks that pass a lock on inside one process are one holder.
+    /// For how long it has held it, at least, by the backend's clock; `None` if the backend does
+    /// not know. A quorum may say up to a second less than it is. Tasks that pass a lock on inside
+    /// one process are one holder.
     pub held_for: Option<Duration>,
 }
 
@@ -123,7 +125,8 @@ pub struct WaiterState {
     pub mode: Mode,
     /// How many permits it wants; 1 for locks.
     pub permits: u32,
-    /// How long its place is kept if nothing more is heard of it. `None` if unknown (a waiter of another library).
+    /// How long its place is kept if nothing more is heard of it. `None` if unknown (a waiter of
+    /// another library).
     pub remaining: Option<Duration>,
 }
 
@@ -152,7 +155,8 @@ impl WaiterState {
 pub struct Eviction {
     /// Who held the lock and does not any more.
     pub evicted: Vec<OwnerId>,
-    /// Tokens up to this one are fenced: every later grant has a greater one. `None` if the kind has none.
+    /// Tokens up to this one are fenced: every later grant has a greater one. `None` if the kind
+    /// has none.
     pub fence: Option<FencingToken>,
 }
 
@@ -175,7 +179,8 @@ impl Eviction {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LockPage {
-    /// The locks found. A lock may come twice; one that is taken or released meanwhile may or may not come.
+    /// The locks found. A lock may come twice; one that is taken or released meanwhile may or may
+    /// not come.
     pub locks: Vec<FoundLock>,
     /// Where to go on, unless this was the last page.
     pub next: Option<ScanCursor>,

@@ -36,23 +36,25 @@ pub use value::ValueEncoding;
 ///
 /// # What holds for all of them
 ///
-/// * On one server (standalone, behind Sentinel, or a slot of a cluster) each side sees the other's locks, whoever comes
-///   first. Over several independent servers, put the profile on a `QuorumBackend` of `locktopus-quorum`.
-/// * A mutex that is shared is never handed from one waiter to the next: the other library's would never see it free. So
-///   there is no order among waiters.
-/// * A profile of a single key has no [fencing tokens](crate::FencingToken), and its waiters poll, as the other library's
-///   do. [`with_side_keys`](Self::with_side_keys) adds tokens for our own holders and wakes our own waiters when one of
-///   ours releases; the other library's releases are then noticed with the heartbeat.
-/// * The other library does not know fencing, watchdogs or validity: what it does when its own lease has run out is its
-///   own affair.
+/// * On one server (standalone, behind Sentinel, or a slot of a cluster) each side sees the other's
+///   locks, whoever comes first. Over several independent servers, put the profile on a
+///   `QuorumBackend` of `locktopus-quorum`.
+/// * A mutex that is shared is never handed from one waiter to the next: the other library's would
+///   never see it free. So there is no order among waiters.
+/// * A profile of a single key has no [fencing tokens](crate::FencingToken), and its waiters poll,
+///   as the other library's do. [`with_side_keys`](Self::with_side_keys) adds tokens for our own
+///   holders and wakes our own waiters when one of ours releases; the other library's releases are
+///   then noticed with the heartbeat.
+/// * The other library does not know fencing, watchdogs or validity: what it does when its own
+///   lease has run out is its own affair.
 /// * To release for a holder of the other library one needs its value, and it ours: the bytes of
 ///   `LockGuard::owner`.
 ///
 /// # What cannot be served
 ///
-/// Locks that are not one string: Medallion's and redis-semaphore's semaphores and reader-writer locks, and node-redlock
-/// with several resources in one lock (take them together with `Locktopus::multi` instead). Redisson's are not
-/// mutexes but locks of their own kinds.
+/// Locks that are not one string: Medallion's and redis-semaphore's semaphores and reader-writer
+/// locks, and node-redlock with several resources in one lock (take them together with
+/// `Locktopus::multi` instead). Redisson's are not mutexes but locks of their own kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MutexProfile {
     key: Template,
@@ -160,8 +162,8 @@ impl MutexProfile {
         self
     }
 
-    /// Keeps a fencing token for our own holders beside the key, and a channel on which our own releases are announced.
-    /// In a cluster the name must allow for both, as every lock's.
+    /// Keeps a fencing token for our own holders beside the key, and a channel on which our own
+    /// releases are announced. In a cluster the name must allow for both, as every lock's.
     #[must_use]
     pub fn with_side_keys(mut self) -> Self {
         self.side_keys = true;
@@ -227,8 +229,8 @@ impl MutexProfile {
         self.side_keys || matches!(self.notification, Some(NotificationTemplate::Channel(_)))
     }
 
-    /// The lease as it is written: where the other library counts in seconds, the next whole one. The holder believes in
-    /// no more than it asked for.
+    /// The lease as it is written: where the other library counts in seconds, the next whole one.
+    /// The holder believes in no more than it asked for.
     ///
     /// ```
     /// use std::time::Duration;

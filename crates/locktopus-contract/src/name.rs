@@ -20,10 +20,11 @@ pub const MAX_NAME_BYTES: usize = 1024;
 
 /// A checked lock name: what the backend stores the lock under.
 ///
-/// Cheap to clone. A name is never interpreted as a pattern and never becomes part of a script; a backend
-/// may refuse more names than this type does: all refuse those that mean something else too
-/// ([`LockTarget::check_name`](crate::LockTarget::check_name)), and a Redis Cluster those whose hash tag cannot be made
-/// to agree between a lock's keys. [Encoded](Self::encode) names are never refused for their braces.
+/// Cheap to clone. A name is never interpreted as a pattern and never becomes part of a script; a
+/// backend may refuse more names than this type does: all refuse those that mean something else too
+/// ([`LockTarget::check_name`](crate::LockTarget::check_name)), and a Redis Cluster those whose
+/// hash tag cannot be made to agree between a lock's keys. [Encoded](Self::encode) names are never
+/// refused for their braces.
 ///
 /// ```
 /// use locktopus_contract::LockName;
@@ -192,7 +193,8 @@ pub enum NameError {
         /// The rule it breaks and how to choose a better name.
         rule: String,
     },
-    /// There is no mutex profile of this name, which is not shown: it may be a text that holds a password.
+    /// There is no mutex profile of this name, which is not shown: it may be a text that holds a
+    /// password.
     #[error("there is no such profile; there are {}", MutexProfile::names().collect::<Vec<_>>().join(", "))]
     NoSuchProfile,
     /// The name cannot be told from another one, or from what is kept beside another one.

@@ -1,4 +1,5 @@
-//! What a quorum must know of a node before it counts the node's answers: whether it may have lost its data.
+//! What a quorum must know of a node before it counts the node's answers: whether it may have lost
+//! its data.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,21 +11,25 @@ use crate::backend_error::BackendError;
 
 /// Tells which server is behind a node of a quorum, and for how long it has been up.
 ///
-/// A server that was restarted has forgotten its locks, or some of them. If it could vote at once, a lock that
-/// is still held through it could be granted again. The quorum therefore reads the identity of a node before
-/// it counts an answer, and does not count answers of a server that is younger than the longest lease.
+/// A server that was restarted has forgotten its locks, or some of them. If it could vote at once,
+/// a lock that is still held through it could be granted again. The quorum therefore reads the
+/// identity of a node before it counts an answer, and does not count answers of a server that is
+/// younger than the longest lease.
 ///
 /// # Contract
 ///
-/// * [`generation`](Self::generation) changes before anything is sent over a connection that was not there when it
-///   was last read, whoever made that connection and why. Two equal readings, one before a call and one after its
-///   answer, mean that the call ran on the server that was identified in that generation. A client that
-///   reconnects unseen must count its connections for this.
+/// * [`generation`](Self::generation) changes before anything is sent over a connection that was
+///   not there when it was last read, whoever made that connection and why. Two equal readings, one
+///   before a call and one after its answer, mean that the call ran on the server that was
+///   identified in that generation. A client that reconnects unseen must count its connections for
+///   this.
 /// * [`identity`](Self::identity) asks over the connection that carries the node's calls.
-/// * The node is one server without automatic failover: a promoted replica is old but has lost data.
-/// * [`recall`](Self::recall) and [`note`](Self::note) keep what the quorum's clients saw of the other nodes. A server's
-///   uptime is the difference of two readings of its clock, and a clock that was wrong when the server started makes it
-///   too long. The other nodes know better when they were first told of it. A probe that keeps nothing leaves both out.
+/// * The node is one server without automatic failover: a promoted replica is old but has lost
+///   data.
+/// * [`recall`](Self::recall) and [`note`](Self::note) keep what the quorum's clients saw of the
+///   other nodes. A server's uptime is the difference of two readings of its clock, and a clock
+///   that was wrong when the server started makes it too long. The other nodes know better when
+///   they were first told of it. A probe that keeps nothing leaves both out.
 ///
 /// # Example
 ///
@@ -119,8 +124,9 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
 pub struct Sighting {
     /// [`NodeIdentity::run_id`] of the server that was seen.
     pub run_id: String,
-    /// How long ago a client first saw it, by the clock of the server that keeps the note. [`Duration::MAX`] if that clock was
-    /// set back since: then it tells who was there, and not for how long.
+    /// How long ago a client first saw it, by the clock of the server that keeps the note.
+    /// [`Duration::MAX`] if that clock was set back since: then it tells who was there, and not for
+    /// how long.
     pub age: Duration,
 }
 
@@ -148,8 +154,8 @@ impl Sighting {
 pub struct NodeIdentity {
     /// Different after every start of the server. On Redis `run_id`.
     pub run_id: String,
-    /// For how long the server has been up, at least: a value that is counted in whole seconds must be given a
-    /// second less. On Redis `uptime_in_seconds`.
+    /// For how long the server has been up, at least: a value that is counted in whole seconds must
+    /// be given a second less. On Redis `uptime_in_seconds`.
     pub uptime: Duration,
     /// The same for servers that replicate each other. On Redis `master_replid`.
     pub replication_id: Option<String>,

@@ -9,13 +9,14 @@ use crate::simulation;
 
 /// The identity under which one acquisition holds a lock.
 ///
-/// Fresh for every acquisition, so that a late release or renewal of an earlier one can never match.
-/// The id is a capability: whoever knows it can release the lock. `Debug` therefore shows a short hash;
-/// [`OwnerId::expose`] gives the bytes.
+/// Fresh for every acquisition, so that a late release or renewal of an earlier one can never
+/// match. The id is a capability: whoever knows it can release the lock.
+/// `Debug` therefore shows a short hash; [`OwnerId::expose`] gives the bytes.
 ///
-/// The standard form is Redisson's `<uuid>:<i64>`. The uuid belongs to the process or to a labelled instance (version 8, 96
-/// random bits, marked so that scripts can tell native waiters from Java's version 4), the number to the
-/// acquisition (64 random bits, of which a lock's are even and a fair lock's odd).
+/// The standard form is Redisson's `<uuid>:<i64>`. The uuid belongs to the process or to a labelled
+/// instance (version 8, 96 random bits, marked so that scripts can tell native waiters from Java's
+/// version 4), the number to the acquisition (64 random bits, of which a lock's are even and a fair
+/// lock's odd).
 ///
 /// ```
 /// use locktopus_contract::OwnerId;
@@ -28,12 +29,14 @@ use crate::simulation;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(Arc<[u8]>);
 
-/// The bytes every native uuid carries in its third to fifth group: version 8, variant 10, and a mark.
+/// The bytes every native uuid carries in its third to fifth group: version 8, variant 10, and a
+/// mark.
 const MARK: &str = "8c70-a705";
 
 impl OwnerId {
-    /// A fresh id in the standard form. Its number is fetched when it is made: of a supply, the copies of a process that
-    /// was stored and started twice (virtual machines are) would use the same numbers, and hold the same locks.
+    /// A fresh id in the standard form. Its number is fetched when it is made: of a supply, the
+    /// copies of a process that was stored and started twice (virtual machines are) would use the
+    /// same numbers, and hold the same locks.
     ///
     /// # Panics
     ///
@@ -44,7 +47,8 @@ impl OwnerId {
         OwnerIds::of_process().any()
     }
 
-    /// An id with bytes chosen by the caller, for locks shared with a library that has its own format.
+    /// An id with bytes chosen by the caller, for locks shared with a library that has its own
+    /// format.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
@@ -63,8 +67,9 @@ impl OwnerId {
         bytes.get(14..23) == Some(MARK.as_bytes()) && bytes.get(36) == Some(&b':')
     }
 
-    /// The instance that made it, if it tells: native ids do, those in the forms of other libraries' mutexes do not. A permit's
-    /// id looks the same whoever made it, so for one of another library this is an instance that nobody knows.
+    /// The instance that made it, if it tells: native ids do, those in the forms of other
+    /// libraries' mutexes do not. A permit's id looks the same whoever made it, so for one of
+    /// another library this is an instance that nobody knows.
     #[must_use]
     pub fn instance(&self) -> Option<InstanceId> {
         let bytes = self.expose();
@@ -149,8 +154,8 @@ impl OwnerIds {
         self.numbered(i64::from_le_bytes(random()))
     }
 
-    /// A fresh id with an even or an odd number: two kinds that look the same otherwise are told apart by that, wherever the
-    /// id is written down.
+    /// A fresh id with an even or an odd number: two kinds that look the same otherwise are told
+    /// apart by that, wherever the id is written down.
     pub(crate) fn of_parity(&self, odd: bool) -> OwnerId {
         let number = i64::from_le_bytes(random()) & !1;
         self.numbered(number | i64::from(odd))
@@ -167,8 +172,8 @@ impl OwnerIds {
         OwnerId(Arc::from(&*text))
     }
 
-    /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have: six of the instance, eight random ones, and two
-    /// that are zero: they number the permits of one acquisition.
+    /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have: six of the instance,
+    /// eight random ones, and two that are zero: they number the permits of one acquisition.
     pub(crate) fn permit(&self) -> OwnerId {
         let mut bytes = [0; 16];
         bytes[..6].copy_from_slice(&self.instance.bytes());
@@ -204,7 +209,8 @@ impl fmt::Debug for OwnerId {
     }
 }
 
-/// A short, stable tag for logs. Not reversible in practice: an id holds at least 64 bits that are random and nowhere else.
+/// A short, stable tag for logs. Not reversible in practice: an id holds at least 64 bits that are
+/// random and nowhere else.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

@@ -39,30 +39,32 @@ pub struct AcquireAttempt {
     pub owner: OwnerId,
     /// How long the backend keeps the lock after it executed the attempt. Whole milliseconds.
     pub lease: Duration,
-    /// When the caller stops waiting for the answer. The backend must refuse an attempt that arrives
-    /// more than a quarter of a second later, because no release follows then.
+    /// When the caller stops waiting for the answer. The backend must refuse an attempt that
+    /// arrives more than a quarter of a second later, because no release follows then.
     pub deadline: Instant,
     /// How many permits of a semaphore. 1 for every other kind.
     pub permits: u32,
     /// How many fencing tokens in a row the grant reserves, from the one in the answer on. At least 1. The
     /// same for every repetition.
     pub tokens: u32,
-    /// The grant's token must be at least this one, and later ones greater. Given by a repetition of a holder's
-    /// attempt, it raises the token of that grant to just this.
+    /// The grant's token must be at least this one, and later ones greater. Given by a repetition
+    /// of a holder's attempt, it raises the token of that grant to just this.
     pub floor: Option<FencingToken>,
-    /// Ask for a place in the queue, kept for this long unless the attempt is repeated. `None`: do not queue.
-    /// Whole milliseconds.
+    /// Ask for a place in the queue, kept for this long unless the attempt is repeated. `None`: do
+    /// not queue. Whole milliseconds.
     pub place: Option<Duration>,
-    /// If this attempt is answered with a grant, tell its owner when somebody else wants the lock, with
-    /// [`Wake::Wanted`](crate::Wake::Wanted). A grant out of the queue need not; nor a backend that does not
-    /// say [`supports_recall`](crate::BackendInfo::supports_recall).
+    /// If this attempt is answered with a grant, tell its owner when somebody else wants the lock,
+    /// with
+    /// [`Wake::Wanted`](crate::Wake::Wanted). A grant out of the queue need not; nor a backend that does not say [`supports_recall`](crate::BackendInfo::supports_recall).
     pub recall: bool,
-    /// No earlier attempt under this owner id was granted or queued, or may still be, and nobody wants to know where it stands in the queue. A backend may
-    /// then answer [`Queued`](AttemptOutcome::Queued) sooner, with less: `ahead` 1 and no `remaining` if anybody is ahead, and
-    /// `fence` 0, as no grant to this owner can be older. `false` is always right.
+    /// No earlier attempt under this owner id was granted or queued, or may still be, and nobody
+    /// wants to know where it stands in the queue. A backend may then answer
+    /// [`Queued`](AttemptOutcome::Queued) sooner, with less: `ahead` 1 and no
+    /// `remaining` if anybody is ahead, and `fence` 0, as no grant to this owner can be older.
+    /// `false` is always right.
     pub first: bool,
-    /// How long to remember the grant's token; `None`: as long as the backend does by default. Not for kinds and
-    /// backends without tokens, nor for backends that remember them anyway.
+    /// How long to remember the grant's token; `None`: as long as the backend does by default. Not
+    /// for kinds and backends without tokens, nor for backends that remember them anyway.
     pub token_retention: Option<TokenRetention>,
 }
 
@@ -96,29 +98,34 @@ impl AcquireAttempt {
 pub enum AttemptOutcome {
     /// The owner holds the lock for the lease, counted from some moment after the attempt was sent.
     Granted {
-        /// The fencing token of this grant, the first of those reserved; the same when an attempt is
-        /// repeated. `None` if this kind of lock or this backend has none.
+        /// The fencing token of this grant, the first of those reserved; the same when an attempt
+        /// is repeated. `None` if this kind of lock or this backend has none.
         token: Option<FencingToken>,
     },
-    /// It is not to be had now, and nothing of this attempt remains. Also while others are ahead in the queue.
+    /// It is not to be had now, and nothing of this attempt remains. Also while others are ahead in
+    /// the queue.
     Held {
         /// What is left of the lease in the way. `None` if it has no expiry.
         remaining: Option<Duration>,
     },
-    /// It is not to be had now, and the owner has a place in the queue. Only if the attempt asked for one.
+    /// It is not to be had now, and the owner has a place in the queue. Only if the attempt asked
+    /// for one.
     Queued {
-        /// What is left of the lease in the way. `None` if it has no expiry; perhaps also after a [first](AcquireAttempt::first)
-        /// attempt if others are ahead, who are the ones to look when it ends.
+        /// What is left of the lease in the way. `None` if it has no expiry; perhaps also after a
+        /// [first](AcquireAttempt::first) attempt if others are ahead, who are the ones to look
+        /// when it ends.
         remaining: Option<Duration>,
-        /// How many are ahead in the queue. Perhaps only whether anybody is, after a [first](AcquireAttempt::first) attempt.
+        /// How many are ahead in the queue. Perhaps only whether anybody is, after a
+        /// [first](AcquireAttempt::first) attempt.
         ahead: u64,
-        /// The last token given to anybody when the attempt was executed. A pushed grant to this owner with a token
-        /// that is not greater is older than this answer.
+        /// The last token given to anybody when the attempt was executed. A pushed grant to this
+        /// owner with a token that is not greater is older than this answer.
         fence: u64,
     },
 }
 
-/// Gives a lock back, or makes sure that an attempt left nothing behind, neither a hold nor a place in the queue.
+/// Gives a lock back, or makes sure that an attempt left nothing behind, neither a hold nor a place
+/// in the queue.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -143,21 +150,23 @@ pub struct ReleaseRequest {
     pub permits: u32,
     /// When the caller stops waiting for the answer.
     pub deadline: Instant,
-    /// How long to remember the token of a grant that this release hands on; see [`AcquireAttempt::token_retention`].
+    /// How long to remember the token of a grant that this release hands on; see
+    /// [`AcquireAttempt::token_retention`].
     pub token_retention: Option<TokenRetention>,
-    /// Leave the lock held by nobody for a time instead of making it free. Not longer than the backend's
-    /// [`longest_linger`](crate::BackendInfo::longest_linger), and only for kinds that
+    /// Leave the lock held by nobody for a time instead of making it free. Not longer than the
+    /// backend's [`longest_linger`](crate::BackendInfo::longest_linger), and only for kinds that
     /// [can linger](crate::LockKind::can_linger).
     pub linger: Option<Linger>,
-    /// What the attempts of this owner asked for, if they asked for a place in the queue: a backend may find the place sooner
-    /// by it. `None` is always right; what no attempt asked for is not.
+    /// What the attempts of this owner asked for, if they asked for a place in the queue: a backend
+    /// may find the place sooner by it. `None` is always right; what no attempt asked for is not.
     pub sought: Option<Sought>,
-    /// No attempt follows under this owner id. So the backend may repeat the release by itself, after
-    /// a failover that may have lost it. `false` is always right.
+    /// No attempt follows under this owner id. So the backend may repeat the release by itself,
+    /// after a failover that may have lost it. `false` is always right.
     pub last: bool,
 }
 
-/// What attempts asked for that may have left a place in the queue. The same for every attempt of one owner.
+/// What attempts asked for that may have left a place in the queue. The same for every attempt of
+/// one owner.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -185,9 +194,10 @@ pub struct Sought {
 
 /// How a lock stays held after its release, by an owner that nobody is.
 ///
-/// In one step the owner's hold becomes one of `heir`, which ends `time` after the execution, earlier or later than the
-/// owner's would have. The owner holds nothing then: what it sends later, or sent before and comes late, finds somebody
-/// else. Nobody is handed the lock and nobody is woken: it becomes free as that of a holder who died.
+/// In one step the owner's hold becomes one of `heir`, which ends `time` after the execution,
+/// earlier or later than the owner's would have. The owner holds nothing then: what it sends later,
+/// or sent before and comes late, finds somebody else. Nobody is handed the lock and nobody is
+/// woken: it becomes free as that of a holder who died.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -247,8 +257,8 @@ impl ReleaseRequest {
     reason = "whoever gets it must look at each case"
 )]
 pub enum ReleaseOutcome {
-    /// The owner held the lock and does not any more; it went to those first in the queue, or is free, or
-    /// [lingers](ReleaseRequest::linger).
+    /// The owner held the lock and does not any more; it went to those first in the queue, or is
+    /// free, or [lingers](ReleaseRequest::linger).
     Released,
     /// The owner did not hold it: lease run out, taken over, or released before.
     NotHeld,
@@ -275,15 +285,14 @@ pub struct ExtendRequest {
     pub target: LockTarget,
     /// Who claims to hold it.
     pub owner: OwnerId,
-    /// How long the lock must last from the moment of execution. Whole milliseconds. What lasts longer already
-    /// is not shortened.
+    /// How long the lock must last from the moment of execution. Whole milliseconds. What lasts
+    /// longer already is not shortened.
     pub lease: Duration,
     /// The number of permits of the attempt.
     pub permits: u32,
-    /// Remember the last token of the name for at least this long from now on. `None`: for as long as
-    /// before. Never shortens that time, and never creates a token. Whole milliseconds. Kinds and backends
-    /// without tokens ignore it, and so do backends that remember tokens for ever. The answer is
-    /// [`Extended`](ExtendOutcome::Extended) only if both were done.
+    /// Remember the last token of the name for at least this long from now on.
+    /// `None`: for as long as before. Never shortens that time, and never creates a token. Whole milliseconds. Kinds and backends without tokens ignore it, and so do backends that remember tokens for ever. The answer is [`Extended`](ExtendOutcome::Extended)
+    /// only if both were done.
     pub keep_token: Option<Duration>,
 }
 
@@ -322,8 +331,8 @@ impl ExtendRequest {
     reason = "whoever gets it must look at each case"
 )]
 pub enum ExtendOutcome {
-    /// The owner still holds the lock; it expires one lease after execution, or when it would have before if
-    /// that is later.
+    /// The owner still holds the lock; it expires one lease after execution, or when it would have
+    /// before if that is later.
     Extended,
     /// The lock is gone: expired, deleted, evicted, or the server lost it.
     Missing,

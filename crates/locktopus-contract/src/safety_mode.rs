@@ -7,8 +7,9 @@ use super::spelled::spelled;
 
 /// What a backend does so that a failover gives no lock to two holders.
 ///
-/// Chosen when connecting, by URL options: `safety`, `replicas`, `replication_timeout`, `quarantine_max_lease`. All who
-/// share locks must choose the same. Fencing tokens grow in every mode.
+/// Chosen when connecting, by URL options: `safety`, `replicas`,
+/// `replication_timeout`, `quarantine_max_lease`. All who share locks must choose the same. Fencing
+/// tokens grow in every mode.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,35 +25,40 @@ use super::spelled::spelled;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum SafetyMode {
-    /// A grant counts as soon as one server has made it. If that server fails before a replica has it, the lock is
-    /// granted again while its holder still believes in it.
+    /// A grant counts as soon as one server has made it. If that server fails before a replica has
+    /// it, the lock is granted again while its holder still believes in it.
     #[default]
     Plain,
-    /// A grant counts once enough replicas have confirmed it (`WAIT`); one that they do not confirm in time is given back.
-    /// Fewer locks are lost in a failover, not none: a replica that has not confirmed may be the one that is promoted,
-    /// unless `need` is [`All`](ReplicaNeed::All).
+    /// A grant counts once enough replicas have confirmed it
+    /// (`WAIT`); one that they do not confirm in time is given back. Fewer locks are lost in a failover, not none: a replica that has not confirmed may be the one that is promoted, unless `need`
+    /// is [`All`](ReplicaNeed::All).
     Replicated {
         /// How many replicas.
         need: ReplicaNeed,
         /// How long to wait for them.
         timeout: Duration,
     },
-    /// After a failover, or anything else after which the server may have forgotten grants, nothing is granted until every
-    /// lease that may have been forgotten is over. Holders go on, and can extend and release.
+    /// After a failover, or anything else after which the server may have forgotten grants, nothing
+    /// is granted until every lease that may have been forgotten is over. Holders go on, and can
+    /// extend and release.
     ///
-    /// A primary that was replaced and is promoted again may look as it did before, and then only the Sentinels can tell: their
-    /// configuration epoch is part of what a client shows the server. A client that hears of no failover in between (no
-    /// Sentinels, or none reachable all that time) cannot tell either.
+    /// A primary that was replaced and is promoted again may look as it did before, and then only
+    /// the Sentinels can tell: their configuration epoch is part of what a client shows the server.
+    /// A client that hears of no failover in between (no Sentinels, or none reachable all that
+    /// time) cannot tell either.
     Quarantine {
-        /// The longest lease there is. Longer ones are refused. The same for all who share the servers.
+        /// The longest lease there is. Longer ones are refused. The same for all who share the
+        /// servers.
         max_lease: Duration,
     },
     /// A majority of independent servers must agree. See `QuorumBackend` of `locktopus-quorum`.
     Quorum,
-    /// The servers agree on every grant by a consensus protocol, such as Raft in etcd. What was granted is never forgotten.
+    /// The servers agree on every grant by a consensus protocol, such as Raft in etcd. What was
+    /// granted is never forgotten.
     Consensus,
-    /// A grant counts once a standby has it, and only a standby that has every such grant is promoted, such as
-    /// PostgreSQL with `synchronous_commit = remote_apply` and a cluster manager that keeps to it.
+    /// A grant counts once a standby has it, and only a standby that has every such grant is
+    /// promoted, such as PostgreSQL with `synchronous_commit = remote_apply` and a cluster manager
+    /// that keeps to it.
     Synchronous,
 }
 
@@ -108,7 +114,8 @@ impl SafetyMode {
         }
     }
 
-    /// Whether no failover gives a lock to two holders, as long as clocks keep what the mode asks of them.
+    /// Whether no failover gives a lock to two holders, as long as clocks keep what the mode asks
+    /// of them.
     ///
     /// ```
     /// use locktopus_contract::SafetyMode;
@@ -119,7 +126,8 @@ impl SafetyMode {
         !matches!(self, Self::Plain | Self::Replicated { .. })
     }
 
-    /// Whether a grant that another holder's release pushed must be confirmed before it is believed.
+    /// Whether a grant that another holder's release pushed must be confirmed before it is
+    /// believed.
     #[doc(hidden)]
     pub fn confirms_pushes(self) -> bool {
         matches!(self, Self::Replicated { .. })
@@ -165,8 +173,8 @@ impl fmt::Display for ReplicaNeed {
     }
 }
 
-/// Too few replicas confirmed what a primary had done. The [source](std::error::Error::source) of errors of kind
-/// [`NotReplicated`](crate::BackendErrorKind::NotReplicated).
+/// Too few replicas confirmed what a primary had done. The [source](std::error::Error::source) of
+/// errors of kind [`NotReplicated`](crate::BackendErrorKind::NotReplicated).
 ///
 /// ```
 /// # use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A process of a simulator: its random numbers are those of a seed, and its machine sleeps when the simulator says so.
+//! A process of a simulator: its random numbers are those of a seed, and its machine sleeps when
+//! the simulator says so.
 //!
 //! Several of them share a thread. Each has an identity of its own, as processes have.
 

@@ -5,14 +5,15 @@ use std::num::NonZeroU64;
 
 /// A number that grows with every grant of a lock.
 ///
-/// Send it along with every write the lock protects, and let the resource refuse a token smaller than the
-/// largest it has seen: then a holder that was paused past its lease cannot overwrite its successor's work.
-/// Source: Kleppmann, "How to do distributed locking" (2016).
+/// Send it along with every write the lock protects, and let the resource refuse a token smaller
+/// than the largest it has seen: then a holder that was paused past its lease cannot overwrite its
+/// successor's work. Source: Kleppmann, "How to do distributed locking" (2016).
 ///
-/// On Redis and in memory tokens are hybrid: `max(previous + 1, server time in microseconds)`. They keep
-/// growing even when a failover loses the counter, as long as the new primary's clock is not behind by more
-/// than the time since the lost grant. A backend may [count](crate::TokenSource::Count) instead. On all of
-/// them tokens stay below 2^53, so that Lua, JavaScript and JSON carry them exactly.
+/// On Redis and in memory tokens are hybrid: `max(previous + 1, server time in microseconds)`. They
+/// keep growing even when a failover loses the counter, as long as the new primary's clock is not
+/// behind by more than the time since the lost grant. A backend may
+/// [count](crate::TokenSource::Count) instead. On all of them tokens stay below 2^53, so that Lua,
+/// JavaScript and JSON carry them exactly.
 ///
 /// ```
 /// use locktopus_contract::FencingToken;

@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use crate::option_error::OptionError;
 
-/// How long a backend that keeps fencing tokens in keys keeps the one of a name after its last grant. Default: a day.
+/// How long a backend that keeps fencing tokens in keys keeps the one of a name after its last
+/// grant. Default: a day.
 ///
-/// Tokens go on growing without the key, because the server's clock is their floor. What the key is for is a clock that
-/// is set back, or that of a promoted replica that is behind: as long as the key is there, tokens grow all the same. So
-/// keep it for longer than clocks may be wrong, and no longer where names are used once, such as one for each request:
-/// every name costs memory until its key is gone.
+/// Tokens go on growing without the key, because the server's clock is their floor. What the key is
+/// for is a clock that is set back, or that of a promoted replica that is behind: as long as the
+/// key is there, tokens grow all the same. So keep it for longer than clocks may be wrong, and no
+/// longer where names are used once, such as one for each request: every name costs memory until
+/// its key is gone.
 ///
-/// Renewals and `extend` prolong it: after each of them, the key is kept for at least three quarters
-/// of this time, and for twice the lease.
+/// Renewals and `extend` prolong it: after each of them, the key is kept for at least three
+/// quarters of this time, and for twice the lease.
 ///
-/// [`Forever`](Self::Forever) is for names that Java services lock with `RFencedLock`, which counts from 1 when the key is
-/// gone.
+/// [`Forever`](Self::Forever) is for names that Java services lock with `RFencedLock`, which counts
+/// from 1 when the key is gone.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -29,17 +31,16 @@ use crate::option_error::OptionError;
     reason = "another case or field would make another type of it"
 )]
 pub enum TokenRetention {
-    /// For this long after the last grant, and for at least twice the lease. For three quarters of it
-    /// after an extension. From [`SHORTEST`](Self::SHORTEST) to
-    /// [`LONGEST`](Self::LONGEST).
+    /// For this long after the last grant, and for at least twice the lease. For three quarters of
+    /// it after an extension. From [`SHORTEST`](Self::SHORTEST) to [`LONGEST`](Self::LONGEST).
     For(Duration),
     /// Until somebody deletes it.
     Forever,
 }
 
 impl TokenRetention {
-    /// The shortest that can be asked for: a minute. Attempts and grants that are under way for longer are nobody's
-    /// any more, and clocks that are kept are off by less.
+    /// The shortest that can be asked for: a minute. Attempts and grants that are under way for
+    /// longer are nobody's any more, and clocks that are kept are off by less.
     pub const SHORTEST: Duration = Duration::from_secs(60);
 
     /// The longest that can be asked for: ten years.

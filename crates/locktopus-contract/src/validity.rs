@@ -6,9 +6,10 @@ use crate::clock::BootInstant;
 
 /// How much sooner than the server the holder stops believing in its lease.
 ///
-/// Validity is `sent + lease * (1 - drift) - clock_step - 2 ms`, counted from before the request was sent:
-/// counted from the answer, two holders can believe at once. Source: the distributed-lock page of the
-/// Redis documentation, with the start moved to the send time and a bound for clock steps added.
+/// Validity is `sent + lease * (1 - drift) - clock_step - 2 ms`, counted from before the request
+/// was sent: counted from the answer, two holders can believe at once. Source: the distributed-lock
+/// page of the Redis documentation, with the start moved to the send time and a bound for clock
+/// steps added.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -25,11 +26,11 @@ use crate::clock::BootInstant;
     reason = "others write it as a literal with `..`"
 )]
 pub struct ValidityMargin {
-    /// Bound for the difference in speed between this machine's monotonic clock and the server's clock, in
-    /// parts per million. Default 10,000 (1 %).
+    /// Bound for the difference in speed between this machine's monotonic clock and the server's
+    /// clock, in parts per million. Default 10,000 (1 %).
     pub drift_ppm: u32,
-    /// Bound for a forward step of the server's wall clock within one lease. Default 5 ms. Zero for a store whose
-    /// leases run on a monotonic clock, such as etcd.
+    /// Bound for a forward step of the server's wall clock within one lease. Default 5 ms. Zero for
+    /// a store whose leases run on a monotonic clock, such as etcd.
     pub clock_step: Duration,
 }
 
@@ -52,7 +53,8 @@ impl ValidityMargin {
             .saturating_add(Duration::from_millis(2))
     }
 
-    /// How long a lease may be believed after its request was sent. Zero if the margin eats all of it.
+    /// How long a lease may be believed after its request was sent. Zero if the margin eats all of
+    /// it.
     #[must_use]
     pub fn validity(&self, lease: Duration) -> Duration {
         lease.saturating_sub(self.of(lease))

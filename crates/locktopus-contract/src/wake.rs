@@ -1,11 +1,11 @@
 //! Wake-up hints: from "a lock became free" to the waiter that should look.
 //!
-//! A message that a lock was released wakes one waiter of the process, first come first served, not all
-//! of them: only one can win, and the others would only load the server. A waiter that loses the race
-//! keeps its place. One that leaves after it was woken passes the hint on.
+//! A message that a lock was released wakes one waiter of the process, first come first served, not
+//! all of them: only one can win, and the others would only load the server. A waiter that loses
+//! the race keeps its place. One that leaves after it was woken passes the hint on.
 //!
-//! A grant is pushed to the one waiter whose owner it names, and to nobody else. A holder may go on listening, to be
-//! told when its lock is wanted; hints are not for it.
+//! A grant is pushed to the one waiter whose owner it names, and to nobody else. A holder may go on
+//! listening, to be told when its lock is wanted; hints are not for it.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -25,8 +25,8 @@ use crate::token::FencingToken;
 pub enum Wake {
     /// Somebody released the lock.
     Released,
-    /// The backend made this waiter's owner the holder. Whether that may be believed without asking, the
-    /// receiver must decide: the message may be old.
+    /// The backend made this waiter's owner the holder. Whether that may be believed without
+    /// asking, the receiver must decide: the message may be old.
     Granted {
         /// The first token of the grant.
         token: FencingToken,
@@ -95,8 +95,8 @@ impl Waiter {
 }
 
 impl WakeGroup {
-    /// Adds a waiter at the end of the queue. `keep` is dropped with the stream: put there whatever ends
-    /// the subscription.
+    /// Adds a waiter at the end of the queue. `keep` is dropped with the stream: put there whatever
+    /// ends the subscription.
     pub fn join(self: &Arc<Self>, keep: impl Any + Send + Sync) -> WakeStream {
         let waiter = Arc::new(Waiter::default());
         lock(&self.waiters).push_back(Arc::clone(&waiter));
@@ -135,7 +135,8 @@ impl WakeGroup {
         self.tell(owner, Wake::Granted { token })
     }
 
-    /// Tells the holder with this owner that somebody else wants the lock; false if it does not listen.
+    /// Tells the holder with this owner that somebody else wants the lock; false if it does not
+    /// listen.
     pub fn want(&self, owner: &[u8]) -> bool {
         self.tell(owner, Wake::Wanted)
     }
@@ -212,8 +213,9 @@ impl WakeStream {
         *lock(&self.waiter.owner) = Some(owner.clone());
     }
 
-    /// For layers on a backend: shows each hint that is about to reach the waiter, and the owner that it
-    /// [claims](Self::claim) to be. Where `passes` says false the hint is lost, as messages may be.
+    /// For layers on a backend: shows each hint that is about to reach the waiter, and the owner
+    /// that it [claims](Self::claim) to be. Where `passes` says false the hint is lost, as messages
+    /// may be.
     #[must_use]
     pub fn filtered(
         mut self,
@@ -264,14 +266,15 @@ impl WakeStream {
         }
     }
 
-    /// Leaves without passing the hint on: this waiter got the lock, and its own release will wake the next.
+    /// Leaves without passing the hint on: this waiter got the lock, and its own release will wake
+    /// the next.
     pub fn won(mut self) {
         self.looking = false;
         *lock(&self.waiter.pending) = None;
     }
 
-    /// Goes on listening as the holder: from now on only for what concerns its hold, which is kept if it was heard
-    /// already.
+    /// Goes on listening as the holder: from now on only for what concerns its hold, which is kept
+    /// if it was heard already.
     pub fn hold(&mut self) {
         self.looking = false;
         self.waiter.holds.store(true, Ordering::Release);

@@ -1,9 +1,11 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! The heart of Locktopus: the engine that acquires and keeps locks, and the objects that users hold. No client library and
-//! no backend appears anywhere in this crate.
+//! The heart of Locktopus: the engine that acquires and keeps locks, and the objects that users
+//! hold. No client library and no backend appears anywhere in this crate.
 //!
-//! Those who use locks start at [`Locktopus`]. What a backend implements is the crate `locktopus-contract`, all of which is
-//! exported again here. Most programs depend on the facade crate `locktopus` instead, which connects by URL.
+//! Those who use locks start at
+//! [`Locktopus`]. What a backend implements is the crate `locktopus-contract`, all of which is
+//! exported again here. Most programs depend on the facade crate `locktopus` instead, which
+//! connects by URL.
 //!
 //! | layer | what it is | where to begin |
 //! |---|---|---|

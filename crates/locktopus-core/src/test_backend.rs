@@ -1,5 +1,5 @@
-//! The least backend that unit tests of this crate can do with: exclusive locks that do not expire, and a queue. The
-//! backends themselves are in crates of their own, which depend on this one.
+//! The least backend that unit tests of this crate can do with: exclusive locks that do not expire,
+//! and a queue. The backends themselves are in crates of their own, which depend on this one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

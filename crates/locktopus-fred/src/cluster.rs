@@ -102,8 +102,8 @@ impl Cluster {
         }
     }
 
-    /// Sends a command that any primary can answer to the first one that can be reached, beginning with those that
-    /// are up: one that is away must not fail what any other one could do.
+    /// Sends a command that any primary can answer to the first one that can be reached, beginning
+    /// with those that are up: one that is away must not fail what any other one could do.
     async fn anywhere(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let mut nodes = self.shared.map().nodes().to_vec();
         nodes.sort_by_key(|node| node.commands().current().is_none());
@@ -118,7 +118,8 @@ impl Cluster {
         Err(problem)
     }
 
-    /// Sends several commands at once to the node that `route` names, over a connection of their own.
+    /// Sends several commands at once to the node that `route` names, over a connection of their
+    /// own.
     pub(crate) async fn pipeline(
         &self,
         route: Route,

@@ -19,9 +19,9 @@ use crate::single::Single;
 
 /// Connects to the servers that `options` names.
 ///
-/// Returns once the primary (in a cluster: any node that knows the slots) has accepted the login, and
-/// otherwise gives up after one attempt per address, unless [`ConnectOptions::lazy`] is set. Later failures are
-/// repaired in the background.
+/// Returns once the primary (in a cluster: any node that knows the slots) has accepted the login,
+/// and otherwise gives up after one attempt per address, unless [`ConnectOptions::lazy`] is set.
+/// Later failures are repaired in the background.
 ///
 /// # Errors
 ///

@@ -1,15 +1,16 @@
-//! Locktopus over the fred client: standalone, Sentinel and Cluster. Programs get it through the facade `locktopus` (feature
-//! `fred`); this crate is for those who build a backend on the client themselves.
+//! Locktopus over the fred client: standalone, Sentinel and Cluster. Programs get it through the
+//! facade `locktopus` (feature `fred`); this crate is for those who build a backend on the client
+//! themselves.
 //!
 //! [`connect`] gives a [`FredClient`], which implements
-//! [`RedisClient`](locktopus_protocol::RedisClient). No type of fred appears in this crate's API, but
-//! for what [reads](from_config) the configuration of a client that a program has already.
+//! [`RedisClient`](locktopus_protocol::RedisClient). No type of fred appears in this crate's API,
+//! but for what [reads](from_config) the configuration of a client that a program has already.
 //!
-//! fred does the protocol, TLS and pipelining. This crate decides when to connect and where to send, because
-//! fred's router queues commands while it is disconnected, writes them after their callers have given up, and
-//! serves no node of a cluster while one is unreachable. Sentinels it asks by itself too, all at once.
-//! Here every fred client is a single connection that is thrown away when it fails, so a command is
-//! written to a live connection at once or not at all.
+//! fred does the protocol, TLS and pipelining. This crate decides when to connect and where to
+//! send, because fred's router queues commands while it is disconnected, writes them after their
+//! callers have given up, and serves no node of a cluster while one is unreachable. Sentinels it
+//! asks by itself too, all at once. Here every fred client is a single connection that is thrown
+//! away when it fails, so a command is written to a live connection at once or not at all.
 //!
 //! | module | job |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! From what a program has configured for fred to options for connections of our own.
 //!
-//! Only addresses, logins, the database and TLS are taken. Time limits, retries and TCP settings are ours, because locks need
-//! others than a cache, and so is the protocol.
+//! Only addresses, logins, the database and TLS are taken. Time limits, retries and TCP settings
+//! are ours, because locks need others than a cache, and so is the protocol.
 
 use fred::interfaces::ClientLike;
 use fred::types::Builder;
@@ -11,8 +11,8 @@ use locktopus_protocol::{
     SettingsError, TlsOptions,
 };
 
-/// The servers of a [`Config`], also of sentinels and of a cluster. Credentials of a provider that is called for each
-/// connection cannot be taken.
+/// The servers of a [`Config`], also of sentinels and of a cluster. Credentials of a provider that
+/// is called for each connection cannot be taken.
 ///
 /// # Errors
 ///

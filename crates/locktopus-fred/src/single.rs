@@ -83,8 +83,8 @@ impl Single {
         if let Err(ClientError::Rejected { code, .. }) = &outcome
             && code == "READONLY"
         {
-            // A demoted primary. Whoever is the primary now is found by dialling again. Subscriptions are likely to be
-            // on the same server.
+            // A demoted primary. Whoever is the primary now is found by dialling again.
+            // Subscriptions are likely to be on the same server.
             conn.give_up(READONLY);
             self.messages.suspect();
         }

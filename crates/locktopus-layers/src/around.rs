@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::call::Call;
 
-/// What a layer does around each call that reaches the store. [`around_each_call!`] makes a backend of it.
+/// What a layer does around each call that reaches the store. [`around_each_call!`] makes a backend
+/// of it.
 pub(crate) trait Around: Send + Sync {
     /// Makes one call. `run` is a function of the deadline that the backend is to be given.
     fn around<T, F, Fut>(
@@ -34,8 +35,9 @@ pub(crate) trait Around: Send + Sync {
     }
 }
 
-/// A batch of extensions as one call, for a layer with a field `inner` that is [`Around`] each call. Written into each of them: what
-/// the trait itself would provide, Rust 1.88 refuses (E0308: one type is more general than the other).
+/// A batch of extensions as one call, for a layer with a field `inner` that is [`Around`] each
+/// call. Written into each of them: what the trait itself would provide, Rust 1.88 refuses (E0308:
+/// one type is more general than the other).
 macro_rules! extend_as_one_call {
     () => {
         async fn extend_around(

@@ -1,6 +1,7 @@
 //! The calls that reach a backend's store.
 
-/// What a backend is asked to do. Questions that it answers without asking its store (names, shards, groups) are none.
+/// What a backend is asked to do. Questions that it answers without asking its store (names,
+/// shards, groups) are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {

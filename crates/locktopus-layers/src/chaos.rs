@@ -31,11 +31,12 @@ pub enum Fault {
 
 /// Any backend, with the faults that a test asks for, when it asks for them.
 ///
-/// For tests of programs that use locks: what does yours do when its lease is lost in the middle, when the server is away,
-/// when a release is not answered? Without faults it changes nothing. Clones are the same layer: keep one to give orders.
+/// For tests of programs that use locks: what does yours do when its lease is lost in the middle,
+/// when the server is away, when a release is not answered? Without faults it changes nothing.
+/// Clones are the same layer: keep one to give orders.
 ///
-/// Nothing is left to chance here; `locktopus-conformance` has a backend with seeded random faults, for authors of
-/// backends.
+/// Nothing is left to chance here; `locktopus-conformance` has a backend with seeded random faults,
+/// for authors of backends.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -97,7 +98,8 @@ impl Chaos {
         }
     }
 
-    /// Lets every such call fail in this way, until [`calm`](Self::calm) or another order for such calls.
+    /// Lets every such call fail in this way, until [`calm`](Self::calm) or another order for such
+    /// calls.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -140,8 +142,8 @@ impl Chaos {
         lock(&self.orders.faults).insert(call, Order { fault, times });
     }
 
-    /// Loses every notification: releases, pushed grants, recalls. Waiters find out by looking, as in a network that loses
-    /// messages silently.
+    /// Loses every notification: releases, pushed grants, recalls. Waiters find out by looking, as
+    /// in a network that loses messages silently.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -170,12 +172,12 @@ impl Chaos {
         self.orders.deaf.store(false, Ordering::Release);
     }
 
-    /// Loses the leases of this name now, whoever holds them and as whatever kind: the backend does not know them any more,
-    /// and gives the lock to the next. How many were lost.
+    /// Loses the leases of this name now, whoever holds them and as whatever kind: the backend does
+    /// not know them any more, and gives the lock to the next. How many were lost.
     ///
-    /// `name` is the name as it is stored, with its namespace. The holders are not told: they hear of it when they next
-    /// speak to the backend, with `LostCause::Missing` or `TakenOver`, which is after a third of the lease if the watchdog renews it.
-    /// Until then there are two who believe that they hold the lock, and only fencing tokens tell them apart.
+    /// `name` is the name as it is stored, with its namespace. The holders are not told: they hear of it when they next speak to the backend, with `LostCause::Missing`
+    /// or `TakenOver`, which is after a third of the lease if the watchdog renews it. Until then
+    /// there are two who believe that they hold the lock, and only fencing tokens tell them apart.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,6 +1,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! Layers on any backend of Locktopus: each wraps a [`LockBackend`](locktopus_contract::LockBackend), is one itself, and
-//! changes one thing.
+//! Layers on any backend of Locktopus: each wraps a
+//! [`LockBackend`](locktopus_contract::LockBackend), is one itself, and changes one thing.
 //!
 //! | layer | what it changes | for |
 //! |---|---|---|
@@ -26,11 +26,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The outermost layer sees calls first. Put [`Retry`] outside [`Timeout`], so that each repetition has a timeout of its
-//! own, and [`Chaos`] inside both, so that a test sees what they make of its faults.
+//! The outermost layer sees calls first. Put [`Retry`] outside [`Timeout`], so that each repetition
+//! has a timeout of its own, and [`Chaos`] inside both, so that a test sees what they make of its
+//! faults.
 //!
-//! To write a layer of your own, implement [`Layer`](locktopus_contract::Layer) and write the methods
-//! that it changes.
+//! To write a layer of your own, implement [`Layer`](locktopus_contract::Layer) and write the
+//! methods that it changes.
 //!
 //! Layers, lowest first: call, around, prefix, timeout, retry, chaos, recorded.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]

@@ -14,9 +14,10 @@ use tokio::time::Instant;
 
 /// Any backend, with a prefix before every lock name.
 ///
-/// Two prefixes on one backend are two sets of locks that cannot meet, as long as neither is the beginning of the other:
-/// end them with a separator. The names in answers and errors of other kinds are without the prefix; those in
-/// [`NameError`]s are as they would be stored. Other libraries that share a lock use the whole name.
+/// Two prefixes on one backend are two sets of locks that cannot meet, as long as neither is the
+/// beginning of the other: end them with a separator. The names in answers and errors of other
+/// kinds are without the prefix; those in [`NameError`]s are as they would be stored. Other
+/// libraries that share a lock use the whole name.
 ///
 /// `LocktopusBuilder::namespace` does the same for one `Locktopus`; this is
 /// for those who hand a backend to code that builds its own, and must not see the locks of others.
@@ -54,7 +55,8 @@ impl Prefix {
         Ok(LockTarget::new(name, target.kind().clone()))
     }
 
-    /// As [`prefixed`](Self::prefixed), for callers that did not ask [`check`](LockBackend::check) before.
+    /// As [`prefixed`](Self::prefixed), for callers that did not ask [`check`](LockBackend::check)
+    /// before.
     fn placed(&self, target: &LockTarget) -> Result<LockTarget, BackendError> {
         self.prefixed(target).map_err(|error| {
             let name = self.inner.info().name;

@@ -19,14 +19,15 @@ use tokio::time::Instant;
 
 /// Any backend, whose grants are written down for the checker of `locktopus-history`.
 ///
-/// Put it under a program, or under each process of a system that shares one clock, and ask afterwards whether any lock was
-/// granted to two: the judgement does not rely on what the lock says of itself. What is recorded is what the backend
-/// promised: a grant is valid from when it was received until its lease ends, counted from before it was asked for. Turns
-/// that tasks of one process pass to each other are one grant of the backend.
+/// Put it under a program, or under each process of a system that shares one clock, and ask
+/// afterwards whether any lock was granted to two: the judgement does not rely on what the lock
+/// says of itself. What is recorded is what the backend promised: a grant is valid from when it was
+/// received until its lease ends, counted from before it was asked for. Turns that tasks of one
+/// process pass to each other are one grant of the backend.
 ///
-/// Not seen: the work under the lock (see [`AttemptLog::use_started`]), and evictions by others: until
-/// they are told, the victims believe in their leases. A record that cannot be written is logged, once;
-/// [`first_failure`](Self::first_failure) has it, and such a history proves nothing.
+/// Not seen: the work under the lock (see
+/// [`AttemptLog::use_started`]), and evictions by others: until they are told, the victims believe in their leases. A record that cannot be written is logged, once; [`first_failure`](Self::first_failure)
+/// has it, and such a history proves nothing.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,7 +80,8 @@ struct Open {
 }
 
 impl Recorded {
-    /// Records what this backend does as one worker. `number` must be used once in the whole history.
+    /// Records what this backend does as one worker. `number` must be used once in the whole
+    /// history.
     #[must_use]
     pub fn new(inner: DynBackend, recorder: &Recorder, number: u32) -> Self {
         let book = Book {
@@ -170,7 +172,8 @@ impl Book {
         });
     }
 
-    /// A grant out of the queue. Its lease began after the attempt was sent that confirmed the place.
+    /// A grant out of the queue. Its lease began after the attempt was sent that confirmed the
+    /// place.
     fn pushed(&self, owner: &OwnerId, token: FencingToken) {
         let mut open = lock(&self.open);
         if let Some(known) = open.get_mut(owner)
@@ -207,7 +210,8 @@ impl Book {
         }
     }
 
-    /// An attempt ended with an error. Unless it surely left nothing, a repetition or a release will tell.
+    /// An attempt ended with an error. Unless it surely left nothing, a repetition or a release
+    /// will tell.
     fn erred(&self, owner: &OwnerId, error: &BackendError) {
         let leaves_nothing = error.executed() == Executed::No
             && lock(&self.open)

@@ -11,12 +11,13 @@ use crate::call::Call;
 
 /// Any backend, of which calls that failed without having run are made again.
 ///
-/// Only an error that says [`Executed::No`] and [`is_transient`](BackendError::is_transient) is followed by another
-/// call, after a pause, and before the deadline. What may have run is never repeated here: the core does that where it is
-/// safe, under the same owner, and nobody else knows where it is.
+/// Only an error that says [`Executed::No`] and [`is_transient`](BackendError::is_transient) is
+/// followed by another call, after a pause, and before the deadline. What may have run is never
+/// repeated here: the core does that where it is safe, under the same owner, and nobody else knows
+/// where it is.
 ///
-/// The core itself repeats the attempts of those who wait, and renewals. This layer adds repetition for what is asked once:
-/// `try_acquire`, `inspect`, `force_release`, numbers of semaphores.
+/// The core itself repeats the attempts of those who wait, and renewals. This layer adds repetition
+/// for what is asked once: `try_acquire`, `inspect`, `force_release`, numbers of semaphores.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -44,7 +45,8 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Asks up to three times more, after 10, 20 and 40 ms, each shortened by chance by up to a half.
+    /// Asks up to three times more, after 10, 20 and 40 ms, each shortened by chance by up to a
+    /// half.
     #[must_use]
     pub fn new(inner: DynBackend) -> Self {
         Self {
@@ -69,7 +71,8 @@ impl Retry {
         self
     }
 
-    /// When to ask again after `error` ended the call that had `done` repetitions before; `None`: not again.
+    /// When to ask again after `error` ended the call that had `done` repetitions before; `None`:
+    /// not again.
     fn next(&self, error: &BackendError, done: u32, deadline: Instant) -> Option<Instant> {
         let surely_not = error.executed() == Executed::No && error.is_transient();
         if !surely_not || done >= self.repetitions {
@@ -79,7 +82,8 @@ impl Retry {
             .first_pause
             .saturating_mul(2_u32.saturating_pow(done.min(16)));
         let now = Instant::now();
-        // Shortening takes a half at most: twice the time that is left never fits, and nothing longer can overflow.
+        // Shortening takes a half at most: twice the time that is left never fits, and nothing
+        // longer can overflow.
         let never_fits = deadline.saturating_duration_since(now).saturating_mul(2);
         let pause = shortened(doubled.min(self.longest_pause).min(never_fits));
         let at = now.checked_add(pause)?;
@@ -145,7 +149,8 @@ impl Around for Retry {
 
 around_each_call!(Retry, {});
 
-/// A pause shortened by chance by up to a half, so that those who failed together do not ask together.
+/// A pause shortened by chance by up to a half, so that those who failed together do not ask
+/// together.
 fn shortened(pause: Duration) -> Duration {
     // Without random numbers all pauses are whole.
     let chance = getrandom::u32().unwrap_or(0);

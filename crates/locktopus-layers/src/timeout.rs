@@ -9,14 +9,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::around::{Around, around_each_call, extend_as_one_call};
 use crate::call::Call;
 
-/// What a backend that keeps to its deadline may take to say so: its own error tells more than one made here.
+/// What a backend that keeps to its deadline may take to say so: its own error tells more than one
+/// made here.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// Any backend, with a bound for the time that each call takes.
 ///
-/// The backend is given the earlier deadline, and 20 ms more to answer with an error of its own. A call that is cut off then
-/// fails with [`BackendErrorKind::Timeout`] and [`Executed::Maybe`]: it may have run, and the core asks again under the
-/// same owner, or gives back. [`close`](locktopus_contract::LockBackend::close) is not bounded here; the core does that.
+/// The backend is given the earlier deadline, and 20 ms more to answer with an error of its own. A
+/// call that is cut off then fails with [`BackendErrorKind::Timeout`] and [`Executed::Maybe`]: it
+/// may have run, and the core asks again under the same owner, or gives back.
+/// [`close`](locktopus_contract::LockBackend::close) is not bounded here; the core does that.
 ///
 /// ```
 /// # use std::sync::Arc;

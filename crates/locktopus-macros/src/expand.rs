@@ -56,8 +56,9 @@ pub(crate) fn expand(options: Written, function: &ItemFn) -> syn::Result<TokenSt
     })
 }
 
-/// Tells the body what it returns, as a function tells its own: so `Err(Box::new(error))` becomes a `Box<dyn Error>` in it,
-/// and nothing has to be spelt out that needs not be without the attribute.
+/// Tells the body what it returns, as a function tells its own: so
+/// `Err(Box::new(error))` becomes a `Box<dyn Error>` in it, and nothing has to be spelt out that
+/// needs not be without the attribute.
 fn returned(output: &Type) -> TokenStream {
     let mut output = output.clone();
     InferImplTrait.visit_type_mut(&mut output);

@@ -120,7 +120,8 @@ fn is_path(expression: &Expr) -> bool {
     }
 }
 
-/// As if it were written where the name is: found by the caller's rules, and complained about there.
+/// As if it were written where the name is: found by the caller's rules, and complained about
+/// there.
 fn respan(expression: &mut Expr, span: Span) {
     match expression {
         Expr::Path(path) => {

@@ -1,4 +1,5 @@
-//! What an owner is answered about a hold that it got, or that is not there, and what others are shown of it.
+//! What an owner is answered about a hold that it got, or that is not there, and what others are
+//! shown of it.
 
 use locktopus_contract::{
     AttemptOutcome, ExtendOutcome, FencingToken, HolderState, LockTarget, Mode,
@@ -12,7 +13,8 @@ pub(super) fn granted(target: &LockTarget, token: u64) -> AttemptOutcome {
     AttemptOutcome::Granted { token }
 }
 
-/// What became of a hold that is not there. Other readers or permits are no reason for this one to be gone.
+/// What became of a hold that is not there. Other readers or permits are no reason for this one to
+/// be gone.
 pub(super) fn gone(mode: Mode, taken: bool) -> ExtendOutcome {
     if mode == Mode::Exclusive && taken {
         ExtendOutcome::TakenOver

@@ -12,14 +12,14 @@ use crate::table::{Table, key};
 use crate::tokens::Tokens;
 use crate::{NAME, error};
 
-/// Keeps locks in this process. Same semantics as the Redis backends, so that code can be tested without a
-/// server; leases run on tokio's clock, so tests may pause it.
+/// Keeps locks in this process. Same semantics as the Redis backends, so that code can be tested
+/// without a server; leases run on tokio's clock, so tests may pause it.
 ///
-/// Nothing in this process is waited for, so a task that takes a free lock again and again would keep its thread; it yields
-/// about every hundredth time, and its neighbours get their turn.
+/// Nothing in this process is waited for, so a task that takes a free lock again and again would
+/// keep its thread; it yields about every hundredth time, and its neighbours get their turn.
 ///
-/// Clones are the same client of the same locks; [`another_client`](Self::another_client) makes a client that
-/// is closed on its own. Dropping the last of them forgets the locks.
+/// Clones are the same client of the same locks; [`another_client`](Self::another_client) makes a
+/// client that is closed on its own. Dropping the last of them forgets the locks.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,8 +66,8 @@ impl MemoryBackend {
         }
     }
 
-    /// A separate client of the same locks, as another process has: closing one leaves the other open.
-    /// Waiters of all clients stand in one queue.
+    /// A separate client of the same locks, as another process has: closing one leaves the other
+    /// open. Waiters of all clients stand in one queue.
     #[must_use]
     pub fn another_client(&self) -> Self {
         Self {

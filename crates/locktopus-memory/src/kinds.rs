@@ -4,8 +4,8 @@ use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockTarget, N
 
 use super::{NAME, error};
 
-/// Refuses kinds that the table was not written for. It would take any kind by its mode, and a kind that comes with a later
-/// version of the contract may be more than that.
+/// Refuses kinds that the table was not written for. It would take any kind by its mode, and a kind
+/// that comes with a later version of the contract may be more than that.
 pub(super) fn check_known(target: &LockTarget) -> Result<(), NameError> {
     match target.kind() {
         LockKind::Reentrant

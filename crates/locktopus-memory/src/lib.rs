@@ -67,8 +67,8 @@ impl LockBackend for MemoryBackend {
             table.tell(target)?;
             return Err(too_few);
         }
-        // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just run out. What they leave is for this
-        // one.
+        // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just run
+        // out. What they leave is for this one.
         table.hand_on(target, Some(&attempt.owner))?;
         let entry = table.entry(target)?;
         if entry.is_next(&attempt.owner) && entry.admits(attempt) {

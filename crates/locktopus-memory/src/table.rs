@@ -63,7 +63,8 @@ pub(super) struct Place {
 
 impl Default for Table {
     fn default() -> Self {
-        // Tokens start at the time of day, as on a server, so that a restarted process does not repeat them.
+        // Tokens start at the time of day, as on a server, so that a restarted process does not
+        // repeat them.
         let micros = SystemTime::UNIX_EPOCH
             .elapsed()
             .map_or(0, |since| since.as_micros());
@@ -177,7 +178,8 @@ impl Table {
         self.last_token
     }
 
-    /// Something became free: hands it on, and wakes one of those who are not in the queue if nobody there took it.
+    /// Something became free: hands it on, and wakes one of those who are not in the queue if
+    /// nobody there took it.
     pub(super) fn freed(&mut self, target: &LockTarget) -> Result<(), BackendError> {
         if !self.hand_on(target, None)?
             && let Some(group) = self.listeners.get(&key(target))
@@ -187,7 +189,8 @@ impl Table {
         Ok(())
     }
 
-    /// Says what came back by itself since somebody was told. Only looking does without: whoever looks tells nobody.
+    /// Says what came back by itself since somebody was told. Only looking does without: whoever
+    /// looks tells nobody.
     pub(super) fn tell(&mut self, target: &LockTarget) -> Result<(), BackendError> {
         let entry = self.entry(target)?;
         if std::mem::take(&mut entry.came_back) {
@@ -196,7 +199,8 @@ impl Table {
         Ok(())
     }
 
-    /// Hands the lock to those first in the queue, up to `before`, that can have it; true if somebody got it.
+    /// Hands the lock to those first in the queue, up to `before`, that can have it; true if
+    /// somebody got it.
     pub(super) fn hand_on(
         &mut self,
         target: &LockTarget,
@@ -237,7 +241,8 @@ impl Table {
         Ok(handed)
     }
 
-    /// Forgets what is over each time the table has doubled, so that names used once cost nothing for ever.
+    /// Forgets what is over each time the table has doubled, so that names used once cost nothing
+    /// for ever.
     fn sweep(&mut self) {
         if self.entries.len() + self.listeners.len() >= self.sweep_at {
             self.entries.retain(|_, entry| {
@@ -294,8 +299,8 @@ impl Entry {
         }
     }
 
-    /// How many wait ahead of an owner; all of them if it has no place. A writer that goes on as a reader waits
-    /// behind nobody.
+    /// How many wait ahead of an owner; all of them if it has no place. A writer that goes on as a
+    /// reader waits behind nobody.
     pub(super) fn ahead(&self, owner: &OwnerId) -> usize {
         if self.holders.iter().any(|holder| holder.owner == *owner) {
             return 0;
@@ -320,7 +325,8 @@ impl Entry {
         self.queue.len() < before
     }
 
-    /// Leaves the owner's hold to the heir that the release names, if it names one; true if it is the heir's now.
+    /// Leaves the owner's hold to the heir that the release names, if it names one; true if it is
+    /// the heir's now.
     pub(super) fn lingers(&mut self, request: &ReleaseRequest) -> bool {
         let (Some(linger), mode) = (&request.linger, request.target.kind().mode()) else {
             return false;

@@ -2,9 +2,10 @@
 
 /// Lets other tasks of the runtime run now and then.
 ///
-/// Nothing here is waited for, so a task that takes a free lock again and again would never give its thread away, and others
-/// that want the lock would never get to ask. It counts against tokio's budget, as a message from a channel does: about
-/// every hundredth attempt the task goes to the end of the runtime's queue. Without a runtime it does nothing.
+/// Nothing here is waited for, so a task that takes a free lock again and again would never give
+/// its thread away, and others that want the lock would never get to ask. It counts against tokio's
+/// budget, as a message from a channel does: about every hundredth attempt the task goes to the end
+/// of the runtime's queue. Without a runtime it does nothing.
 pub(super) async fn yield_now_and_then() {
     tokio::task::coop::consume_budget().await;
 }
@@ -18,7 +19,8 @@ mod tests {
 
     use crate::MemoryBackend;
 
-    /// More turns than the runtime's budget allows without a pause, and few enough to end where nobody yields.
+    /// More turns than the runtime's budget allows without a pause, and few enough to end where
+    /// nobody yields.
     const MOST: u32 = 10_000;
 
     #[tokio::test]

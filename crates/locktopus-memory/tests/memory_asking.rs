@@ -15,7 +15,8 @@ fn target(kind: LockKind) -> LockTarget {
     LockTarget::new(LockName::new("lock").unwrap(), kind)
 }
 
-/// A writer's lease is over, and a reader that waited is the first to have it. Another reader may have it too, at once.
+/// A writer's lease is over, and a reader that waited is the first to have it. Another reader may
+/// have it too, at once.
 #[tokio::test(start_paused = true)]
 async fn a_reader_does_not_wait_for_readers_that_come_with_it() {
     let (backend, brief) = (MemoryBackend::new(), Duration::from_secs(1));

@@ -88,7 +88,8 @@ async fn one_that_accepts_and_says_nothing_hides_no_other() {
     }
 }
 
-/// What the primary says when it refuses is told, and not that the other address leads to a replica.
+/// What the primary says when it refuses is told, and not that the other address leads to a
+/// replica.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_refusal_of_a_primary_is_told() {
     let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });

@@ -1,6 +1,6 @@
 -- Takes a lock of any kind, or a place in its queue.
 --
--- KEYS  1 the lock   2 its last fencing token   3 its queue   4 its waiters   further ones of the kind
+-- KEYS 1 the lock 2 its last fencing token 3 its queue 4 its waiters further ones of the kind
 --       (a mutex shared with other libraries has no queue: 1 and 2, or 1 alone)
 -- ARGV  1 owner   2 lease in ms   3 how long to keep the token in ms, 0 = for ever
 --       4 latest server time in us at which this may run, 0 = no limit   5 mode   6 permits
@@ -10,7 +10,8 @@
 --       12 channel (fair lock and semaphores)   13 1 = if granted, send a recall to the inbox when others want it
 --       14 1 = nothing was ever asked for under this owner, and nobody wants to know where it stands
 --       15 absent, or the inbox (or '') with which an earlier attempt of this owner may have taken its place
--- Reply server time in us: granted, and this is the first token if any was asked for, in which case the time is earlier by at
+-- Reply server time in us: granted, and this is the first token if any was asked for, in which case
+-- the time is earlier by at
 --       most as many us as tokens were asked for; or
 --       {status, value, server time in us, ...}
 --       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
@@ -22,7 +23,8 @@
 --       error TOOFEW <permits in all, -1 = no number>: the attempt asks for more permits than there are
 --
 -- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
--- A plain number where possible: before a server sends a table, it looks up a dozen field names in it.
+-- A plain number where possible: before a server sends a table, it looks up a dozen field names in
+-- it.
 local function granted(token)
   return (tokens == 0 or token == now) and now or {1, token, now}
 end
@@ -78,8 +80,8 @@ if turn == 'self' or (head or more) and queues then
   leave(owner, mine or place_of(owner))
 end
 
--- The token and the recall note first: if a later command fails, a token is skipped and a note has no reader, which is
--- harmless.
+-- The token and the recall note first: if a later command fails, a token is skipped and a note has
+-- no reader, which is harmless.
 local token = tokens > 0 and reserve(tokens, floor) or 0
 if ARGV[13] == '1' then
   note_recall(owner, lease, ARGV[11])

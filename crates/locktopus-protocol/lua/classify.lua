@@ -1,6 +1,7 @@
 -- Says what is kept under several keys: which kind of lock, if any.
 --
--- KEYS  of each: what may be a lock; who holds a semaphore or took from a rate limiter; its permits; its fair queue's deadlines; the
+-- KEYS of each: what may be a lock; who holds a semaphore or took from a rate limiter; its permits;
+-- its fair queue's deadlines; the
 --       key that says which kind a number is
 -- ARGV  none
 -- Reply one letter for each

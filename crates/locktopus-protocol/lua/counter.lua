@@ -1,6 +1,7 @@
 -- Changes the number of permits of a semaphore or a rate limiter, and hands off what became free.
 --
--- KEYS  1 the free permits (number)   2 the last fencing token   3 the queue   4 the waiters   5 who holds permits
+-- KEYS 1 the free permits (number) 2 the last fencing token 3 the queue 4 the waiters 5 who holds
+-- permits
 --       6 the key that says which kind the number belongs to   7 who holds permits of the other kind
 --       8 the answer to this operation, if it was done before
 -- ARGV  1 init, resize, add, drain or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
@@ -26,7 +27,8 @@ reap()
 local action, number = ARGV[1], tonumber(ARGV[2])
 local before = tonumber(redis.call('GET', KEYS[1]) or '')
 local after, answer = before, nil
--- If the number is gone, its holders keep their permits: those are not free, and return when they are released.
+-- If the number is gone, its holders keep their permits: those are not free, and return when they
+-- are released.
 if action == 'resize' or not before and (action == 'init' or action == 'add') then
   after, all, drained = number - held(), number, tonumber(ARGV[7] or 0)
 elseif action == 'add' then

@@ -1,7 +1,9 @@
--- Takes several locks and mutexes of one slot, all or nothing. Never queues and never overtakes a queue.
+-- Takes several locks and mutexes of one slot, all or nothing. Never queues and never overtakes a
+-- queue.
 --
--- KEYS  of each member in turn: the lock; its last fencing token; its queue; its waiters (as many as it has)
--- ARGV  1 how long to keep tokens in ms, 0 = for ever   2 latest server time in us at which this may run, 0 = no limit
+-- KEYS of each member in turn: the lock; its last fencing token; its queue; its waiters (as many as
+-- it has) ARGV 1 how long to keep tokens in ms, 0 = for ever 2 latest server time in us at which
+-- this may run, 0 = no limit
 --       3 PUBLISH or SPUBLISH
 --       then of each member: how many keys   l (lock) or m (mutex)   owner   lease in ms   fencing tokens   smallest token
 -- Reply {status, value, server time in us, ...}

@@ -8,8 +8,8 @@
 --        1 written    0 a later holder has been there    -1 another holder with this token has been there
 --       -2 the key is protected by another lock. Nothing was done unless written.
 --
--- The fence is written first: if a later command fails, older holders are shut out already, and this one
--- may try again.
+-- The fence is written first: if a later command fails, older holders are shut out already, and
+-- this one may try again.
 local token = tonumber(ARGV[2])
 if not token or not (token >= 1 and token < 9007199254740992) then -- also refuses nan
   return redis.error_reply('BADTOKEN nothing was written: the token is not a number from 1 to 2^53 - 1')

@@ -1,4 +1,5 @@
--- Keeps the last fencing tokens of several locks for longer. Never shortens that, and never creates a token.
+-- Keeps the last fencing tokens of several locks for longer. Never shortens that, and never creates
+-- a token.
 --
 -- KEYS  1..n the tokens (strings)
 -- ARGV  1..n for how long to keep each in ms

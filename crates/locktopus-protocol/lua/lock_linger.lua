@@ -1,5 +1,5 @@
--- Leaves a lock kept as Redisson keeps its RLock to an owner that nobody is, instead of releasing it. Nobody is told: it ends
--- as that of a holder who died.
+-- Leaves a lock kept as Redisson keeps its RLock to an owner that nobody is, instead of releasing
+-- it. Nobody is told: it ends as that of a holder who died.
 --
 -- KEYS  1 the lock (hash)
 -- ARGV  1 owner   2 that other owner   3 for how long in ms

@@ -6,7 +6,8 @@
 --       1 extended    0 the lock is gone    -1 somebody else holds it, or the name is used for
 --       something else by now    -2 the server refused to look
 local call, pcall, keys, owners, lease = redis.call, redis.pcall, KEYS, ARGV, ARGV[1]
--- Many are extended until an instant: of a span a server makes an instant for each key, and writes the command anew with it.
+-- Many are extended until an instant: of a span a server makes an instant for each key, and writes
+-- the command anew with it.
 local till
 if #keys >= 8 then
   local time = call('TIME')
@@ -17,7 +18,8 @@ for i = 1, #keys do
   local key, answer = keys[i], 1
   local holder = pcall('GET', key)
   if holder == owners[i + 1] then
-    -- 'GT' leaves a key without expiry alone: somebody persisted it, which must not make it immortal.
+    -- 'GT' leaves a key without expiry alone: somebody persisted it, which must not make it
+    -- immortal.
     local moved
     if till then
       moved = call('PEXPIREAT', key, till, 'GT')

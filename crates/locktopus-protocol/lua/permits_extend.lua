@@ -1,4 +1,5 @@
--- Extends the leases of several acquisitions of expiring permits. Never shortens a lease, never creates one.
+-- Extends the leases of several acquisitions of expiring permits. Never shortens a lease, never
+-- creates one.
 --
 -- KEYS  of each: the permits that are held (sorted set: sixteen raw bytes -> server time in ms)
 -- ARGV  1 lease in ms   then of each: first permit   number of permits

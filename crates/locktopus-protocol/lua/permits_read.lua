@@ -1,4 +1,5 @@
--- Reads the number of free permits with ids. Writes nothing, so it goes on when the server is out of memory.
+-- Reads the number of free permits with ids. Writes nothing, so it goes on when the server is out
+-- of memory.
 --
 -- KEYS  as for changing it, without the answer
 -- ARGV  none

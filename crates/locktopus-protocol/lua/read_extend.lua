@@ -1,4 +1,5 @@
--- Extends the holds of several readers of read-write locks. Never shortens a hold, never creates one.
+-- Extends the holds of several readers of read-write locks. Never shortens a hold, never creates
+-- one.
 --
 -- KEYS  of each: the lock (hash)   the reader's own expiry (string)
 -- ARGV  1 lease in ms   2..n+1 the readers

@@ -1,4 +1,5 @@
--- Extends the holds of several writers of read-write locks. Never shortens a hold, never creates one.
+-- Extends the holds of several writers of read-write locks. Never shortens a hold, never creates
+-- one.
 --
 -- KEYS  1..n the locks (hashes)
 -- ARGV  1 lease in ms   2..n+1 the writers

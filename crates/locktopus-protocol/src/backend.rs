@@ -1,4 +1,5 @@
-//! `LockBackend` over any [`RedisClient`]: what each method of the contract does is in the file of its name.
+//! `LockBackend` over any [`RedisClient`]: what each method of the contract does is in the file of
+//! its name.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -135,7 +136,8 @@ impl LockBackend for RedisBackend {
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let context = self.contexts.here()?;
         let changes = context.repeats.changes();
-        // Another context may have taken the place, which has another name then: it is searched for.
+        // Another context may have taken the place, which has another name then: it is searched
+        // for.
         let searching = request.sought.is_some() && self.contexts.are_several();
         let searched = searching.then(|| ReleaseRequest {
             sought: None,
@@ -202,7 +204,8 @@ impl LockBackend for RedisBackend {
 impl WakeUps for RedisBackend {
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
         let context = self.contexts.here().ok()?;
-        // Every first attempt asks, and where nobody waits for anything the names need not be put together.
+        // Every first attempt asks, and where nobody waits for anything the names need not be put
+        // together.
         if context.hub.is_idle() {
             return None;
         }

@@ -1,4 +1,5 @@
-//! The seam under [`RedisBackend`](crate::RedisBackend): what a Redis client library must be able to do.
+//! The seam under [`RedisBackend`](crate::RedisBackend): what a Redis client library must be able
+//! to do.
 //!
 //! An adapter is deliberately thin: send one raw command to the node that serves a slot, subscribe,
 //! report when the subscription may have missed something. Scripts, retries, the set of wanted
@@ -30,12 +31,12 @@ use tokio::sync::watch;
 ///
 /// # Contract
 ///
-/// * **Never repeat a command that may have run.** The client's own retries must be off; a command is
-///   written at most once per call. Following a `MOVED` or `ASK` redirect is allowed (the first node
-///   refused, so nothing ran), anything else is answered with an error.
-/// * **Deadlines are the caller's business.** [`RedisBackend`](crate::RedisBackend) wraps every call in
-///   a timeout and reports one that passed through [`RedisClient::timed_out`], so that the adapter can
-///   replace a connection that accepts bytes and never answers.
+/// * **Never repeat a command that may have run.** The client's own retries must be off; a command
+///   is written at most once per call. Following a `MOVED` or `ASK` redirect is allowed (the first
+///   node refused, so nothing ran), anything else is answered with an error.
+/// * **Deadlines are the caller's business.**
+///   [`RedisBackend`](crate::RedisBackend) wraps every call in a timeout and reports one that passed through [`RedisClient::timed_out`],
+///   so that the adapter can replace a connection that accepts bytes and never answers.
 /// * Commands and subscriptions use different connections, so a slow script delays no wake-up.
 ///
 /// ```no_run
@@ -78,11 +79,13 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Sends one raw command (`args[0]` is its name) to the primary that serves `route`.
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError>;
 
-    /// Sends several raw commands at once to the primary that serves `route`, over a connection that carries nothing
-    /// else, so that one which blocks (`WAIT`) delays nobody but the callers of this method.
+    /// Sends several raw commands at once to the primary that serves
+    /// `route`, over a connection that carries nothing else, so that one which blocks (`WAIT`)
+    /// delays nobody but the callers of this method.
     ///
-    /// They run in their order on one connection, perhaps with those of other calls between them. Redirects are not
-    /// followed: each refusal is among the answers. `Err` if any answer is missing.
+    /// They run in their order on one connection, perhaps with those of other calls between them.
+    /// Redirects are not followed: each refusal is among the answers. `Err` if any answer is
+    /// missing.
     async fn pipeline(&self, route: Route, commands: &[&[&[u8]]])
     -> Result<Pipelined, ClientError>;
 
@@ -98,8 +101,9 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// connection that was lost is replaced first. Shard channels of different slots may be mixed;
     /// the adapter splits them into one command per slot.
     ///
-    /// On a primary: a server that [says](crate::says_replica) that it is a replica is a failed connection, now and when
-    /// it becomes one later, because its subscribers are not counted where scripts run.
+    /// On a primary: a server that [says](crate::says_replica) that it is a replica is a failed
+    /// connection, now and when it becomes one later, because its subscribers are not counted where
+    /// scripts run.
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError>;
 
     /// Drops the subscriptions. Best effort: a message may still arrive afterwards.
@@ -111,27 +115,29 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Tells the adapter that the caller gave up waiting for an answer on `route`.
     fn timed_out(&self, route: Route);
 
-    /// Tells the adapter that the server which published on a channel had counted no subscriber: the message arrived through
-    /// another server, such as a replica, whose subscribers are granted nothing. The adapter drops the connection
-    /// that carries the channel, says so by [`PushEvent::Disrupted`], and subscribes next where the primary is by then.
+    /// Tells the adapter that the server which published on a channel had counted no subscriber:
+    /// the message arrived through another server, such as a replica, whose subscribers are granted
+    /// nothing. The adapter drops the connection that carries the channel, says so by
+    /// [`PushEvent::Disrupted`], and subscribes next where the primary is by then.
     ///
     /// If it does nothing, as the default, each waiter has to ask the server for each grant.
     fn subscription_misplaced(&self, channel: &[u8]) {
         let _ = channel;
     }
 
-    /// The highest configuration epoch that sentinels have given their primary, after a connection was made if there was
-    /// none: each failover raises it. `None` without sentinels, or if they do not say.
+    /// The highest configuration epoch that sentinels have given their primary, after a connection
+    /// was made if there was none: each failover raises it. `None` without sentinels, or if they do
+    /// not say.
     ///
-    /// Quarantine knows by it that a server was replaced and is the primary again. Without it, as by default, such a server
-    /// is taken for one that never was away.
+    /// Quarantine knows by it that a server was replaced and is the primary again. Without it, as
+    /// by default, such a server is taken for one that never was away.
     async fn configuration_epoch(&self) -> Option<u64> {
         None
     }
 
-    /// How many connections for commands or messages this client has begun to make. It grows before anything is
-    /// sent over a new one, so two equal readings around a command mean that it went over a connection that
-    /// was there before.
+    /// How many connections for commands or messages this client has begun to make. It grows before
+    /// anything is sent over a new one, so two equal readings around a command mean that it went
+    /// over a connection that was there before.
     fn generation(&self) -> u64;
 
     /// A client for the same servers, with connections and tasks on the current runtime. The
@@ -145,9 +151,9 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Counts possible changes of the server: a connection was lost or given up, or a slot moved.
     ///
     /// The next server may lack the last writes of the one before. So
-    /// [`RedisBackend`](crate::RedisBackend) repeats the releases of the last seconds after a change.
-    /// By default the count never grows. Then a lock whose release is lost in a failover stays held
-    /// until its lease ends.
+    /// [`RedisBackend`](crate::RedisBackend) repeats the releases of the last seconds after a
+    /// change. By default the count never grows. Then a lock whose release is lost in a failover
+    /// stays held until its lease ends.
     fn server_changes(&self) -> watch::Receiver<u64> {
         watch::Sender::new(0).subscribe()
     }
@@ -270,8 +276,8 @@ pub enum PushEvent {
         payload: Bytes,
     },
     /// Something happened after which messages may have been missed or subscriptions may be gone:
-    /// connection lost or rebuilt, slot moved away, receiver lagged. The hub subscribes to every wanted
-    /// channel again and then lets every waiter look for itself.
+    /// connection lost or rebuilt, slot moved away, receiver lagged. The hub subscribes to every
+    /// wanted channel again and then lets every waiter look for itself.
     Disrupted {
         /// For logs: what happened, without addresses or secrets.
         reason: &'static str,

@@ -1,4 +1,5 @@
-//! How a script is run: the executor and its rules for repeating, `WAIT` for replicas, the quarantine after a failover.
+//! How a script is run: the executor and its rules for repeating, `WAIT` for replicas, the
+//! quarantine after a failover.
 
 pub(crate) mod call;
 pub(crate) mod executor;

@@ -1,7 +1,8 @@
-//! Writes to Redis that a fence protects: what a holder writes is refused once a later holder has written.
+//! Writes to Redis that a fence protects: what a holder writes is refused once a later holder has
+//! written.
 //!
-//! For users' own data beside the locks. The newest fence of a key is kept in a hash beside it, in the same slot,
-//! so that one script checks and writes.
+//! For users' own data beside the locks. The newest fence of a key is kept in a hash beside it, in
+//! the same slot, so that one script checks and writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +23,10 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Writes and deletes keys on behalf of holders, never of one that has been overtaken.
 ///
-/// Beside each key `k` stands its fence, a hash: `locktopus_fence:{k}`, or `locktopus_fence:k` if the key has a
-/// brace of its own (so `k` and `{k}` share one). All who write the key must do it in this way. A key is
-/// protected by one lock: fences of other locks are refused until the hash is deleted. Of one holder's own
-/// writes the last to arrive stays.
+/// Beside each key `k` stands its fence, a hash: `locktopus_fence:{k}`, or
+/// `locktopus_fence:k` if the key has a brace of its own (so `k` and `{k}` share one). All who
+/// write the key must do it in this way. A key is protected by one lock: fences of other locks are
+/// refused until the hash is deleted. Of one holder's own writes the last to arrive stays.
 ///
 /// ```no_run
 /// # use std::sync::Arc;
@@ -103,8 +104,9 @@ impl GuardedWriter {
         self
     }
 
-    /// How long a fence stays after the last write, at least as long as the value; `None` is for ever. Default
-    /// 7 days. A holder that was stopped for longer, as a restored snapshot of a machine can be, is not refused.
+    /// How long a fence stays after the last write, at least as long as the value; `None` is for
+    /// ever. Default 7 days. A holder that was stopped for longer, as a restored snapshot of a
+    /// machine can be, is not refused.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -132,9 +134,9 @@ impl GuardedWriter {
     ///
     /// # Errors
     ///
-    /// [`BackendError`]. If it says that the write [may have run](Executed::Maybe), it can be repeated with the
-    /// same fence: should a later holder have written meanwhile, the repetition is refused. On a cluster also for
-    /// keys whose braces keep key and fence from sharing a slot.
+    /// [`BackendError`]. If it says that the write [may have run](Executed::Maybe), it can be
+    /// repeated with the same fence: should a later holder have written meanwhile, the repetition
+    /// is refused. On a cluster also for keys whose braces keep key and fence from sharing a slot.
     ///
     /// # Cancel safety
     ///
@@ -175,7 +177,8 @@ impl GuardedWriter {
         self.write(fence, key, [b"SET", value], Some(ttl)).await
     }
 
-    /// Deletes the key, of whatever type. Its fence stays, so that holders from before cannot bring it back.
+    /// Deletes the key, of whatever type. Its fence stays, so that holders from before cannot bring
+    /// it back.
     ///
     /// ```no_run
     /// # async fn example(fence: locktopus_fence::Fence, writer: locktopus_protocol::GuardedWriter)

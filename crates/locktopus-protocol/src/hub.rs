@@ -1,15 +1,16 @@
-//! The subscription hub: which channels are wanted, who waits for them, and what to do when messages may
-//! have been lost.
+//! The subscription hub: which channels are wanted, who waits for them, and what to do when
+//! messages may have been lost.
 //!
 //! Neither client library can be trusted to keep a sharded subscription alive, so the set of wanted
-//! channels is kept here. After any disruption every wanted channel is subscribed again, and then every
-//! waiter is told to look for itself. A channel without waiters stays subscribed for a moment, so that a
-//! hot lock does not subscribe and unsubscribe with every hand-over.
+//! channels is kept here. After any disruption every wanted channel is subscribed again, and then
+//! every waiter is told to look for itself. A channel without waiters stays subscribed for a
+//! moment, so that a hot lock does not subscribe and unsubscribe with every hand-over.
 //!
-//! Two tasks share the work: one delivers messages and does nothing that could hold them up; the other, the
-//! keeper, subscribes and unsubscribes, and may have to wait for a node that is down.
+//! Two tasks share the work: one delivers messages and does nothing that could hold them up; the
+//! other, the keeper, subscribes and unsubscribes, and may have to wait for a node that is down.
 //!
-//! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for nothing.
+//! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for
+//! nothing.
 
 mod joining;
 mod keeper;
@@ -69,8 +70,8 @@ struct Shared {
 }
 
 impl Hub {
-    /// Starts the hub. Must be called on a runtime. It sends the owner ids of grants without a waiter
-    /// to `unclaimed`.
+    /// Starts the hub. Must be called on a runtime. It sends the owner ids of grants without a
+    /// waiter to `unclaimed`.
     pub(crate) fn start(
         client: Arc<dyn RedisClient>,
         flavour: ChannelFlavour,

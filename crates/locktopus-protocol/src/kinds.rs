@@ -18,7 +18,8 @@ use crate::scripts::{
 #[derive(Debug)]
 pub(crate) struct RedisKind {
     pub(crate) scripts: Option<HeldBy>,
-    /// The channel on which releases are announced; mutexes are told by their profile whether there is one.
+    /// The channel on which releases are announced; mutexes are told by their profile whether there
+    /// is one.
     channel: fn(&str) -> String,
     /// The key that it has besides the lock, its token, its queue and its waiters.
     further: Option<fn(&str) -> String>,
@@ -138,7 +139,8 @@ static MUTEXES: RedisKind = RedisKind {
     in_groups: Some(b"m"),
     ..LOCKS
 };
-/// Mutexes that are shared with a library whose waiters are woken. All mutexes are extended by the same script.
+/// Mutexes that are shared with a library whose waiters are woken. All mutexes are extended by the
+/// same script.
 static NOTIFYING_MUTEXES: RedisKind = RedisKind {
     scripts: held(
         [b"m", b"m"],
@@ -242,8 +244,9 @@ pub(crate) fn found_as(letter: u8) -> Option<LockKind> {
         .find(|kind| found(kind) == Some(letter))
 }
 
-/// A number below sixteen for the kinds whose holds one script extends together. Kinds without scripts have a number of
-/// their own: a batch of them must be refused, and not be run by the script of another kind.
+/// A number below sixteen for the kinds whose holds one script extends together. Kinds without
+/// scripts have a number of their own: a batch of them must be refused, and not be run by the
+/// script of another kind.
 pub(crate) fn batch(kind: &LockKind) -> u32 {
     let held = of(kind).and_then(|row| row.scripts.as_ref());
     held.map_or(15, |held| held.batch)

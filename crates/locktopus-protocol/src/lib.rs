@@ -1,4 +1,5 @@
-//! The Redis side of Locktopus, shared by every client adapter. For those who write an adapter for another client library.
+//! The Redis side of Locktopus, shared by every client adapter. For those who write an adapter for
+//! another client library.
 //!
 //! Key layout, Lua scripts, reply decoding and the subscription hub live here, once.
 //! An adapter implements [`RedisClient`] and nothing else.

@@ -1,7 +1,8 @@
 //! The Lua scripts, each with its digest.
 //!
-//! What every kind of lock does the same way (the queue, the hand-off, tokens) is written once, in `lua/part`. A script
-//! is its parts in order: the arguments that parts need, the parts, and the script's own text.
+//! What every kind of lock does the same way (the queue, the hand-off, tokens) is written once, in
+//! `lua/part`. A script is its parts in order: the arguments that parts need, the parts, and the
+//! script's own text.
 
 mod kinds;
 mod others;

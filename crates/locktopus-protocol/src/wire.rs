@@ -1,4 +1,5 @@
-//! What goes to a script and what comes back: numbers as text, time limits by the server's clock, replies.
+//! What goes to a script and what comes back: numbers as text, time limits by the server's clock,
+//! replies.
 
 pub(crate) mod numbers;
 pub(crate) mod other_kind;

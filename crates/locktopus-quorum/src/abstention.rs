@@ -106,7 +106,8 @@ impl fmt::Display for Abstention {
     }
 }
 
-/// The error that the name is in use as another kind, if that is so on so many nodes that no majority is left.
+/// The error that the name is in use as another kind, if that is so on so many nodes that no
+/// majority is left.
 pub(super) fn other_kind<'a>(
     asked: &LockTarget,
     nodes: usize,

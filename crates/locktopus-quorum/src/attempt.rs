@@ -1,5 +1,5 @@
-//! Taking a lock on a majority: one round of attempts, and where the nodes did not agree on the token proposed to them, a second
-//! one that writes the largest back.
+//! Taking a lock on a majority: one round of attempts, and where the nodes did not agree on the
+//! token proposed to them, a second one that writes the largest back.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, clock,
 };
 
-/// Tries once to take a lock on a majority of the nodes. What a failed try leaves on any node is given back in
-/// the background, and where that is quick, before this returns.
+/// Tries once to take a lock on a majority of the nodes. What a failed try leaves on any node is
+/// given back in the background, and where that is quick, before this returns.
 pub(super) async fn attempt(
     members: &Arc<Members>,
     attempt: &AcquireAttempt,
@@ -57,10 +57,12 @@ struct Round<'a> {
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
     tally: Tally,
-    /// The least token to ask for, and what was added to it; `None`: there is nothing to learn from the tokens.
+    /// The least token to ask for, and what was added to it; `None`: there is nothing to learn from
+    /// the tokens.
     floor: Option<FencingToken>,
     proposal: Option<Proposal>,
-    /// The nodes that did not answer the last time. All false if they are a majority: then their votes are needed.
+    /// The nodes that did not answer the last time. All false if they are a majority: then their
+    /// votes are needed.
     silent: Vec<bool>,
     over: bool,
 }
@@ -72,7 +74,8 @@ impl<'a> Round<'a> {
         let before = claim
             .token()
             .filter(|token| attempt.floor.is_none_or(|floor| *token >= floor));
-        // What a node may hold already keeps the token it has. Everything else is told the same one.
+        // What a node may hold already keeps the token it has. Everything else is told the same
+        // one.
         let known = attempt.floor.max(claim.token());
         let fresh = tokens && claim.is_untouched();
         let proposal = fresh.then(|| members.proposals.next());
@@ -130,8 +133,9 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Until when to wait for the next answer. When only silent nodes are missing, they get as long again as
-    /// the others took: a node that hangs would else delay every undecided round by its timeout.
+    /// Until when to wait for the next answer. When only silent nodes are missing, they get as long
+    /// again as the others took: a node that hangs would else delay every undecided round by its
+    /// timeout.
     fn patience(&self, begun: Instant, heard: Instant) -> Instant {
         let expected = |node: &usize| self.tally.awaits(*node) && !self.silent[*node];
         if (0..self.silent.len()).any(|node| expected(&node)) {
@@ -184,8 +188,8 @@ impl<'a> Round<'a> {
         self.over = true;
     }
 
-    /// Gives back what was taken. Waits for nodes that are known to answer, so that the next round of this owner
-    /// does not find its own leavings; the others are dealt with in the background.
+    /// Gives back what was taken. Waits for nodes that are known to answer, so that the next round
+    /// of this owner does not find its own leavings; the others are dealt with in the background.
     async fn lose(mut self) {
         self.over = true;
         self.members.give_up(&self.claim);
@@ -207,7 +211,8 @@ impl Drop for Round<'_> {
     }
 }
 
-/// One attempt on one node, entered in the claim. It ends with its own deadline or its share of the lease.
+/// One attempt on one node, entered in the claim. It ends with its own deadline or its share of the
+/// lease.
 pub(super) async fn ask(
     members: &Members,
     claim: &Arc<Claim>,
@@ -227,7 +232,8 @@ pub(super) async fn ask(
     let mut sent = claim.begin(node).ok_or_else(closed)?;
     let voter = &members.nodes[node];
     let call = |deadline| {
-        // A server refuses it after its deadline, as its clock is known here: not worse than a call takes.
+        // A server refuses it after its deadline, as its clock is known here: not worse than a call
+        // takes.
         sent.leaves(deadline + voter.backend.info().call_timeout);
         let (backend, attempt) = (Arc::clone(&voter.backend), attempt.clone());
         async move {

@@ -69,9 +69,9 @@ impl Default for QuorumBuilder {
 }
 
 impl QuorumBuilder {
-    /// Adds a node that is assumed never to forget a lock before its lease is over, not even when it is restarted:
-    /// a backend in this process, or a server that writes every command to disk before it answers. The label
-    /// names it in errors.
+    /// Adds a node that is assumed never to forget a lock before its lease is over, not even when
+    /// it is restarted: a backend in this process, or a server that writes every command to disk
+    /// before it answers. The label names it in errors.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -86,9 +86,9 @@ impl QuorumBuilder {
         self
     }
 
-    /// Adds a node that may forget. It votes only once its server has been up for the
-    /// [longest lease](Self::max_lease), which `probe` tells; also after its very first start, since nobody can tell the
-    /// two apart.
+    /// Adds a node that may forget. It votes only once its server has been up for the [longest
+    /// lease](Self::max_lease), which `probe` tells; also after its very first start, since nobody
+    /// can tell the two apart.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -129,12 +129,14 @@ impl QuorumBuilder {
         self
     }
 
-    /// How long to wait for the answer of one node; for leases below four times this long, a quarter of the lease. A node
-    /// that is slower does not count in this round. So the shortest lease that can be had is a little over four times as
-    /// long as an exchange with the nodes takes.
+    /// How long to wait for the answer of one node; for leases below four times this long, a
+    /// quarter of the lease. A node that is slower does not count in this round. So the shortest
+    /// lease that can be had is a little over four times as long as an exchange with the nodes
+    /// takes.
     ///
-    /// Default: the longest call timeout of the nodes, which the option `timeout` of their URLs sets (1 s if it does not).
-    /// A shorter one than that ends rounds sooner in which a node is down, and counts out nodes that are far away.
+    /// Default: the longest call timeout of the nodes, which the option `timeout` of their URLs
+    /// sets (1 s if it does not). A shorter one than that ends rounds sooner in which a node is
+    /// down, and counts out nodes that are far away.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -146,8 +148,8 @@ impl QuorumBuilder {
         self
     }
 
-    /// The longest lease of any client of these nodes; longer ones are refused. A restarted node does not vote
-    /// for this long. Must be the same for all clients. Default 60 s.
+    /// The longest lease of any client of these nodes; longer ones are refused. A restarted node
+    /// does not vote for this long. Must be the same for all clients. Default 60 s.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -159,8 +161,8 @@ impl QuorumBuilder {
         self
     }
 
-    /// How often to ask a probed node who it is even though nothing happened to it. Needed only where a proxy could
-    /// hide that a connection broke. Default 30 s.
+    /// How often to ask a probed node who it is even though nothing happened to it. Needed only
+    /// where a proxy could hide that a connection broke. Default 30 s.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -201,8 +203,9 @@ impl QuorumBuilder {
     ///
     /// # Errors
     ///
-    /// If the number of nodes is even or below three (an even one tolerates no more failures than one node
-    /// less), if labels are empty or not different, if two nodes are one backend, or a duration is impossible.
+    /// If the number of nodes is even or below three (an even one tolerates no more failures than
+    /// one node less), if labels are empty or not different, if two nodes are one backend, or a
+    /// duration is impossible.
     pub fn build(self) -> Result<QuorumBackend, OptionError> {
         self.check()?;
         let Self {

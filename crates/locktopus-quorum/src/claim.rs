@@ -1,8 +1,9 @@
 //! What the nodes may hold for one owner, and who must give it back.
 //!
-//! A release must never overtake an attempt of the same owner that a majority is counted from, or the majority
-//! would be one vote short and nobody would know. So each node is either open for attempts of an owner or being
-//! cleaned of it, and never both; and once a release may still be on its way, the node is closed to that owner.
+//! A release must never overtake an attempt of the same owner that a majority is counted from, or
+//! the majority would be one vote short and nobody would know. So each node is either open for
+//! attempts of an owner or being cleaned of it, and never both; and once a release may still be on
+//! its way, the node is closed to that owner.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -89,7 +90,8 @@ impl Claim {
         (state.token, state.retention) = (token, retention);
     }
 
-    /// From now on nodes that are cleaned of its owner leave it held for as long as the release says.
+    /// From now on nodes that are cleaned of its owner leave it held for as long as the release
+    /// says.
     pub(super) fn lingers(&self, linger: &Linger) {
         let until = clock::now() + linger.time;
         lock(&self.state).linger = Some((linger.heir.clone(), until));
@@ -160,7 +162,8 @@ impl Claim {
         })
     }
 
-    /// Gives it up. Returns the nodes that must be cleaned, for which the caller answers from now on.
+    /// Gives it up. Returns the nodes that must be cleaned, for which the caller answers from now
+    /// on.
     pub(super) fn give_up(&self) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.wanted = false;
@@ -171,8 +174,8 @@ impl Claim {
             .collect()
     }
 
-    /// Gives it up and marks every node as being cleaned. Whether the caller answers for each of them; otherwise
-    /// somebody else does already.
+    /// Gives it up and marks every node as being cleaned. Whether the caller answers for each of
+    /// them; otherwise somebody else does already.
     pub(super) fn give_up_everywhere(&self) -> Vec<bool> {
         let mut state = lock(&self.state);
         state.wanted = false;
@@ -196,8 +199,8 @@ impl Claim {
         Instant::now()
     }
 
-    /// The release that was sent at `sent` was answered. Whether another one must follow, because an attempt may have come
-    /// after it.
+    /// The release that was sent at `sent` was answered. Whether another one must follow, because
+    /// an attempt may have come after it.
     pub(super) fn released(&self, node: usize, outcome: ReleaseOutcome, sent: Instant) -> bool {
         self.change(node, |mark| mark.released(outcome, sent))
     }
@@ -287,8 +290,8 @@ impl Ledger {
         claim
     }
 
-    /// The claim of an owner, made known by something else than an attempt: an adopted lease, or a release of
-    /// what another process took. Every node may hold it.
+    /// The claim of an owner, made known by something else than an attempt: an adopted lease, or a
+    /// release of what another process took. Every node may hold it.
     pub(super) fn adopt(
         &self,
         target: &LockTarget,
@@ -331,7 +334,8 @@ impl Ledger {
 
 impl Claims {
     fn entry(&mut self, target: &LockTarget, owner: &OwnerId, nodes: usize) -> Arc<Claim> {
-        // Leases that were neither released nor renewed here, such as those that another process adopted.
+        // Leases that were neither released nor renewed here, such as those that another process
+        // adopted.
         if self.all.len() >= self.sweep_at {
             let now = clock::now();
             self.all.retain(|_, claim| lock(&claim.state).until > now);

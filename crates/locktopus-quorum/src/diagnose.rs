@@ -1,4 +1,5 @@
-//! What can break the locks of a quorum: what breaks those of its nodes, and nodes that are not independent.
+//! What can break the locks of a quorum: what breaks those of its nodes, and nodes that are not
+//! independent.
 
 use std::sync::Arc;
 

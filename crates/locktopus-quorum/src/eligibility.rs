@@ -1,4 +1,5 @@
-//! Whether a node may vote: what is known of the server behind it, and since when that is good enough.
+//! Whether a node may vote: what is known of the server behind it, and since when that is good
+//! enough.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use locktopus_contract::clock::BootInstant;
 
 use super::witnesses::Age;
 
-/// Uptimes and looks at the clock are not exact; two servers that seem to have run side by side for less than
-/// this may be one after the other.
+/// Uptimes and looks at the clock are not exact; two servers that seem to have run side by side for
+/// less than this may be one after the other.
 const OVERLAP: Duration = Duration::from_secs(3);
 
 /// The pause before a client asks the silent nodes again about a new server.
@@ -84,8 +85,8 @@ impl Eligibility {
         }
     }
 
-    /// Notes an answer that came at `now`. It tells of a moment before, so a server counts as too young for a
-    /// little too long rather than too short.
+    /// Notes an answer that came at `now`. It tells of a moment before, so a server counts as too
+    /// young for a little too long rather than too short.
     pub(super) fn learn(
         &mut self,
         generation: u64,
@@ -96,8 +97,9 @@ impl Eligibility {
     ) {
         let by_age = now + max_lease.saturating_sub(age.least);
         let (votes_from, vouched) = match &self.last {
-            // What it said first stays true. Uptimes are rounded down, so the same server may seem younger than before, and would stop
-            // voting; and they are differences of a clock that may have been set since, by which it would vote too early.
+            // What it said first stays true. Uptimes are rounded down, so the same server may seem
+            // younger than before, and would stop voting; and they are differences of a clock that
+            // may have been set since, by which it would vote too early.
             Some(last) if last.identity.run_id == identity.run_id && last.vouched => {
                 (last.votes_from, true)
             }
@@ -107,8 +109,8 @@ impl Eligibility {
                 let sooner = if age.vouched { by_age } else { last.votes_from };
                 (last.votes_from.min(sooner), settled)
             }
-            // It was up already while its predecessor served: no restart but another server, whose data may
-            // lack the last writes. How long it has been up says nothing then.
+            // It was up already while its predecessor served: no restart but another server, whose
+            // data may lack the last writes. How long it has been up says nothing then.
             Some(last) if now.since(last.checked) + OVERLAP < age.least => (now + max_lease, true),
             // This client knows that there was another server before.
             Some(_) => (by_age, true),

@@ -19,8 +19,8 @@ type Answers = Vec<(usize, Result<ExtendOutcome, Abstention>)>;
 
 /// Extends several locks. Each counts as extended when a majority says so before the deadline.
 ///
-/// The nodes that nobody waits for any more are heard all the same: one that is always the last to answer would
-/// otherwise never be given back what it lost.
+/// The nodes that nobody waits for any more are heard all the same: one that is always the last to
+/// answer would otherwise never be given back what it lost.
 pub(super) async fn extend(
     members: &Arc<Members>,
     batch: &[ExtendRequest],
@@ -65,7 +65,8 @@ impl Round {
         self.locks.iter().all(Ballot::is_decided)
     }
 
-    /// Counts the next answer, and gives locks back to nodes that lost them. False if there are no more.
+    /// Counts the next answer, and gives locks back to nodes that lost them. False if there are no
+    /// more.
     async fn hear(&mut self) -> bool {
         let Some((node, answers)) = self.fan.next(self.deadline).await else {
             return false;
@@ -143,7 +144,8 @@ async fn ask(
     (node, answers)
 }
 
-/// Takes the lock again on a node that lost it, for the same owner and with the same token, remembered as long as was asked for.
+/// Takes the lock again on a node that lost it, for the same owner and with the same token,
+/// remembered as long as was asked for.
 fn put_back(
     members: &Arc<Members>,
     lock: &Ballot,
@@ -229,9 +231,9 @@ impl Ballot {
         self.refused.is_some() || self.count(ExtendOutcome::Extended) >= self.majority
     }
 
-    /// The nodes that lost the lock and may be given it back: only while it is wanted, some node still has it, and
-    /// it is certain that no majority has lost it. A lock that a majority does not know was released, evicted or
-    /// taken by somebody else, and must stay so.
+    /// The nodes that lost the lock and may be given it back: only while it is wanted, some node
+    /// still has it, and it is certain that no majority has lost it. A lock that a majority does
+    /// not know was released, evicted or taken by somebody else, and must stay so.
     fn put_back_now(&mut self) -> Vec<usize> {
         let pending = self
             .votes
@@ -254,8 +256,8 @@ impl Ballot {
         self.count(ExtendOutcome::Missing) + self.count(ExtendOutcome::TakenOver)
     }
 
-    /// Whether somebody else may have a majority, as far as the nodes that answered tell. One node alone may still be
-    /// about to carry out an earlier holder's release, for which nobody waits.
+    /// Whether somebody else may have a majority, as far as the nodes that answered tell. One node
+    /// alone may still be about to carry out an earlier holder's release, for which nobody waits.
     fn may_be_taken_over(&self) -> bool {
         let by_another = self.count(ExtendOutcome::TakenOver);
         let unknown = self.votes.len() - self.gone() - self.count(ExtendOutcome::Extended);
@@ -291,7 +293,8 @@ mod tests {
     use locktopus_contract::{LockKind, LockName, LockTarget, MutexProfile, OwnerId};
     use std::time::Duration;
 
-    /// A ballot about which five nodes said: extended, missing, taken over, that they abstain, or nothing yet.
+    /// A ballot about which five nodes said: extended, missing, taken over, that they abstain, or
+    /// nothing yet.
     fn ballot(said: [char; 5]) -> Ballot {
         let kind = LockKind::Mutex(Arc::new(MutexProfile::default()));
         let target = LockTarget::new(LockName::new("n").unwrap(), kind);

@@ -1,5 +1,5 @@
-//! What instances say about themselves, kept on every node that will have it. No vote: one node that knows is enough, and a
-//! node that fails here is not judged by it.
+//! What instances say about themselves, kept on every node that will have it. No vote: one node
+//! that knows is enough, and a node that fails here is not judged by it.
 
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ pub(super) async fn announce(
     let mut last = silent(Executed::Maybe);
     while let Some(told) = fan.next(deadline).await {
         match told {
-            // What is taken back is to be gone when this is answered: nobody asks for it a second time.
+            // What is taken back is to be gone when this is answered: nobody asks for it a second
+            // time.
             Ok(()) if announcement.record.is_some() => return Ok(()),
             Ok(()) if fan.is_empty() => return Ok(()),
             Ok(()) => {}

@@ -1,5 +1,6 @@
-//! RedLock: one backend over several independent ones, of which a majority must agree. For locks that must stay exclusive when a
-//! server loses its data, where there are three or more servers that do not replicate each other.
+//! RedLock: one backend over several independent ones, of which a majority must agree. For locks
+//! that must stay exclusive when a server loses its data, where there are three or more servers
+//! that do not replicate each other.
 //!
 //! | module | why it exists |
 //! |---|---|
@@ -53,9 +54,10 @@ use locktopus_contract::{
 
 /// Locks on a majority of several independent backends: RedLock. A backend like any other.
 ///
-/// A mutex is held when more than half of the nodes granted it and enough of its validity is left, counted from
-/// before the first of them was asked. Up to half of the nodes may be down. The nodes may use different
-/// clients. Laid out as a [single key](locktopus_contract::MutexProfile::single_key), its locks exclude those of other
+/// A mutex is held when more than half of the nodes granted it and enough of its validity is left,
+/// counted from before the first of them was asked. Up to half of the nodes may be down. The nodes
+/// may use different clients. Laid out as a [single
+/// key](locktopus_contract::MutexProfile::single_key), its locks exclude those of other
 /// implementations of Redlock on the same nodes, if both take the same care of restarts.
 ///
 /// ```
@@ -80,37 +82,41 @@ use locktopus_contract::{
 ///
 /// # What is promised
 ///
-/// Mutual exclusion, as long as the clocks of clients and nodes run at the same speed within the margin, nodes do
-/// not forget locks before their time, and do not depend on each other: no replicas of one another, no shards
-/// of one cluster, no automatic failover. A node that may forget by being restarted must be added with a
-/// [probe](locktopus_contract::NodeProbe); it then votes only once its server has been up for the
-/// [longest lease](QuorumBuilder::max_lease).
+/// Mutual exclusion, as long as the clocks of clients and nodes run at the same speed within the
+/// margin, nodes do not forget locks before their time, and do not depend on each other: no
+/// replicas of one another, no shards of one cluster, no automatic failover. A node that may forget
+/// by being restarted must be added with a [probe](locktopus_contract::NodeProbe); it then votes
+/// only once its server has been up for the [longest lease](QuorumBuilder::max_lease).
 ///
-/// All clients must be configured with the same nodes, which nothing checks: two clients with different lists may
-/// both find a majority. Change one node at a time, and let the longest lease pass between changes.
+/// All clients must be configured with the same nodes, which nothing checks: two clients with
+/// different lists may both find a majority. Change one node at a time, and let the longest lease
+/// pass between changes.
 ///
 /// # Tokens
 ///
-/// The client proposes the token, its clock and some slack, so that the nodes usually answer with the same one and a lock is
-/// taken in one round trip. Where they do not, the largest token of the majority is written back to a majority before it is
-/// given out, so tokens grow over the grants of a name whatever was proposed. A client whose clock is more than a second from
-/// those of the nodes proposes nothing. A node that loses its counter falls back on its clock; then they grow only if the clocks of
-/// the nodes differ by less than the time between two holders. A single-key mutex has no token.
+/// The client proposes the token, its clock and some slack, so that the nodes usually answer with
+/// the same one and a lock is taken in one round trip. Where they do not, the largest token of the
+/// majority is written back to a majority before it is given out, so tokens grow over the grants of
+/// a name whatever was proposed. A client whose clock is more than a second from those of the nodes
+/// proposes nothing. A node that loses its counter falls back on its clock; then they grow only if
+/// the clocks of the nodes differ by less than the time between two holders. A single-key mutex has
+/// no token.
 ///
-/// An owner that repeats its attempt gets the token it had, as long as it asks the same `QuorumBackend`; another one may
-/// find nodes that granted it late, and with larger tokens, so it gets that token or a larger one.
+/// An owner that repeats its attempt gets the token it had, as long as it asks the same
+/// `QuorumBackend`; another one may find nodes that granted it late, and with larger tokens, so it
+/// gets that token or a larger one.
 ///
 /// # Only mutexes
 ///
-/// Other kinds are refused with [`NameError::UnsupportedKind`]: their queues, readers and counts would be different
-/// on every node, and there is no order between nodes that all clients see alike. For the same reason nobody stands
-/// in a queue: waiters ask again after random, growing pauses, because clients that ask at the same time can take
-/// the majority from each other.
+/// Other kinds are refused with [`NameError::UnsupportedKind`]: their queues, readers and counts
+/// would be different on every node, and there is no order between nodes that all clients see
+/// alike. For the same reason nobody stands in a queue: waiters ask again after random, growing
+/// pauses, because clients that ask at the same time can take the majority from each other.
 ///
 /// # Cancel safety
 ///
-/// Rounds may be dropped at any time. What they took is given back in the background by the quorum itself, node by
-/// node, until each has answered or the lease is over.
+/// Rounds may be dropped at any time. What they took is given back in the background by the quorum
+/// itself, node by node, until each has answered or the lease is over.
 #[derive(Clone)]
 pub struct QuorumBackend {
     info: BackendInfo,
@@ -129,7 +135,8 @@ impl QuorumBackend {
         self.members.majority()
     }
 
-    /// Asks every node for the state of a lock. [`inspect`](LockBackend::inspect) tells what they come to.
+    /// Asks every node for the state of a lock. [`inspect`](LockBackend::inspect) tells what they
+    /// come to.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -226,7 +233,8 @@ impl LockBackend for QuorumBackend {
     }
 
     async fn close(&self) {
-        // What is being given back gets a moment; a node that is down must not keep the process from ending.
+        // What is being given back gets a moment; a node that is down must not keep the process
+        // from ending.
         self.members.tasks.close();
         let _ = tokio::time::timeout(self.members.node_timeout, self.members.tasks.wait()).await;
         self.members.closed.cancel();

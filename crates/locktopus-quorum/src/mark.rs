@@ -1,7 +1,9 @@
-//! What one node may hold for one owner, as far as the answers tell. Knows nothing of calls and clocks.
+//! What one node may hold for one owner, as far as the answers tell. Knows nothing of calls and
+//! clocks.
 //!
-//! Messages may overtake each other, between connections and behind routers. What is known is only what the answers prove: a
-//! release that was sent while an attempt was on its way says nothing about that attempt, unless it found it.
+//! Messages may overtake each other, between connections and behind routers. What is known is only
+//! what the answers prove: a release that was sent while an attempt was on its way says nothing
+//! about that attempt, unless it found it.
 
 use tokio::time::Instant;
 
@@ -14,7 +16,8 @@ use super::abstention::Abstention;
 pub(super) struct Mark {
     in_flight: u32,
     may_hold: bool,
-    /// Attempts were under way at the same time; nobody knows which of them the node carried out last.
+    /// Attempts were under way at the same time; nobody knows which of them the node carried out
+    /// last.
     overlapped: bool,
     /// The attempt under way is all that the node may hold.
     alone: bool,
@@ -23,12 +26,13 @@ pub(super) struct Mark {
     cleaning: bool,
     /// An attempt was granted since the last release was sent, which may have overtaken it.
     raced: bool,
-    /// A release found the one attempt that is under way: it has been carried out, whatever its answer will be.
+    /// A release found the one attempt that is under way: it has been carried out, whatever its
+    /// answer will be.
     found: bool,
     /// When the next release may be sent that is to be the last.
     due: Option<Instant>,
-    /// A release got no answer; it may still arrive, and would then undo an attempt made after it. The node is no use
-    /// to this owner any more.
+    /// A release got no answer; it may still arrive, and would then undo an attempt made after it.
+    /// The node is no use to this owner any more.
     spoilt: bool,
 }
 
@@ -81,7 +85,8 @@ impl Mark {
         Some(Begun { held_before })
     }
 
-    /// An attempt was answered, or never will be and may arrive until `until`; `None`: it was never sent.
+    /// An attempt was answered, or never will be and may arrive until `until`; `None`: it was never
+    /// sent.
     pub(super) fn answered(
         &mut self,
         begun: Begun,
@@ -133,7 +138,8 @@ impl Mark {
         again
     }
 
-    /// Whether nothing is left although another release was to follow: the one before it had found what was under way.
+    /// Whether nothing is left although another release was to follow: the one before it had found
+    /// what was under way.
     pub(super) fn is_settled(&mut self) -> bool {
         let settled = self.found && self.in_flight == 0;
         if settled {

@@ -22,8 +22,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// However short the lease, a node gets this long for its answer.
 const SHORTEST_CALL: Duration = Duration::from_millis(5);
-/// A node's answer may take this part of the lease at most: a round is two of them, for the grant and for its token, and
-/// half of the lease is then left to whoever won.
+/// A node's answer may take this part of the lease at most: a round is two of them, for the grant
+/// and for its token, and half of the lease is then left to whoever won.
 const CALLS_PER_LEASE: u32 = 4;
 /// What a round may take longer than its calls.
 pub(super) const SPARE: Duration = Duration::from_millis(50);
@@ -103,9 +103,9 @@ impl Members {
         Ok(())
     }
 
-    /// A restarted node waits for the longest lease to pass before it votes, so no lease may be longer.
-    /// As [`ready`](Self::ready), for a request that need not be begun any more if its deadline is over: then no node is
-    /// asked, and nothing has happened.
+    /// A restarted node waits for the longest lease to pass before it votes, so no lease may be
+    /// longer. As [`ready`](Self::ready), for a request that need not be begun any more if its
+    /// deadline is over: then no node is asked, and nothing has happened.
     pub(super) fn ready_before(self: &Arc<Self>, deadline: Instant) -> Result<(), BackendError> {
         self.ready()?;
         if Instant::now() < deadline {
@@ -181,7 +181,8 @@ impl Members {
         });
     }
 
-    /// Releases on one node until the answer is definite and nothing can come after it, or the lease has ended.
+    /// Releases on one node until the answer is definite and nothing can come after it, or the
+    /// lease has ended.
     async fn clean(&self, claim: &Arc<Claim>, node: usize) {
         let mut pause = FIRST_PAUSE;
         let backend = &self.nodes[node].backend;
@@ -191,7 +192,8 @@ impl Members {
             if claim.is_settled(node) {
                 break;
             }
-            // What may still arrive was released once already: the last release waits until nothing can.
+            // What may still arrive was released once already: the last release waits until nothing
+            // can.
             if let Some(due) = claim.due(node) {
                 tokio::time::sleep_until(due).await;
             }

@@ -16,15 +16,16 @@ use super::witnesses::{self, Age, Witnesses};
 use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::{BackendError, DynBackend, NodeIdentity, NodeProbe, lock};
 
-/// How long after its deadline a node's call is given up. The backend owes an answer by the deadline and usually
-/// has the better error.
+/// How long after its deadline a node's call is given up. The backend owes an answer by the
+/// deadline and usually has the better error.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// How often it is asked in one turn: the question itself may make the connection over which it is answered, and another one beside it.
+/// How often it is asked in one turn: the question itself may make the connection over which it is
+/// answered, and another one beside it.
 const QUESTIONS: u32 = 3;
 
-/// The servers that are behind the nodes, by their run ids: so that none votes twice, and a node that comes back is told of
-/// the others.
+/// The servers that are behind the nodes, by their run ids: so that none votes twice, and a node
+/// that comes back is told of the others.
 pub(super) type Servers = Arc<Mutex<BTreeMap<String, Seen>>>;
 
 /// Behind which node a server was seen first.
@@ -59,8 +60,9 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Makes a call whose answer counts: of a server that may vote, and that was the same all the time. The call may
-    /// take `share`, which begins when it is known who is asked, and both together end at `limit`.
+    /// Makes a call whose answer counts: of a server that may vote, and that was the same all the
+    /// time. The call may take
+    /// `share`, which begins when it is known who is asked, and both together end at `limit`.
     pub(super) async fn vote<T, F>(
         self: &Arc<Self>,
         limit: Instant,
@@ -124,8 +126,8 @@ impl Node {
         if self.judge(probe.generation()).asks() {
             let turn = Arc::clone(&self.asking).lock_owned().await;
             if self.judge(probe.generation()).asks() {
-                // Goes on when nobody waits any more, or a node that is slower to answer than leases allow would be asked
-                // for ever and never be known.
+                // Goes on when nobody waits any more, or a node that is slower to answer than
+                // leases allow would be asked for ever and never be known.
                 let node = Arc::clone(self);
                 let asked = tokio::spawn(async move {
                     let _turn = turn;
@@ -174,8 +176,8 @@ impl Node {
         Ok(())
     }
 
-    /// The age that the other nodes know of, unless this client knows what they know.
-    /// They have half of the time that is left to answer: one that hangs must not keep this node from voting.
+    /// The age that the other nodes know of, unless this client knows what they know. They have
+    /// half of the time that is left to answer: one that hangs must not keep this node from voting.
     async fn age(&self, identity: &NodeIdentity, deadline: Instant) -> Age {
         let run_id = &identity.run_id;
         let proven = lock(&self.eligibility).proven(run_id, clock::now(), self.max_lease);
@@ -191,8 +193,8 @@ impl Node {
         witnesses::age(&self.witnesses, node, identity, limits).await
     }
 
-    /// Tells the server, which may have been away when the others were asked who they are, of those it does not know. Nobody
-    /// waits for that.
+    /// Tells the server, which may have been away when the others were asked who they are, of those
+    /// it does not know. Nobody waits for that.
     fn tell_of_others(&self, probe: &Arc<dyn NodeProbe>, deadline: Instant) {
         let now = clock::now();
         let others: Vec<_> = lock(&self.servers)

@@ -1,7 +1,9 @@
-//! Which token a round proposes to the nodes, so that all of them answer with the same one and nothing is left to be written back.
+//! Which token a round proposes to the nodes, so that all of them answer with the same one and
+//! nothing is left to be written back.
 //!
-//! A proposal is this machine's clock and some slack: for the way to the nodes, and for clocks that are ahead of this one. It
-//! decides nothing. A node that is further ahead answers with a larger token, and that one is written back.
+//! A proposal is this machine's clock and some slack: for the way to the nodes, and for clocks that
+//! are ahead of this one. It decides nothing. A node that is further ahead answers with a larger
+//! token, and that one is written back.
 
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -11,11 +13,11 @@ use locktopus_contract::{FencingToken, lock};
 
 /// The slack to begin with, and the least there is.
 const LEAST: Micros = 1_000;
-/// The most slack; how far this clock and those of the nodes may be apart; and so, how far ahead of the nodes' clocks
-/// proposals may put their tokens.
+/// The most slack; how far this clock and those of the nodes may be apart; and so, how far ahead of
+/// the nodes' clocks proposals may put their tokens.
 const FARTHEST: Micros = 1_000_000;
-/// Slack that was enough so many times in a row shrinks by such a part. It is just what was needed last, so the next round may
-/// disagree: one of so many.
+/// Slack that was enough so many times in a row shrinks by such a part. It is just what was needed
+/// last, so the next round may disagree: one of so many.
 const ENOUGH: u32 = 64;
 const DECAY: Micros = 16;
 /// After how long a round proposes nothing, to see again where the nodes' clocks are.
@@ -35,8 +37,8 @@ struct State {
     slack: Micros,
     /// How many rounds agreed since it changed.
     agreed: u32,
-    /// This machine's clock when it was read last, from where the monotonic clock counts on: a clock that is set must not
-    /// move what is proposed before the nodes are looked at again.
+    /// This machine's clock when it was read last, from where the monotonic clock counts on: a
+    /// clock that is set must not move what is proposed before the nodes are looked at again.
     read: Option<(Micros, BootInstant)>,
     /// How far the nodes' clocks were ahead of it (or, negative, behind).
     ahead: Option<Micros>,
@@ -121,15 +123,16 @@ impl State {
                 }
             }
             Some(proposed) => {
-                // Bounded by what was missing, so that clients do not drive one another up: none has more slack than some
-                // client needed. What no slack may reach is left alone.
+                // Bounded by what was missing, so that clients do not drive one another up: none
+                // has more slack than some client needed. What no slack may reach is left alone.
                 let needed = largest - proposal.sent;
                 if largest > &proposed && needed <= FARTHEST {
                     self.slack = needed.min(self.slack * 2).max(self.slack);
                     self.agreed = 0;
                 }
             }
-            // Clocks are never equal to the microsecond; equal tokens were counted from what others proposed.
+            // Clocks are never equal to the microsecond; equal tokens were counted from what others
+            // proposed.
             None if tokens.windows(2).any(|two| two[0] == two[1]) => {}
             None => {
                 let Some((wall, at)) = self.read else {

@@ -9,7 +9,8 @@ use super::fan_out::FanOut;
 use super::members::Members;
 use locktopus_contract::{BackendError, Executed, ReleaseOutcome, ReleaseRequest};
 
-/// Releases on all nodes; those that do not answer are asked again in the background until the lease has ended.
+/// Releases on all nodes; those that do not answer are asked again in the background until the
+/// lease has ended.
 pub(super) async fn release(
     members: &Arc<Members>,
     request: &ReleaseRequest,
@@ -91,7 +92,8 @@ impl Tally {
             .find(|outcome| self.count(*outcome) >= self.majority)
     }
 
-    /// The outcome when there will be no more answers: it was held if fewer than a majority deny it.
+    /// The outcome when there will be no more answers: it was held if fewer than a majority deny
+    /// it.
     fn last_word(&self) -> Option<ReleaseOutcome> {
         let released = self.count(ReleaseOutcome::Released);
         let answered = released + self.count(ReleaseOutcome::NotHeld);

@@ -120,10 +120,12 @@ fn seen_by_majority(mut votes: Vec<HolderState>, majority: usize) -> Option<Hold
     Some(holder.held_for(held_for))
 }
 
-/// The last token that may have been given out, if this is what some of the nodes had as their last.
+/// The last token that may have been given out, if this is what some of the nodes had as their
+/// last.
 ///
-/// What was given out is known to a majority, so to all but a minority of those that answered. Single nodes are ahead of
-/// it by grants of their own that came to nothing, or too late to be asked about.
+/// What was given out is known to a majority, so to all but a minority of those that answered.
+/// Single nodes are ahead of it by grants of their own that came to nothing, or too late to be
+/// asked about.
 fn last_token_of(mut tokens: Vec<Option<FencingToken>>, nodes: usize) -> Option<FencingToken> {
     let minority = (nodes - 1) / 2;
     tokens.sort_unstable_by(|a, b| b.cmp(a));
@@ -188,7 +190,8 @@ pub(super) async fn evict(
     Ok(Eviction::new(evicted, fence))
 }
 
-/// The largest token that a majority will not give out again. Any later grant asks one of that majority.
+/// The largest token that a majority will not give out again. Any later grant asks one of that
+/// majority.
 fn fence_of_majority(
     mut fences: Vec<Option<FencingToken>>,
     majority: usize,

@@ -52,8 +52,8 @@ pub(super) struct Tally {
     pub(super) tokens: bool,
     /// What this owner was granted before: a repetition should get the same.
     pub(super) before: Option<FencingToken>,
-    /// The token to be written to a majority, once it is decided, the nodes that were asked to, and those of them
-    /// that have not answered.
+    /// The token to be written to a majority, once it is decided, the nodes that were asked to, and
+    /// those of them that have not answered.
     pub(super) chosen: Option<FencingToken>,
     pub(super) asked: Vec<bool>,
     pub(super) writing: Vec<bool>,
@@ -108,7 +108,8 @@ impl Tally {
         if self.count(|vote| matches!(vote, Vote::Abstained(_))) >= self.majority {
             return Verdict::NoQuorum;
         }
-        // It cannot be had; whether somebody has it or too many nodes are silent, the rest will tell.
+        // It cannot be had; whether somebody has it or too many nodes are silent, the rest will
+        // tell.
         let held = self.votes.len() - pending - self.count(|v| matches!(v, Vote::Abstained(_)));
         if held >= self.majority {
             Verdict::Held(self.remaining(granted))
@@ -119,9 +120,10 @@ impl Tally {
 
     /// A majority granted it. Which token is it, and does a majority know it?
     ///
-    /// The maximum of the majority's tokens is not enough: failed attempts of others may have driven up the counter of
-    /// one node, and the next majority may miss that node. So the maximum is written to a majority that still
-    /// holds the lock, and any later majority has one of those nodes in it.
+    /// The maximum of the majority's tokens is not enough: failed attempts of others may have
+    /// driven up the counter of one node, and the next majority may miss that node. So the maximum
+    /// is written to a majority that still holds the lock, and any later majority has one of those
+    /// nodes in it.
     pub(super) fn token_verdict(&mut self, pending: usize) -> Verdict {
         if !self.tokens || self.count(|vote| matches!(vote, Vote::Granted(None))) > 0 {
             return Verdict::Granted(None);
@@ -153,8 +155,8 @@ impl Tally {
         self.chosen = Some(chosen);
         let knows = |vote: &Vote| matches!(vote, Vote::Granted(Some(t)) if *t >= chosen);
         let agrees = |vote: &Vote| matches!(vote, Vote::Granted(Some(t)) if *t == chosen);
-        // A node with a larger token of its own is as good as one that agrees, but a repetition would then find no
-        // majority for this token.
+        // A node with a larger token of its own is as good as one that agrees, but a repetition
+        // would then find no majority for this token.
         let settled = !self.writing.contains(&true) && self.count(knows) >= self.majority;
         if settled || self.count(agrees) >= self.majority {
             return Verdict::Granted(Some(chosen));
@@ -200,7 +202,8 @@ impl Tally {
         })
     }
 
-    /// After how long enough nodes could be free, by the leases in the way. `None` if they do not expire.
+    /// After how long enough nodes could be free, by the leases in the way. `None` if they do not
+    /// expire.
     pub(super) fn remaining(&self, granted: usize) -> Option<Duration> {
         let mut left: Vec<_> = self
             .votes

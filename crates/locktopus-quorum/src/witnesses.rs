@@ -1,8 +1,9 @@
 //! For how long a server has been up, by what the other nodes were told.
 //!
-//! A server computes its uptime from its clock. If the clock was wrong when the server started and was set right later,
-//! the uptime is too long, and the node would vote before the leases that it forgot are over. So each client notes on
-//! the other nodes which server it saw behind a node. The age of a server counts from the first such note too.
+//! A server computes its uptime from its clock. If the clock was wrong when the server started and
+//! was set right later, the uptime is too long, and the node would vote before the leases that it
+//! forgot are over. So each client notes on the other nodes which server it saw behind a node. The
+//! age of a server counts from the first such note too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,8 +111,9 @@ fn judge(told: &[Told], identity: &NodeIdentity, max_lease: Duration) -> Age {
     vouched(identity.uptime)
 }
 
-/// Notes on this node which server is behind another one, if it knows of none. What this program knows may be older than what
-/// the node was told of another server there, and that proves a restart anyway.
+/// Notes on this node which server is behind another one, if it knows of none. What this program
+/// knows may be older than what the node was told of another server there, and that proves a
+/// restart anyway.
 pub(super) async fn remind(
     probe: &Arc<dyn NodeProbe>,
     label: &str,

@@ -1,9 +1,8 @@
 //! A cluster: one connection per primary, and the map that says which of them serves a slot.
 //!
-//! The cluster connection of redis-rs is not used unless the user asks for it ([`Router`]). It looks up a node and refreshes its map under
-//! one lock, so that a single frozen node stops commands to all the others; it sends to a replica or
-//! to any node while the right one is away; and it hides which node failed. Here each node has its
-//! own [`Link`], and the map is refreshed beside the traffic.
+//! The cluster connection of redis-rs is not used unless the user asks for it
+//! ([`Router`]). It looks up a node and refreshes its map under one lock, so that a single frozen node stops commands to all the others; it sends to a replica or to any node while the right one is away; and it hides which node failed. Here each node has its own [`Link`],
+//! and the map is refreshed beside the traffic.
 
 mod refresh;
 mod router;
@@ -42,7 +41,8 @@ pub(crate) struct Cluster {
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
     /// Connections for commands that may block, made for the primaries that were asked for one.
     blocking_links: Mutex<HashMap<HostPort, Arc<Link>>>,
-    /// Nodes without slots that commands were redirected to while slots migrate to them, with the time of the last redirect.
+    /// Nodes without slots that commands were redirected to while slots migrate to them, with the
+    /// time of the last redirect.
     extra_nodes: Mutex<HashMap<HostPort, Instant>>,
     informants: Informants,
     stale: AtomicBool,
@@ -278,8 +278,8 @@ impl Cluster {
         Err(problem.unwrap_or_else(|| self.nobody("any slot")))
     }
 
-    /// All primaries, beginning at another one each time, those with a connection first: one that is away must not
-    /// fail what any other one could do.
+    /// All primaries, beginning at another one each time, those with a connection first: one that
+    /// is away must not fail what any other one could do.
     fn links_for_any(&self) -> impl Iterator<Item = Arc<Link>> + use<> {
         let mut links = self.table().nodes().to_vec();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % links.len().max(1);

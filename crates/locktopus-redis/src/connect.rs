@@ -58,16 +58,20 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
     build(options, router).await
 }
 
-/// As [`connect`], to a cluster by way of a connection that the program has. Its client must have been built with
-/// `.retries(0)`: what may have run must not be sent again by anybody who cannot know. `options` are for what does not go
-/// over it: subscriptions, redirects, `WAIT`, and questions to all primaries.
+/// As
+/// [`connect`], to a cluster by way of a connection that the program has. Its client must have been built with `.retries(0)`:
+/// what may have run must not be sent again by anybody who cannot know.
+/// `options` are for what does not go over it: subscriptions, redirects, `WAIT`, and questions to
+/// all primaries.
 ///
-/// It stays its owner's, and goes on when the client that this gives is closed. Users who may not run a script that
-/// touches the key `locktopus:probe:repeated` are believed that it repeats nothing.
+/// It stays its owner's, and goes on when the client that this gives is closed. Users who may not
+/// run a script that touches the key `locktopus:probe:repeated` are believed that it repeats
+/// nothing.
 ///
 /// # Errors
 ///
-/// As [`connect`]; and [`ConnectError::RouterRetries`] for a connection that repeats requests, or does not answer in time.
+/// As [`connect`]; and [`ConnectError::RouterRetries`] for a connection that repeats requests, or
+/// does not answer in time.
 ///
 /// # Cancel safety
 ///

@@ -1,20 +1,21 @@
-//! Locktopus over the redis-rs client. Programs get it through the facade `locktopus` (feature `redis`); this crate is for those who
-//! build a backend on the client themselves.
+//! Locktopus over the redis-rs client. Programs get it through the facade
+//! `locktopus` (feature `redis`); this crate is for those who build a backend on the client
+//! themselves.
 //!
 //! [`connect()`] builds a [`RedisRsClient`], which implements
 //! [`locktopus_protocol::RedisClient`] on a standalone server, behind Sentinel and on a Cluster.
 //!
 //! Only the multiplexed connection of redis-rs is used, unless its cluster connection is asked for
-//! ([`ClusterRouter`](locktopus_protocol::ClusterRouter), feature `cluster-async`). What is built on top of it here (finding
-//! the primary, the slot map, reconnecting, subscriptions) is what a lock needs to be done
-//! differently from a general-purpose client:
+//! ([`ClusterRouter`](locktopus_protocol::ClusterRouter), feature `cluster-async`). What is built
+//! on top of it here (finding the primary, the slot map, reconnecting, subscriptions) is what a
+//! lock needs to be done differently from a general-purpose client:
 //!
 //! * a command is written at most once, and its error says honestly whether it can have run;
 //! * a node that is dead or frozen delays nobody but the callers of its own slots;
 //! * a subscription that may have missed something says so.
 //!
-//! No type of redis-rs appears in the public interface, but for what [reads](from_connection_info) the settings of a client
-//! that a program has already.
+//! No type of redis-rs appears in the public interface, but for what [reads](from_connection_info)
+//! the settings of a client that a program has already.
 //!
 //! | module | what is in it |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! From what a program has configured for redis-rs to options for connections of our own.
 //!
-//! Only addresses, logins, databases and TLS are taken. Time limits and TCP settings are ours, because locks need others
-//! than a cache, and so is the protocol: messages that come unasked need RESP3.
+//! Only addresses, logins, databases and TLS are taken. Time limits and TCP settings are ours,
+//! because locks need others than a cache, and so is the protocol: messages that come unasked need
+//! RESP3.
 
 use locktopus_protocol::{
     ConnectOptions, Credentials, HostPort, ReadSettings, Secret, SentinelTls, Servers,
@@ -14,7 +15,8 @@ use redis::{
 /// What is known of TLS: none, or the settings and why they are not all.
 type Tls = Option<(TlsOptions, Option<SettingsError>)>;
 
-/// The server of a [`redis::Client`], whose [`get_connection_info`](redis::Client::get_connection_info) gives this.
+/// The server of a
+/// [`redis::Client`], whose [`get_connection_info`](redis::Client::get_connection_info) gives this.
 ///
 /// # Errors
 ///
@@ -34,8 +36,9 @@ pub fn from_connection_info(info: &ConnectionInfo) -> Result<ReadSettings, Setti
     settings(Servers::Standalone(server), info.redis_settings(), tls)
 }
 
-/// A cluster, by the nodes that were given to [`redis::cluster::ClusterClient::builder`](https://docs.rs/redis), which does
-/// not give them back. They must agree in login and TLS, as for redis-rs.
+/// A cluster, by the nodes that were given to
+/// [`redis::cluster::ClusterClient::builder`](https://docs.rs/redis), which does not give them
+/// back. They must agree in login and TLS, as for redis-rs.
 ///
 /// ```
 /// let read = locktopus_redis::from_cluster_nodes(["redis://app:s3cret@a:7000", "redis://app:s3cret@b:7000"])?;
@@ -45,7 +48,8 @@ pub fn from_connection_info(info: &ConnectionInfo) -> Result<ReadSettings, Setti
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is no node, if they differ, or have a setting that connections for locks cannot have.
+/// [`SettingsError`] if there is no node, if they differ, or have a setting that connections for
+/// locks cannot have.
 pub fn from_cluster_nodes<T: IntoConnectionInfo>(
     nodes: impl IntoIterator<Item = T>,
 ) -> Result<ReadSettings, SettingsError> {
@@ -53,9 +57,10 @@ pub fn from_cluster_nodes<T: IntoConnectionInfo>(
     settings(Servers::Cluster(nodes.servers), &nodes.login, nodes.tls)
 }
 
-/// The primary that these sentinels know as `master_name`: what was given to
-/// [`redis::sentinel::SentinelClientBuilder`](https://docs.rs/redis), which does not give it back. `tls` and `login` are for
-/// the primary; those of the sentinels are in `sentinels`.
+/// The primary that these sentinels know as
+/// `master_name`: what was given to [`redis::sentinel::SentinelClientBuilder`](https://docs.rs/redis),
+/// which does not give it back. `tls` and `login` are for the primary; those of the sentinels are
+/// in `sentinels`.
 ///
 /// ```
 /// use locktopus_redis::redis::RedisConnectionInfo;
@@ -68,7 +73,8 @@ pub fn from_cluster_nodes<T: IntoConnectionInfo>(
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is no sentinel, if they differ, or have a setting that connections for locks cannot have.
+/// [`SettingsError`] if there is no sentinel, if they differ, or have a setting that connections
+/// for locks cannot have.
 pub fn from_sentinels<T: IntoConnectionInfo>(
     sentinels: impl IntoIterator<Item = T>,
     master_name: impl Into<String>,

@@ -146,7 +146,8 @@ impl Single {
         match (&self.target, code) {
             // A host name may lead elsewhere by now.
             (_, "READONLY") => Some("it is not the primary (READONLY)"),
-            // A primary that just started again is about to be replaced, if the sentinels saw it die.
+            // A primary that just started again is about to be replaced, if the sentinels saw it
+            // die.
             (Target::Primary(_), "LOADING") => Some("it was started again (LOADING)"),
             (Target::Primary(_), "MASTERDOWN") => Some("it has lost its primary (MASTERDOWN)"),
             (Target::Primary(_) | Target::Server(_), _) => None,

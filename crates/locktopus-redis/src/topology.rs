@@ -16,7 +16,8 @@ use crate::connection::dial::Dialer;
 use crate::connection::link::Target;
 use crate::single::Single;
 
-/// Pause before the next refresh even if slots are known to have moved: they seldom move one at a time.
+/// Pause before the next refresh even if slots are known to have moved: they seldom move one at a
+/// time.
 const AFTER_REDIRECTS: Duration = Duration::from_millis(20);
 
 /// How old the slot map of a quiet client gets.

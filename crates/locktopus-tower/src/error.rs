@@ -2,15 +2,17 @@
 
 use locktopus_core::LockError;
 
-/// Why a service under a lock did not answer. Each calls for another reaction, and has a [status](Self::status) of its own.
+/// Why a service under a lock did not answer. Each calls for another reaction, and has a
+/// [status](Self::status) of its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockedError<E> {
-    /// Somebody else holds the lock: the same request is worked on elsewhere. The service was not called.
+    /// Somebody else holds the lock: the same request is worked on elsewhere. The service was not
+    /// called.
     #[error("the lock of this request is held by another one")]
     Busy,
-    /// The lock was lost while the service worked, which was stopped at its current await point. What it had done by then is
-    /// done.
+    /// The lock was lost while the service worked, which was stopped at its current await point.
+    /// What it had done by then is done.
     #[error("the request was stopped because its lock was lost")]
     Lost(#[source] LockError),
     /// The lock could not be asked for. The service was not called.
@@ -25,8 +27,8 @@ pub enum LockedError<E> {
 }
 
 impl<E> LockedError<E> {
-    /// The HTTP status that tells it apart: 409 (conflict) if busy, 423 (locked) if lost, 503 (unavailable), and 500 for the
-    /// others.
+    /// The HTTP status that tells it apart: 409 (conflict) if busy, 423 (locked) if lost, 503
+    /// (unavailable), and 500 for the others.
     ///
     /// Busy and unavailable requests were not begun, so their clients may send them again.
     ///

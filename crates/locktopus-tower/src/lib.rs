@@ -1,7 +1,9 @@
-//! A [tower](https://docs.rs/tower) layer that holds a distributed lock, chosen by the request, while a service answers.
+//! A [tower](https://docs.rs/tower) layer that holds a distributed lock, chosen by the request,
+//! while a service answers.
 //!
-//! For handlers that must not run twice at the same time: a payment with an idempotency key, a webhook that is delivered again
-//! while its first delivery is worked on, a command for one shopping cart. `examples/recipes` has it in axum.
+//! For handlers that must not run twice at the same time: a payment with an idempotency key, a
+//! webhook that is delivered again while its first delivery is worked on, a command for one
+//! shopping cart. `examples/recipes` has it in axum.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,8 +37,9 @@ type Attach<R> = dyn Fn(&mut R, Lease) + Send + Sync;
 
 /// Holds a lock while a service answers. See the [crate].
 ///
-/// What the service does is dropped at its current await point as soon as the lock is lost ([`LockedError::Lost`]). Dropping
-/// the future of a call does that too, and gives the lock back in the background.
+/// What the service does is dropped at its current await point as soon as the lock is lost
+/// ([`LockedError::Lost`]). Dropping the future of a call does that too, and gives the lock back in
+/// the background.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,9 +65,11 @@ pub struct LockLayer<R> {
 }
 
 impl<R> LockLayer<R> {
-    /// Takes the lock that `lock_of` makes of each request: its name, kind and lease. `None`: the request needs no lock.
+    /// Takes the lock that `lock_of` makes of each request: its name, kind and lease. `None`: the
+    /// request needs no lock.
     ///
-    /// A lock that somebody else holds is not waited for ([`LockedError::Busy`]), unless [`waiting`](Self::waiting) says so.
+    /// A lock that somebody else holds is not waited for
+    /// ([`LockedError::Busy`]), unless [`waiting`](Self::waiting) says so.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -110,8 +115,9 @@ impl<R> LockLayer<R> {
         self
     }
 
-    /// Gives the service the [`Lease`]: for its fencing token, and to look whether the lock is still held. In HTTP, say
-    /// `|request, lease| { request.extensions_mut().insert(lease); }`.
+    /// Gives the service the
+    /// [`Lease`]: for its fencing token, and to look whether the lock is still held. In HTTP, say `|request,
+    /// lease| { request.extensions_mut().insert(lease); }`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

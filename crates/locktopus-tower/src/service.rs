@@ -45,7 +45,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the service's where it stands and gives the lock back in the background.
+    /// Dropping the future drops the service's where it stands and gives the lock back in the
+    /// background.
     fn call(&mut self, mut request: R) -> Self::Future {
         // The one that was found ready, and not its clone, which may not be.
         let fresh = self.inner.clone();

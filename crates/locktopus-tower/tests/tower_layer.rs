@@ -1,4 +1,5 @@
-//! Requests of one lock are answered one at a time, and every way in which they are not has its own error.
+//! Requests of one lock are answered one at a time, and every way in which they are not has its own
+//! error.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::convert::Infallible;
@@ -147,7 +148,8 @@ async fn a_backend_that_is_away_is_no_conflict() {
     assert_eq!((error.status(), shop.begun()), (500, 0));
 }
 
-/// Nothing was begun, and the same request may be sent again: to this process, or to one that is not about to end.
+/// Nothing was begun, and the same request may be sent again: to this process, or to one that is
+/// not about to end.
 #[tokio::test(start_paused = true)]
 async fn locks_that_are_being_closed_are_away() {
     let shop = Shop::new();
@@ -177,7 +179,8 @@ async fn locks_that_are_being_closed_are_away() {
     assert_eq!((error.status(), shop.begun()), (503, 0));
 }
 
-/// Whether a lock that cannot be asked for is a matter of time, or of a mistake that sending it again does not mend.
+/// Whether a lock that cannot be asked for is a matter of time, or of a mistake that sending it
+/// again does not mend.
 #[tokio::test(start_paused = true)]
 async fn what_passes_and_what_does_not_are_told_apart() {
     let shop = Shop::new();

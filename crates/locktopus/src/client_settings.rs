@@ -1,7 +1,7 @@
 //! Connecting with what a program has configured for a client of its own.
 //!
-//! The settings become a URL like any other, so that every option means the same and is checked by the same code. What no
-//! URL can say travels beside it.
+//! The settings become a URL like any other, so that every option means the same and is checked by
+//! the same code. What no URL can say travels beside it.
 
 use std::fmt;
 
@@ -24,13 +24,16 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'.');
 
-/// Where a program's own client leads, for connections of our own: its addresses, logins, database and TLS.
+/// Where a program's own client leads, for connections of our own: its addresses, logins, database
+/// and TLS.
 ///
-/// Made by the functions of `locktopus::redis` and `locktopus::fred`. The client itself is not used, because a pool repeats what
-/// failed and delays what it queues, and a lock that is asked for twice, or late, is held by nobody who knows. And because a
-/// wake-up must not wait behind other traffic: locks need few connections, but their own.
+/// Made by the functions of `locktopus::redis` and `locktopus::fred`. The client itself is not
+/// used, because a pool repeats what failed and delays what it queues, and a lock that is asked for
+/// twice, or late, is held by nobody who knows. And because a wake-up must not wait behind other
+/// traffic: locks need few connections, but their own.
 ///
-/// Whatever the client's settings, its time limits, retries and TCP options are not taken. `Debug` shows no secret.
+/// Whatever the client's settings, its time limits, retries and TCP options are not taken. `Debug`
+/// shows no secret.
 ///
 /// ```no_run
 /// # #[cfg(feature = "redis")]
@@ -69,9 +72,10 @@ impl ClientSettings {
         }
     }
 
-    /// Options as behind the `?` of a [URL](mod@crate::url), in addition to those of earlier calls. They come before the
-    /// client's own settings: `ca` replaces its TLS configuration, `sentinel_password` its login for sentinels, and
-    /// `client=fred` connects through fred.
+    /// Options as behind the
+    /// `?` of a [URL](mod@crate::url), in addition to those of earlier calls. They come before the client's own settings: `ca`
+    /// replaces its TLS configuration,
+    /// `sentinel_password` its login for sentinels, and `client=fred` connects through fred.
     ///
     /// ```
     /// use locktopus::redis::redis::Client;
@@ -121,8 +125,8 @@ impl ClientSettings {
         self
     }
 
-    /// TLS as the program has configured it for rustls, instead of what the client has: for one whose certificates cannot be
-    /// read back.
+    /// TLS as the program has configured it for rustls, instead of what the client has: for one
+    /// whose certificates cannot be read back.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -149,12 +153,15 @@ impl ClientSettings {
         self
     }
 
-    /// Sends the commands of locks on a cluster through a connection that the program has, in place of our own. These settings
-    /// are for what does not go through it: subscriptions, redirects, `WAIT`, questions to all primaries.
+    /// Sends the commands of locks on a cluster through a connection that the program has, in place
+    /// of our own. These settings are for what does not go through it: subscriptions, redirects,
+    /// `WAIT`, questions to all primaries.
     ///
-    /// Its client must have been built with `.retries(0)`; one that repeats requests is refused when connecting, by a script
-    /// on the key `locktopus:probe:repeated` that asks to be repeated. The connection stays its owner's. [The
-    /// table](https://github.com/locktopus/locktopus/blob/main/docs/routers.md) says when this is worth it.
+    /// Its client must have been built with
+    /// `.retries(0)`; one that repeats requests is refused when connecting, by a script on the key `locktopus:probe:repeated`
+    /// that asks to be repeated. The connection stays its owner's. [The
+    /// table](https://github.com/locktopus/locktopus/blob/main/docs/routers.md) says when this is
+    /// worth it.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -27,8 +27,8 @@ use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
 /// await them.
 ///
 /// Outside tokio every call fails with
-/// [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime). Enable the runtime's
-/// timers and IO (`enable_all`): without them tokio panics.
+/// [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime). Enable the runtime's timers and IO (`enable_all`):
+/// without them tokio panics.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,8 +44,8 @@ use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: no lock but the probe of the connect-time checks is taken, and that one lapses after twice the
-/// option `timeout`.
+/// Cancel safe: no lock but the probe of the connect-time checks is taken, and that one lapses
+/// after twice the option `timeout`.
 pub async fn connect(url: impl IntoBackendUrl) -> Result<Locktopus, ConnectError> {
     connect_with(url, |builder| builder).await
 }
@@ -93,8 +93,9 @@ pub(crate) fn build(
     Ok(configure(builder).build()?)
 }
 
-/// Connects and gives the bare backend, for those who wrap or combine backends. `namespace`, `names`, `label` and
-/// `renewed_lease` of the URL concern a `Locktopus` and play no part.
+/// Connects and gives the bare backend, for those who wrap or combine backends.
+/// `namespace`, `names`, `label` and `renewed_lease` of the URL concern a `Locktopus` and play no
+/// part.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -169,7 +170,8 @@ pub(crate) fn check_runtime(url: &impl Display) -> Result<(), ConnectError> {
     Handle::try_current().map(drop).map_err(no_runtime)
 }
 
-/// The backend, once the checks are made that the options of its URL ask for. `answer` is the longest wait for one answer.
+/// The backend, once the checks are made that the options of its URL ask for. `answer` is the
+/// longest wait for one answer.
 pub(crate) async fn checked(
     backend: DynBackend,
     url: &(impl Display + Sync),
@@ -213,8 +215,8 @@ pub(crate) async fn checked(
     Ok(backend)
 }
 
-/// A server is asked a score of questions, one after the other, and answers in a quarter of its time at the latest if
-/// that was chosen well.
+/// A server is asked a score of questions, one after the other, and answers in a quarter of its
+/// time at the latest if that was chosen well.
 fn time_for_checks(timeout: Duration) -> Duration {
     timeout.min(LONGEST_ANSWER) * 5
 }
@@ -267,7 +269,8 @@ mod memory {
     use locktopus_core::DynBackend;
     use locktopus_memory::MemoryBackend;
 
-    /// The clients of each store. Only looked at, not kept alive: a store ends with its last client.
+    /// The clients of each store. Only looked at, not kept alive: a store ends with its last
+    /// client.
     static STORES: LazyLock<Mutex<HashMap<String, Vec<Weak<MemoryBackend>>>>> =
         LazyLock::new(Mutex::default);
 

@@ -8,8 +8,9 @@ use crate::url::UrlError;
 
 /// Why [`connect`](crate::connect) gave no `Locktopus`. No lock was taken.
 ///
-/// The text says why, down to the last cause, so it is enough to log or print that. Programs find the same causes one by
-/// one behind [`source`](Error::source). No secret of the URL is in either of them.
+/// The text says why, down to the last cause, so it is enough to log or print that. Programs find
+/// the same causes one by one behind [`source`](Error::source). No secret of the URL is in either
+/// of them.
 ///
 /// ```
 /// # #[cfg(feature = "redis")]
@@ -38,8 +39,8 @@ pub enum ConnectError {
         feature: &'static str,
     },
 
-    /// The URL names no client, so it means `client=redis`, which this build does not have. Features never choose the
-    /// client, so that a crate that turns on another one changes nothing.
+    /// The URL names no client, so it means `client=redis`, which this build does not have.
+    /// Features never choose the client, so that a crate that turns on another one changes nothing.
     #[error(
         "{url} names no client, which means client=redis, but the feature \"redis\" of the locktopus crate is not enabled; \
              write client=fred, or enable it"
@@ -78,8 +79,8 @@ pub enum ConnectError {
         source: BackendError,
     },
 
-    /// The connect-time checks found something that can lose locks silently, and `checks=refuse` was asked
-    /// for.
+    /// The connect-time checks found something that can lose locks silently, and `checks=refuse`
+    /// was asked for.
     #[error("{url} is not safe for locks: {}", list(.findings))]
     Unsafe {
         /// The URL, without secrets.
@@ -119,7 +120,8 @@ pub enum ConnectError {
         option: &'static str,
     },
 
-    /// A client of the program's own has a setting that connections for locks cannot have, or one that cannot be read.
+    /// A client of the program's own has a setting that connections for locks cannot have, or one
+    /// that cannot be read.
     #[error("the client's own settings cannot be used: {setting} {problem}")]
     ClientSettings {
         /// Which setting, as the client library calls it.

@@ -1,7 +1,7 @@
 //! Schemes of URLs that crates of others offer.
 //!
-//! A program says which connectors it has, in a value of its own: there is no list for the whole process, which would
-//! depend on who was linked, or ran, first.
+//! A program says which connectors it has, in a value of its own: there is no list for the whole
+//! process, which would depend on who was linked, or ran, first.
 
 use std::error::Error;
 use std::fmt;
@@ -17,7 +17,8 @@ use crate::url::{BackendUrl, CustomUrl, SCHEMES};
 /// Why a [`Connector`] did not connect.
 pub type ConnectorError = Box<dyn Error + Send + Sync>;
 
-/// Connects to a kind of place that this crate does not know. Offered by crates that have a backend.
+/// Connects to a kind of place that this crate does not know. Offered by crates that have a
+/// backend.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,16 +42,18 @@ pub type ConnectorError = Box<dyn Error + Send + Sync>;
 /// ```
 #[async_trait]
 pub trait Connector: Send + Sync + 'static {
-    /// The schemes of the URLs that it understands, without the colon, in lower case. Always the same.
+    /// The schemes of the URLs that it understands, without the colon, in lower case. Always the
+    /// same.
     fn schemes(&self) -> &[&str];
 
-    /// Connects to the place that this URL names. The connect-time checks are made by the caller, with
-    /// [`diagnose`](crate::Diagnostics::diagnose).
+    /// Connects to the place that this URL names. The connect-time checks are made by the caller,
+    /// with [`diagnose`](crate::Diagnostics::diagnose).
     ///
     /// # Errors
     ///
-    /// Whatever happened. The caller adds the URL without its secrets, and takes those out of the text if they are in it. A
-    /// URL that cannot be understood is best refused with [`CustomUrl::error`].
+    /// Whatever happened. The caller adds the URL without its secrets, and takes those out of the
+    /// text if they are in it. A URL that cannot be understood is best refused with
+    /// [`CustomUrl::error`].
     ///
     /// # Cancel safety
     ///
@@ -58,7 +61,8 @@ pub trait Connector: Send + Sync + 'static {
     async fn connect(&self, url: &CustomUrl) -> Result<DynBackend, ConnectorError>;
 }
 
-/// The schemes that a program can connect to: those of this crate, and those of the connectors it adds.
+/// The schemes that a program can connect to: those of this crate, and those of the connectors it
+/// adds.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -105,8 +109,8 @@ impl Connectors {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::SchemeRefused`] if one of its schemes is taken by this crate (with whatever features) or by a
-    /// connector that was added before, or cannot be one; or if it has none.
+    /// [`ConnectError::SchemeRefused`] if one of its schemes is taken by this crate (with whatever
+    /// features) or by a connector that was added before, or cannot be one; or if it has none.
     pub fn with(mut self, connector: impl Connector) -> Result<Self, ConnectError> {
         let connector: Arc<dyn Connector> = Arc::new(connector);
         if connector.schemes().is_empty() {

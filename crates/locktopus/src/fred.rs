@@ -1,7 +1,8 @@
-//! For programs that have configured fred already, and want locks on the same servers without writing a URL: [`from_config`]
-//! and its like.
+//! For programs that have configured fred already, and want locks on the same servers without
+//! writing a URL: [`from_config`] and its like.
 //!
-//! What they read is in [`ClientSettings`]; fred itself, in the version that they take, is [`fred`].
+//! What they read is in
+//! [`ClientSettings`]; fred itself, in the version that they take, is [`fred`].
 
 pub use locktopus_fred::fred;
 
@@ -12,8 +13,8 @@ use fred::types::config::Config;
 pub use crate::client_settings::ClientSettings;
 use crate::url::ClientChoice;
 
-/// The servers of a configuration: one, those of sentinels, or of a cluster. A credential provider of fred's cannot be taken:
-/// give one to [`ClientSettings::credentials`].
+/// The servers of a configuration: one, those of sentinels, or of a cluster. A credential provider
+/// of fred's cannot be taken: give one to [`ClientSettings::credentials`].
 ///
 /// ```
 /// use locktopus::fred::fred::types::config::Config;

@@ -1,10 +1,11 @@
-//! Functions that run under a lock from their first line to their last (feature `macros`): the attribute
-//! [`locked`](macro@crate::locked), for those who do not want to write `run` and a closure, and what it needs.
+//! Functions that run under a lock from their first line to their last (feature
+//! `macros`): the attribute [`locked`](macro@crate::locked), for those who do not want to write
+//! `run` and a closure, and what it needs.
 
 use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 
-/// Runs an `async fn` under a lock: takes it, runs the body, gives it back. The body is dropped at its current await
-/// point when the lock is lost.
+/// Runs an `async fn` under a lock: takes it, runs the body, gives it back. The body is dropped at
+/// its current await point when the lock is lost.
 ///
 /// ```
 /// use locktopus::{LockError, Locktopus, locked};
@@ -46,23 +47,26 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// | `when_busy = "skip"` | `wait` for it; `skip`: the function is [skipped](Skipped); `error`: fail at once | `wait` |
 /// | `bind = lease` | gives the [`Lease`] this name in the body: the fencing token to hand on | |
 ///
-/// **The return type** is a `Result<T, E>`, also by an alias such as `anyhow::Result`, with `E: From<LockError>`. What the
-/// body returns is what the function returns. It fails with
-/// [`LockError::WaitTimeout`] if the lock is busy ([`LockError::is_busy`]), with [`LockError::Lost`] if it was lost before the
-/// body was done, and with the other errors of [`LockRequest::run`]. With `when_busy = "skip"`, `T` is an
-/// `Option` (`None`: skipped), or a type of your own that implements [`Skipped`].
+/// **The return type** is a `Result<T, E>`, also by an alias such as `anyhow::Result`, with `E:
+/// From<LockError>`. What the body returns is what the function returns. It fails with [`LockError::WaitTimeout`]
+/// if the lock is busy ([`LockError::is_busy`]), with [`LockError::Lost`] if it was lost before the
+/// body was done, and with the other errors of [`LockRequest::run`]. With `when_busy = "skip"`, `T`
+/// is an `Option` (`None`: skipped), or a type of your own that implements [`Skipped`].
 ///
-/// **Reentrancy.** The body runs as the [`Owner`] in whose [scope](Owner::scope) it was called, or else as a new one. So a
-/// function may call another one that takes the same lock, or take it by itself, within the same task; a `mutex` answers
-/// [`LockError::NotReentrant`] instead of waiting for ever. Spawned tasks are somebody else.
+/// **Reentrancy.** The body runs as the
+/// [`Owner`] in whose [scope](Owner::scope) it was called, or else as a new one. So a function may call another one that takes the same lock, or take it by itself, within the same task; a `mutex`
+/// answers [`LockError::NotReentrant`] instead of waiting for ever. Spawned tasks are somebody
+/// else.
 ///
-/// **Where it goes**: on functions and methods with a body, above attributes that make a plain function of an `async fn`, as
-/// `#[tokio::test]` does. With `#[async_trait]`, put it on a function that the method calls. Other attributes stand above or
-/// below, as you like: those below see the function as it is after this one.
+/// **Where it goes**: on functions and methods with a body, above attributes that make a plain
+/// function of an `async fn`, as `#[tokio::test]` does. With `#[async_trait]`, put it on a function
+/// that the method calls. Other attributes stand above or below, as you like: those below see the
+/// function as it is after this one.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of the function drops the body where it stands and gives the lock back in the background.
+/// Dropping the future of the function drops the body where it stands and gives the lock back in
+/// the background.
 pub use locktopus_macros::locked;
 
 /// What a function is worth that was not run, because of `#[locked(when_busy = "skip")]`.

@@ -1,5 +1,6 @@
-//! Backend URLs: what may be written in the text that [`connect`](crate::connect()) is given, such as `redis://db:6379?timeout=2s`.
-//! For those who write configuration, and for connectors of further schemes.
+//! Backend URLs: what may be written in the text that
+//! [`connect`](crate::connect()) is given, such as `redis://db:6379?timeout=2s`. For those who
+//! write configuration, and for connectors of further schemes.
 //!
 //! | URL | backend |
 //! |---|---|
@@ -11,12 +12,14 @@
 //! | `redis+unix://[USER:PASSWORD@]/PATH` or `unix://` | one server on this machine, by its socket |
 //! | `rediss://`, `rediss-sentinel://`, `rediss-cluster://` | the same with TLS (feature `tls`) |
 //!
-//! `valkey` may be written for `redis`, and a scheme in capitals. A port that is left out is 6379, for sentinels 26379. Special
-//! characters in users, passwords, names and options are percent-encoded: `/` is `%2F`, `?` is `%3F`, `@` is `%40`, `&` is
-//! `%26`, `=` is `%3D`, `#` is `%23`, `,` is `%2C`, `;` is `%3B`. A `+` is a `+`. An `@` behind the address is
-//! refused: it would be the end of a password that was not encoded. A raw `,`, `;`, `#` or second `=` in a
-//! name or a value is refused too, except in passwords: other libraries write a password behind one.
-//! Options follow behind `?`, joined by `&`:
+//! `valkey` may be written for `redis`, and a scheme in capitals. A port that is left out is 6379,
+//! for sentinels 26379. Special characters in users, passwords, names and options are
+//! percent-encoded: `/` is `%2F`, `?` is `%3F`, `@` is `%40`, `&` is `%26`, `=` is `%3D`,
+//! `#` is `%23`, `,` is `%2C`, `;` is `%3B`. A `+` is a `+`. An
+//! `@` behind the address is refused: it would be the end of a password that was not encoded. A raw `,`,
+//! `;`, `#` or second
+//! `=` in a name or a value is refused too, except in passwords: other libraries write a password behind one. Options follow behind `?`,
+//! joined by `&`:
 //!
 //! | option | values | default | meaning |
 //! |---|---|---|---|
@@ -47,17 +50,20 @@
 //! | `sentinel_ca`, `sentinel_cert`, `sentinel_key`, `sentinel_tls_server_name`, `sentinel_danger_accept_invalid_certs` | as without `sentinel_` | as for the servers, if none is given | TLS settings of the sentinels' own; each that is left out has its default then |
 //! | `db` | number | `0` | the database, of a unix socket |
 //!
-//! Features never choose: a URL without `client` means `client=redis` in every build, and where the feature `redis` is off it
-//! is an error that says so. Features add up over a program's dependencies, so a default that depends on them would move
-//! the users of `fred` to the other client as soon as any crate turns `redis` on.
+//! Features never choose: a URL without `client` means `client=redis` in every build, and where the
+//! feature
+//! `redis` is off it is an error that says so. Features add up over a program's dependencies, so a default that depends on them would move the users of `fred`
+//! to the other client as soon as any crate turns `redis` on.
 //!
-//! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and retentions ten years.
+//! Durations are written like `250ms`, `5s`, `2m`, `7d`. Timeouts are at most an hour, leases and
+//! retentions ten years.
 //!
 //! For a password that expires, leave the login out and give a provider:
 //! [`BackendUrl::credentials`].
 //!
-//! Other schemes are offered by crates of others: [`Connectors`](crate::Connectors). Of the options such a URL has here only
-//! `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`; all others are for the connector.
+//! Other schemes are offered by crates of others:
+//! [`Connectors`](crate::Connectors). Of the options such a URL has here only `namespace`,
+//! `names`, `renewed_lease`, `label`, `label_host` and `checks`; all others are for the connector.
 //!
 //! Messages show a URL without its login and without the values of `sentinel_password`, `key` and
 //! `sentinel_key`. They show a wrong URL only up to its first wrong part, then `***`: a password

@@ -1,4 +1,5 @@
-//! A backend to copy and to change. It is whole: it passes the conformance suite, and it can be reached by URL.
+//! A backend to copy and to change. It is whole: it passes the conformance suite, and it can be
+//! reached by URL.
 //!
 //! `storage.rs` is what another store replaces. This file is what every store does with it, and
 //! `docs/write-a-backend.md` says why.
@@ -31,7 +32,8 @@ pub struct TemplateBackend {
 }
 
 impl TemplateBackend {
-    /// One transaction on the row of a lock, until the deadline; an error if its name is in use as another kind.
+    /// One transaction on the row of a lock, until the deadline; an error if its name is in use as
+    /// another kind.
     async fn change<T: Send>(
         &self,
         target: &LockTarget,

@@ -29,8 +29,10 @@ struct Table {
 }
 
 impl Storage {
-    /// One transaction: reads the row of `key`, unless its lease has ended, and the last token; lets `decide` change both;
-    /// writes them. A store without transactions compares and swaps, and asks `decide` again if somebody was faster.
+    /// One transaction: reads the row of
+    /// `key`, unless its lease has ended, and the last token; lets `decide` change both; writes
+    /// them. A store without transactions compares and swaps, and asks `decide` again if somebody
+    /// was faster.
     #[expect(clippy::unused_async, reason = "other stores are waited for")]
     pub(crate) async fn change<T>(
         &self,
@@ -59,7 +61,8 @@ impl Storage {
         table.rows.remove(key);
     }
 
-    /// The rows whose keys contain `part`, as text. `left` is not in it: it depends on when somebody looks.
+    /// The rows whose keys contain `part`, as text. `left` is not in it: it depends on when
+    /// somebody looks.
     pub(crate) fn picture(&self, part: &str) -> String {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = table.rows.iter().filter(|(key, _)| key.contains(part));

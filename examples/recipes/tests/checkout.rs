@@ -1,4 +1,5 @@
-//! How to test a program that uses locks: the memory backend, tokio's paused clock, and faults when the test wants them.
+//! How to test a program that uses locks: the memory backend, tokio's paused clock, and faults when
+//! the test wants them.
 
 use std::sync::Arc;
 use std::time::Duration;

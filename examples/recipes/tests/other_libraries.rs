@@ -1,7 +1,8 @@
-//! The programs that share a lock with another library, and that library: no update is lost, and both have turns.
+//! The programs that share a lock with another library, and that library: no update is lost, and
+//! both have turns.
 //!
-//! Without a JDK and Maven, or without a Python that has redis-py, a test skips itself, loudly; in CI that is a failure, unless
-//! `LOCKTOPUS_SKIP_JDK` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason.
+//! Without a JDK and Maven, or without a Python that has redis-py, a test skips itself, loudly; in
+//! CI that is a failure, unless `LOCKTOPUS_SKIP_JDK` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason.
 #![cfg(unix)]
 
 use std::ffi::OsString;
@@ -17,8 +18,8 @@ use tokio::process::Command;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Both count to `turns` on a server of their own, at the same time. `held` takes the lock first, so
-/// that neither counts before both are there.
+/// Both count to `turns` on a server of their own, at the same time. `held` takes the lock first,
+/// so that neither counts before both are there.
 async fn count_together(
     recipe: &str,
     mut neighbour: Command,
@@ -33,8 +34,8 @@ async fn count_together(
     let mut said = BufReader::new(neighbour.stdout.take().ok_or("no pipe")?).lines();
     assert_eq!(said.next_line().await?.as_deref(), Some("connected"));
     // Neither library orders the two, and a loop that runs alone soon ends. So the neighbour is
-    // stopped, without the lock, until ours has had a turn. From then on it asks far more often than
-    // ours has turns left.
+    // stopped, without the lock, until ours has had a turn. From then on it asks far more often
+    // than ours has turns left.
     let stopped = neighbour
         .id()
         .and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -63,7 +64,8 @@ async fn count_together(
     let order = ask(&server, &["LRANGE", "orders:turns", "0", "-1"]).await?;
     assert_eq!(order.len(), 2 * turns);
     let changes = order.windows(2).filter(|two| two[0] != two[1]).count();
-    // How often they meet is up to the scheduler: on a busy machine one may have many turns in a row.
+    // How often they meet is up to the scheduler: on a busy machine one may have many turns in a
+    // row.
     assert!(changes > 1, "one counted after the other");
     Ok(())
 }
@@ -109,7 +111,8 @@ async fn python_and_rust_count_together() -> Result {
     count_together(env!("CARGO_BIN_EXE_with_redis_py"), python, held, 50).await
 }
 
-/// A Python that has redis-py: what `LOCKTOPUS_PYTHON` names, or else the first one in `PATH` or the system's.
+/// A Python that has redis-py: what `LOCKTOPUS_PYTHON` names, or else the first one in `PATH` or
+/// the system's.
 async fn python_with_redis() -> Result<Option<OsString>> {
     let reason = reason_in("LOCKTOPUS_SKIP_REDIS_PY");
     if reason.is_none() {

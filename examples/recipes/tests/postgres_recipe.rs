@@ -20,7 +20,8 @@ fn programs() -> Option<PathBuf> {
     newest.join("initdb").exists().then_some(newest)
 }
 
-/// A program of the server. It refuses to run as root, who runs it as the user that the package made.
+/// A program of the server. It refuses to run as root, who runs it as the user that the package
+/// made.
 fn program(path: &Path) -> Command {
     let root = Command::new("id").arg("-u").output();
     if root.is_ok_and(|output| output.stdout == b"0\n") {

@@ -6,7 +6,8 @@ use crate::input::{Input, text};
 
 /// A byte that says what it is, and then its bytes.
 ///
-/// Whatever is read is written as what reads the same; nothing that is a secret is shown by `Debug`.
+/// Whatever is read is written as what reads the same; nothing that is a secret is shown by
+/// `Debug`.
 ///
 /// # Panics
 ///

@@ -1,4 +1,5 @@
-//! What must hold for any bytes that somebody gives Locktopus, as functions that take bytes and panic if it does not hold.
+//! What must hold for any bytes that somebody gives Locktopus, as functions that take bytes and
+//! panic if it does not hold.
 //!
 //! | target | bytes are |
 //! |---|---|
@@ -8,10 +9,12 @@
 //! | [`replies()`] | answers of a server to any call |
 //! | [`ids()`] | owner ids, tickets, fences, and what instances say about themselves |
 //!
-//! `tests/fuzz.rs` runs them over the files of `corpus`, and over random changes of these. `LOCKTOPUS_FUZZ` says how many of these
-//! are tried of each target, `LOCKTOPUS_FUZZ_SEED` what they are made from. Whatever once failed is kept in `corpus`.
+//! `tests/fuzz.rs` runs them over the files of `corpus`, and over random changes of these.
+//! `LOCKTOPUS_FUZZ` says how many of these are tried of each target, `LOCKTOPUS_FUZZ_SEED` what
+//! they are made from. Whatever once failed is kept in `corpus`.
 //!
-//! A fuzzer that is led by coverage needs a function of bytes, and can have these as they are, on a nightly compiler:
+//! A fuzzer that is led by coverage needs a function of bytes, and can have these as they are, on a
+//! nightly compiler:
 //!
 //! ```text
 //! cargo fuzz init && cargo add --manifest-path fuzz/Cargo.toml --path proof/fuzz

@@ -19,8 +19,9 @@ fn everything(target: &LockTarget) -> BTreeSet<Vec<u8>> {
 
 /// Two bytes for kinds, then two names with a zero between them.
 ///
-/// Whatever is accepted is kept under itself and shares nothing with any other name that is accepted; what is encoded comes back,
-/// and is accepted everywhere; what is refused is refused before anything is written.
+/// Whatever is accepted is kept under itself and shares nothing with any other name that is
+/// accepted; what is encoded comes back, and is accepted everywhere; what is refused is refused
+/// before anything is written.
 ///
 /// # Panics
 ///

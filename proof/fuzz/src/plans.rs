@@ -15,10 +15,11 @@ const PLANS: [&str; 2] = [
     include_str!("../../../bench-harness/failover/quick.toml"),
 ];
 
-/// A byte that says which file; a byte for a line of it, 255 for no file at all; then what is written there: a value, or if the
-/// next byte is odd the whole line.
+/// A byte that says which file; a byte for a line of it, 255 for no file at all; then what is
+/// written there: a value, or if the next byte is odd the whole line.
 ///
-/// Whatever is written, it is read, or refused with an error that names the file, and the key if its value is not of its type.
+/// Whatever is written, it is read, or refused with an error that names the file, and the key if
+/// its value is not of its type.
 ///
 /// # Panics
 ///
@@ -54,8 +55,9 @@ pub fn plans(data: &[u8]) {
     let Err(problem) = read(failover, &lines.join("\n")) else {
         return;
     };
-    // Without the line another one is missing its value, or is in another table; and what is no value goes on in the next line.
-    // Rules are about several keys, and say first which table they are about, or that two have one name.
+    // Without the line another one is missing its value, or is in another table; and what is no
+    // value goes on in the next line. Rules are about several keys, and say first which table they
+    // are about, or that two have one name.
     let said = problem.split_once(": ").map_or("", |(_, said)| said);
     let is_a_rule = said.starts_with('[') || said.starts_with("two scenarios");
     if !is_a_rule && !whole && format!("key = {written}").parse::<toml::Table>().is_ok() {

@@ -28,7 +28,8 @@ fn kinds() -> Vec<LockKind> {
 
 /// A byte for a kind, a byte for a call, and then answers, as `replies/server.rs` reads them.
 ///
-/// No answer makes a backend panic. None becomes a grant that does not say so, or is without the token that its kind has.
+/// No answer makes a backend panic. None becomes a grant that does not say so, or is without the
+/// token that its kind has.
 ///
 /// # Panics
 ///

@@ -14,8 +14,8 @@ const BEFORE: [&str; 4] = ["", "redis://app:", "?sentinel_password=", "&password
 
 /// A byte that says where a secret is written, then a text with a zero in its place.
 ///
-/// No text is a fault of the parser's; a secret is seen in no error and no `Debug`; and what is shown of a URL is a URL of the
-/// same place, but for its login.
+/// No text is a fault of the parser's; a secret is seen in no error and no `Debug`; and what is
+/// shown of a URL is a URL of the same place, but for its login.
 ///
 /// # Panics
 ///

@@ -152,7 +152,8 @@ fn to_try_nothing_is_no_success() {
     cases(Some(9), 10);
 }
 
-/// One target, `share` times less often; what fails is shown as small as it gets, to be kept in the corpus.
+/// One target, `share` times less often; what fails is shown as small as it gets, to be kept in the
+/// corpus.
 fn is_fine(target: Target, share: u32) {
     let config = Config {
         cases: cases(number("LOCKTOPUS_FUZZ"), share),

@@ -1,4 +1,5 @@
-//! What takes the product's rules away one at a time, and looks whether a test notices: `proof/run scripts` and `proof/run reverts`.
+//! What takes the product's rules away one at a time, and looks whether a test notices:
+//! `proof/run scripts` and `proof/run reverts`.
 //!
 //! | module | what is in it |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! Takes mends back, one at a time, in a copy of what is committed, and looks whether the test that guards each notices.
+//! Takes mends back, one at a time, in a copy of what is committed, and looks whether the test that
+//! guards each notices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,8 @@ enum Outcome {
 ///
 /// # Errors
 ///
-/// If none was tried, one does not fit the sources, a test fails without a revert, or a revert is not noticed.
+/// If none was tried, one does not fit the sources, a test fails without a revert, or a revert is
+/// not noticed.
 pub fn run(root: &Path, only: Option<&str>) -> Result<(), String> {
     let text =
         std::fs::read_to_string(root.join(LIST)).map_err(|error| format!("{LIST}: {error}"))?;

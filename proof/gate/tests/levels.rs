@@ -1,4 +1,5 @@
-//! The levels that mutants are shown to say nothing against the scripts as they are shipped, and notice what is wrong.
+//! The levels that mutants are shown to say nothing against the scripts as they are shipped, and
+//! notice what is wrong.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::time::Duration;

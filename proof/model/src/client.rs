@@ -53,8 +53,8 @@ thread_local! {
     static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
 }
 
-/// The command after which a server with this replication id is one that was here all the time: quarantine holds nothing
-/// back there.
+/// The command after which a server with this replication id is one that was here all the time:
+/// quarantine holds nothing back there.
 #[must_use]
 pub fn was_here(replid: &str) -> Vec<Vec<u8>> {
     let words = ["HSET", "locktopus_history", "history", replid, "until", "1"];
@@ -93,7 +93,8 @@ impl ModelClient {
         Self::of(Arc::default(), replicas)
     }
 
-    /// A client of a fresh server whose clock goes with that of tokio, which may be paused. Answers take a millisecond.
+    /// A client of a fresh server whose clock goes with that of tokio, which may be paused. Answers
+    /// take a millisecond.
     #[must_use]
     pub fn timed() -> Self {
         Self::of(Arc::new(Store::timed()), 0)

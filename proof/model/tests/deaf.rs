@@ -1,6 +1,6 @@
-//! Deaf waiters in any number, as a killed process leaves them. A few scripts pass them, and the live
-//! waiters behind them are served at once. A process that was cut off for a moment finds its places
-//! where they were.
+//! Deaf waiters in any number, as a killed process leaves them. A few scripts pass them, and the
+//! live waiters behind them are served at once. A process that was cut off for a moment finds its
+//! places where they were.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -496,7 +496,8 @@ async fn the_dead_do_not_pile_up_behind_the_line() {
     }
 }
 
-/// That a waiter may not subscribe, or may again, becomes known while it is in line: it has one place.
+/// That a waiter may not subscribe, or may again, becomes known while it is in line: it has one
+/// place.
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_listen_any_more_has_one_place() {
     let flips = [&[true][..], &[true, false]];

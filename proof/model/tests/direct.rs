@@ -1,4 +1,5 @@
-//! Scripts that no simulated client runs, called as they are: what each answers, and what it leaves on the server.
+//! Scripts that no simulated client runs, called as they are: what each answers, and what it leaves
+//! on the server.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use locktopus_model::lua::Interpreter;
@@ -30,7 +31,8 @@ impl Bench {
         evaluation.unwrap().reply
     }
 
-    /// A write of the key `k`: by which lock, token and holder; how long to keep the fence; what to do.
+    /// A write of the key `k`: by which lock, token and holder; how long to keep the fence; what to
+    /// do.
     fn write(&mut self, arguments: &str) -> String {
         let arguments: Vec<_> = arguments.split(' ').collect();
         show(&self.eval(GUARDED_WRITE.source, &["k", "f"], &arguments))

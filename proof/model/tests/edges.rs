@@ -1,5 +1,6 @@
-//! The edges of scripts, each called as it is in the one situation in which an edge shows: the last microsecond at which an attempt
-//! may run, the greatest number that is a token, a publish that fails, a number without its kind.
+//! The edges of scripts, each called as it is in the one situation in which an edge shows: the last
+//! microsecond at which an attempt may run, the greatest number that is a token, a publish that
+//! fails, a number without its kind.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "edges_common/mod.rs"]
@@ -95,7 +96,8 @@ fn a_release_that_cannot_be_announced_says_so() {
         let answer = bench.eval(&format!("{name}_release"), &LOCK, &arguments);
         assert_eq!(answer, "-1", "{name}");
         assert_eq!(bench.command("EXISTS k"), Reply::Int(0), "{name}");
-        // The same where somebody probably waits, so that the queue is looked at first, and nobody does.
+        // The same where somebody probably waits, so that the queue is looked at first, and nobody
+        // does.
         bench.take(&format!("{name}_acquire"), ME, 0, 1);
         let arguments = [ME, "x", "1", "PUBLISH", "c", "0", "d", "1"];
         bench.fail(publish + 2, "NOPERM no");
@@ -199,7 +201,8 @@ fn a_notifying_mutex_says_what_it_was_told_to_say() {
     }
 }
 
-/// Whoever asks for a free name of which another kind's waiters have the queue is told what they wait for.
+/// Whoever asks for a free name of which another kind's waiters have the queue is told what they
+/// wait for.
 #[test]
 fn waiters_of_another_kind_are_named() {
     for (letter, name) in [

@@ -1,5 +1,5 @@
-//! `Executed::No` is a promise: nothing was written. Whatever fails, at whichever command of whichever script, and
-//! wherever a pipeline breaks, it is kept.
+//! `Executed::No` is a promise: nothing was written. Whatever fails, at whichever command of
+//! whichever script, and wherever a pipeline breaks, it is kept.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "executed_common/mod.rs"]
@@ -128,8 +128,9 @@ fn put(bench: &Bench, key: &[u8], value: &[&str]) {
     server.command(&words).unwrap();
 }
 
-/// A script with a mark, `WAIT` and `ROLE` behind it, which runs twice because there are more replicas than it was told
-/// to wait for: each element of each pass fails, and the connection breaks everywhere.
+/// A script with a mark, `WAIT` and `ROLE` behind it, which runs twice because there are more
+/// replicas than it was told to wait for: each element of each pass fails, and the connection
+/// breaks everywhere.
 #[tokio::test(start_paused = true)]
 async fn no_pipeline_breaks_unnoticed() {
     let safety = SafetyMode::Replicated {
@@ -171,8 +172,8 @@ async fn no_pipeline_breaks_unnoticed() {
                     };
                     let after = but_tokens(&bench);
                     lost += usize::from(after != before);
-                    // What was granted and not confirmed is given back, whoever gets it then. Where to tell its owner
-                    // something may still be noted: that note tells nobody.
+                    // What was granted and not confirmed is given back, whoever gets it then. Where
+                    // to tell its owner something may still be noted: that note tells nobody.
                     let noted = format!("!recall: {owner}");
                     let given_back = error.message().contains("given back")
                         && !after.replace(&noted, "").contains(&owner);
@@ -190,8 +191,8 @@ async fn no_pipeline_breaks_unnoticed() {
     );
 }
 
-/// A grant that is given back leaves an unused token. A waiter that was set aside has its place: its
-/// ticket differs in the first digit only.
+/// A grant that is given back leaves an unused token. A waiter that was set aside has its place:
+/// its ticket differs in the first digit only.
 fn but_tokens(bench: &Bench) -> String {
     let picture = picture(&bench.client.server());
     let lines = picture.lines().filter(|line| !line.contains("_token:"));

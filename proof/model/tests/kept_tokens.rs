@@ -311,7 +311,8 @@ async fn renewals_keep_the_token_as_long_as_a_grant_does() {
             let timed = Timed::new(MINUTE).await;
             let _guard = timed.hold(&kind, lease).await;
             let least = least_kept(&timed, MINUTE * 4 + lease * 4).await.unwrap();
-            // At a renewal at least three quarters, and twice the lease; then up to a third of the lease passes.
+            // At a renewal at least three quarters, and twice the lease; then up to a third of the
+            // lease passes.
             let promised = (MINUTE * 3 / 4).max(lease * 2) - lease / 3 - SECOND;
             assert!(least >= promised, "{kind:?}, {lease:?}: {least:?}");
         }

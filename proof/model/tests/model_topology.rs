@@ -1,7 +1,7 @@
 //! Whether the model's server is a server: the same calls on it and on a real one.
 //!
-//! `LOCKTOPUS_MODEL_FIDELITY_CALLS` sets the number of calls, 10,000 unless given. Servers other than 7.0 differ
-//! in a few error texts; run this on the version that the model is made after.
+//! `LOCKTOPUS_MODEL_FIDELITY_CALLS` sets the number of calls, 10,000 unless given. Servers other
+//! than 7.0 differ in a few error texts; run this on the version that the model is made after.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Many at once: scripts do a bounded part of the work, and whoever comes next goes on; numbers of permits need two bytes.
+//! Many at once: scripts do a bounded part of the work, and whoever comes next goes on; numbers of
+//! permits need two bytes.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -167,7 +168,8 @@ fn command(lock: &Lock, words: &[&str]) -> Reply {
     lock.client.server().command(&words).unwrap()
 }
 
-/// Who gives up a place that it does not describe is found wherever it stands, and nobody else loses one.
+/// Who gives up a place that it does not describe is found wherever it stands, and nobody else
+/// loses one.
 #[tokio::test(start_paused = true)]
 async fn a_place_is_found_in_a_long_line() {
     for kind in [LockKind::Reentrant, LockKind::Fair] {
@@ -215,7 +217,8 @@ async fn a_thousand_dead_are_removed_by_one_look() {
     }
 }
 
-/// The same in a fair line: one, and then fifteen times 64. Whoever is granted the lock behind more of them leaves the line.
+/// The same in a fair line: one, and then fifteen times 64. Whoever is granted the lock behind more
+/// of them leaves the line.
 #[tokio::test(start_paused = true)]
 async fn the_dead_of_a_fair_line_are_removed_by_and_by() {
     let lock = Lock::of(LockKind::Fair).await;
@@ -266,8 +269,8 @@ async fn a_place_is_looked_for_among_thousands() {
     }
 }
 
-/// Another library's waiters who are gone do not keep ours from the lock, however many they are, once they were looked at often
-/// enough to be sure.
+/// Another library's waiters who are gone do not keep ours from the lock, however many they are,
+/// once they were looked at often enough to be sure.
 #[tokio::test(start_paused = true)]
 async fn a_crowd_of_another_librarys_dead_is_forgotten() {
     for many in [1, 64, 65, 200, 1_100] {

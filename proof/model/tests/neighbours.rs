@@ -1,5 +1,6 @@
-//! Waiters of ours and of Redisson's in one fair queue, in random schedules on a modelled server: ours run our scripts,
-//! theirs run theirs. Nobody who listens and comes when called is overtaken, thrown out or left waiting.
+//! Waiters of ours and of Redisson's in one fair queue, in random schedules on a modelled server:
+//! ours run our scripts, theirs run theirs. Nobody who listens and comes when called is overtaken,
+//! thrown out or left waiting.
 //!
 //! `LOCKTOPUS_MODEL_SEED` runs one schedule alone.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]

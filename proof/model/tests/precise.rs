@@ -1,5 +1,6 @@
-//! What scripts do to the millisecond and to the number, each in the one situation in which it shows: random schedules come
-//! into these too seldom, or cannot tell a little too early from in time.
+//! What scripts do to the millisecond and to the number, each in the one situation in which it
+//! shows: random schedules come into these too seldom, or cannot tell a little too early from in
+//! time.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "precise_common/mod.rs"]
@@ -16,8 +17,8 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The longest time after which a lease of a minute is still held: a server keeps a key during its last millisecond, and
-/// permits do not need one.
+/// The longest time after which a lease of a minute is still held: a server keeps a key during its
+/// last millisecond, and permits do not need one.
 fn last_moment(kind: &LockKind) -> Duration {
     match kind {
         LockKind::Semaphore | LockKind::Permits => MINUTE - MILLISECOND,
@@ -108,8 +109,9 @@ async fn a_lease_ends_to_the_millisecond() {
     }
 }
 
-/// Deadlines of permits are whole milliseconds, a server's clock is not. Permits are never free before the lease is over,
-/// however it began, and what one script takes for ended is ended for every other.
+/// Deadlines of permits are whole milliseconds, a server's clock is not. Permits are never free
+/// before the lease is over, however it began, and what one script takes for ended is ended for
+/// every other.
 #[tokio::test(start_paused = true)]
 async fn permits_end_at_one_moment_for_every_script() {
     for kind in [LockKind::Semaphore, LockKind::Permits] {
@@ -131,7 +133,8 @@ async fn permits_end_at_one_moment(
     way: &str,
     case: &str,
 ) {
-    // An extension that finds the lease, and an attempt that does not, change it: each has a lock of its own.
+    // An extension that finds the lease, and an attempt that does not, change it: each has a lock
+    // of its own.
     for extends in [false, true] {
         let lock = Lock::of(kind.clone()).await;
         let owner = kind.new_owner();
@@ -224,7 +227,8 @@ async fn a_writer_that_leaves_remains_a_reader() {
     assert_eq!(held_for(&blocked), Some(MINUTE), "the other reader is gone");
 }
 
-/// Nobody was told when a lease ended by itself: whoever comes first lets those in that fit beside it.
+/// Nobody was told when a lease ended by itself: whoever comes first lets those in that fit beside
+/// it.
 #[tokio::test(start_paused = true)]
 async fn whoever_takes_its_turn_by_itself_lets_in_those_behind() {
     for kind in [LockKind::Read, LockKind::Semaphore, LockKind::Permits] {
@@ -270,13 +274,15 @@ async fn is_held_back(lock: &Lock) -> Option<Duration> {
     remaining
 }
 
-/// A server that sentinels promoted again, as it was, has a later epoch than the one it has on record.
+/// A server that sentinels promoted again, as it was, has a later epoch than the one it has on
+/// record.
 #[tokio::test(start_paused = true)]
 async fn who_is_promoted_again_holds_back_for_the_longest_lease() {
     let lock = Lock::quarantined(MINUTE, None).await;
     assert_eq!(is_held_back(&lock).await, None);
     assert_eq!(recorded(&lock).await, None);
-    // The first that is heard of is no later one, and neither is the same one, nor one that somebody has heard of late.
+    // The first that is heard of is no later one, and neither is the same one, nor one that
+    // somebody has heard of late.
     for (heard, known) in [(9, 9), (9, 9), (8, 9)] {
         lock.client.hear_epoch(Some(heard));
         assert_eq!(is_held_back(&lock).await, None, "{heard}");
@@ -304,7 +310,8 @@ async fn who_is_promoted_again_holds_back_for_the_longest_lease() {
     assert_eq!(recorded(&lock).await, Some(2));
 }
 
-/// Who has seen it since it was promoted again vouches for that long, and who saw it before does not.
+/// Who has seen it since it was promoted again vouches for that long, and who saw it before does
+/// not.
 #[tokio::test(start_paused = true)]
 async fn nobody_vouches_for_a_time_before_it_was_promoted_again() {
     let lock = Lock::quarantined(MINUTE, Some(1)).await;

@@ -1,4 +1,5 @@
-//! How long the keys of a waiting queue live: as long as somebody in it may still come, and not for ever.
+//! How long the keys of a waiting queue live: as long as somebody in it may still come, and not for
+//! ever.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::sync::Arc;
@@ -148,7 +149,8 @@ async fn whoever_still_waits_keeps_its_place_alive() {
         let (first, patient) = (kind.new_owner(), kind.new_owner());
         queue.wait(&first, SECOND).await;
         queue.wait(&patient, HOUR).await;
-        // Once it says so again; a newcomer's word is soon followed by that, and later ones are noted.
+        // Once it says so again; a newcomer's word is soon followed by that, and later ones are
+        // noted.
         queue.wait(&patient, HOUR).await;
         queue.pass(HOUR / 4);
         queue.wait(&patient, HOUR).await;

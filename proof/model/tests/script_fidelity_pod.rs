@@ -1,7 +1,7 @@
 //! As `script_fidelity_topology`, on each version of the servers, in containers.
 //!
-//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is right
-//! on this machine, and they are skipped instead, loudly.
+//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is
+//! right on this machine, and they are skipped instead, loudly.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

@@ -1,11 +1,12 @@
-//! What each shipped script answers, publishes and leaves, and how many commands that takes, in short sequences of calls that are
-//! written down in `tests/transcripts`.
+//! What each shipped script answers, publishes and leaves, and how many commands that takes, in
+//! short sequences of calls that are written down in `tests/transcripts`.
 //!
-//! Nobody says here what is right: the other tests do. These say that nothing changed, to the last digit, and where it did
-//! a reader of the change sees from what to what. After a change of a script that is meant, `LOCKTOPUS_TRANSCRIPTS=write`
-//! writes down what comes of the same calls now. `LOCKTOPUS_TRANSCRIPTS=grow:FOLDER` adds courses that notice the mutants that
-//! `proof/run scripts --export FOLDER` put there; `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL`,
-//! `_TRIES` and `_VARIATIONS` make it try others, and more.
+//! Nobody says here what is right: the other tests do. These say that nothing changed, to the last
+//! digit, and where it did a reader of the change sees from what to what. After a change of a
+//! script that is meant,
+//! `LOCKTOPUS_TRANSCRIPTS=write` writes down what comes of the same calls now. `LOCKTOPUS_TRANSCRIPTS=grow:FOLDER`
+//! adds courses that notice the mutants that `proof/run scripts --export FOLDER` put there;
+//! `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL`, `_TRIES` and `_VARIATIONS` make it try others, and more.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "transcripts_common/mod.rs"]

@@ -70,8 +70,8 @@ impl Case {
         (self.run)()
     }
 
-    /// What is wrong with what was found: as shipped nothing may break and everything must occur, with a rule left out that
-    /// property must break.
+    /// What is wrong with what was found: as shipped nothing may break and everything must occur,
+    /// with a rule left out that property must break.
     ///
     /// # Errors
     ///

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// What a run wrote down, besides the checker: the first state that breaks a rule, and which kinds of actions occurred.
+/// What a run wrote down, besides the checker: the first state that breaks a rule, and which kinds
+/// of actions occurred.
 #[derive(Debug, Default)]
 pub struct Notes {
     broken: AtomicBool,
@@ -14,8 +15,9 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// A property as the checker is told it: only the first state that breaks one does. States are visited by their distance
-    /// from the beginning, so that is a shortest way to break it; the checker would report the last one it saw.
+    /// A property as the checker is told it: only the first state that breaks one does. States are
+    /// visited by their distance from the beginning, so that is a shortest way to break it; the
+    /// checker would report the last one it saw.
     pub fn holds(&self, fine: bool) -> bool {
         fine || self.broken.swap(true, Ordering::Relaxed)
     }

@@ -100,8 +100,9 @@ impl Lease {
     }
 }
 
-/// Going through everything that three threads can do takes minutes. Up to three switches away from a thread that could
-/// go on take a second, and every mutant that these models were tried with needs fewer.
+/// Going through everything that three threads can do takes minutes. Up to three switches away from
+/// a thread that could go on take a second, and every mutant that these models were tried with
+/// needs fewer.
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -303,7 +304,8 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
             move |cohort| cohort.lose(&lease)
         });
         let waits = at_once(&cohort, move |cohort| match cohort.wait(waiter) {
-            // Holding it is right only if it was not known to be lost by then; then the loss takes it away.
+            // Holding it is right only if it was not known to be lost by then; then the loss takes
+            // it away.
             Step::Hold(lease, _) => assert!(Arc::ptr_eq(&lease, &of_waiter)),
             Step::Lead { .. } => cohort.drop_future(waiter),
             other => panic!("{other:?}"),

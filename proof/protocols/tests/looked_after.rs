@@ -240,7 +240,8 @@ impl Walk {
         self.look_for_silence();
     }
 
-    /// While anybody waits, a leader that has said nothing is silent for too long when a check has seen it twice.
+    /// While anybody waits, a leader that has said nothing is silent for too long when a check has
+    /// seen it twice.
     fn look_for_silence(&mut self) {
         let first = self.waiting.iter().map(|(_, arrived)| *arrived).min();
         let (Some((number, since, until)), Some(first)) = (self.leader, first) else {

@@ -1,4 +1,5 @@
-//! How a lock is asked for: as long as it takes, for a while, not at all, or by a future that is dropped.
+//! How a lock is asked for: as long as it takes, for a while, not at all, or by a future that is
+//! dropped.
 
 use std::time::Duration;
 
@@ -38,8 +39,8 @@ where
 /// How often who waits looks by itself.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// How long after a release of which nothing is said the act looks by itself at the latest: by its heartbeat and a quarter, which
-/// in a queue is no more than a twelfth of its lease.
+/// How long after a release of which nothing is said the act looks by itself at the latest: by its
+/// heartbeat and a quarter, which in a queue is no more than a twelfth of its lease.
 pub(crate) fn looks(lease: Duration, strategy: Strategy) -> Duration {
     let heartbeat = match strategy {
         Strategy::HandOff | Strategy::Confirm => HEARTBEAT.min(lease / 12),

@@ -1,4 +1,5 @@
-//! What the shipped backend talks to: a client of simulated servers, as thin as an adapter of a client library.
+//! What the shipped backend talks to: a client of simulated servers, as thin as an adapter of a
+//! client library.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -73,7 +74,8 @@ impl SimClient {
         }
     }
 
-    /// The connections to whoever serves a slot. It was told when it connected, and is told again if it asks elsewhere.
+    /// The connections to whoever serves a slot. It was told when it connected, and is told again
+    /// if it asks elsewhere.
     fn link(&self, route: Route) -> usize {
         let Route::Slot(slot) = route else {
             return self.links[0];
@@ -203,7 +205,8 @@ impl SimClient {
         Ok(true)
     }
 
-    /// Somebody waited in vain for an answer: the connection is replaced if it gives none at all, as adapters do.
+    /// Somebody waited in vain for an answer: the connection is replaced if it gives none at all,
+    /// as adapters do.
     fn check(&self, link: usize, connection: usize) {
         let (epoch, limit) = {
             let mut world = lock(&self.world);

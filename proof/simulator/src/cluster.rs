@@ -1,4 +1,5 @@
-//! A cluster: servers send clients elsewhere, and slots move to other shards while locks in them are held.
+//! A cluster: servers send clients elsewhere, and slots move to other shards while locks in them
+//! are held.
 
 use locktopus_model::redis::{Reply as Told, Role};
 use locktopus_protocol::slot::key_slot;

@@ -4,7 +4,8 @@ use crate::event::{Delivery, Event};
 use crate::world::{MS, World};
 
 impl World {
-    /// The connections of a client break; it notices, and connects again where it finds the primary.
+    /// The connections of a client break; it notices, and connects again where it finds the
+    /// primary.
     pub(crate) fn disconnect(&mut self, link: usize, why: &str) {
         self.stop_listening(link);
         let travel = self.travels();

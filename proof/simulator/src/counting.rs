@@ -89,8 +89,8 @@ impl Task {
     }
 }
 
-/// Whether the name was given a number of another kind meanwhile, which stays: whoever still waits for this kind is told so
-/// as well. Locks end, and whoever did not ask in between still waits.
+/// Whether the name was given a number of another kind meanwhile, which stays: whoever still waits
+/// for this kind is told so as well. Locks end, and whoever did not ask in between still waits.
 fn stays_another(error: &LockError) -> bool {
     error
         .other_kind()

@@ -116,8 +116,8 @@ impl Plan {
         plan
     }
 
-    /// What only quarantine promises anything about: a primary that was replaced is promoted again. By numbers of their own, as
-    /// above.
+    /// What only quarantine promises anything about: a primary that was replaced is promoted again.
+    /// By numbers of their own, as above.
     fn promote_again(&mut self) {
         let rng = &mut Rng::new(self.seed ^ 0x0e60c4);
         let quarantine = matches!(self.safety, SafetyMode::Quarantine { .. });
@@ -134,8 +134,9 @@ impl Plan {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// In a cluster every shard may have replicas, and lose its primary; and other libraries are there too. By numbers of their
-    /// own, so that what else is drawn is what it was before there was this.
+    /// In a cluster every shard may have replicas, and lose its primary; and other libraries are
+    /// there too. By numbers of their own, so that what else is drawn is what it was before there
+    /// was this.
     fn spread_over_shards(&mut self, with_others: bool) {
         let rng = &mut Rng::new(self.seed ^ 0x54a2d5);
         self.replicas
@@ -144,7 +145,8 @@ impl Plan {
             .for_each(|replicas| *replicas = few(rng));
         let shards = 0..self.replicas.len();
         let shards: Vec<_> = shards.filter(|shard| self.replicas[*shard] > 0).collect();
-        // As often as where there is no cluster. Mutants of scripts are noticed by what our own processes do.
+        // As often as where there is no cluster. Mutants of scripts are noticed by what our own
+        // processes do.
         if with_others && self.safety == SafetyMode::Plain && rng.permille(300) {
             self.processes[0].neighbour = true;
         }
@@ -196,7 +198,8 @@ impl Plan {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// Nothing goes wrong, and nobody holds for long: whoever waits for what is free does so for a moment.
+    /// Nothing goes wrong, and nobody holds for long: whoever waits for what is free does so for a
+    /// moment.
     fn calm_down(&mut self) {
         for process in &mut self.processes {
             process.drift = 0;

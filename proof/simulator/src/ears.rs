@@ -1,6 +1,6 @@
-//! How waiters of Redisson's objects are woken. A process listens to a channel for all who wait there, and a message lets one
-//! of them ask again, or several. What is missed while the connection is gone is missed: they wait for what is left of the
-//! lease that they saw.
+//! How waiters of Redisson's objects are woken. A process listens to a channel for all who wait
+//! there, and a message lets one of them ask again, or several. What is missed while the connection
+//! is gone is missed: they wait for what is left of the lease that they saw.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! What is done with a hold half-way: it is extended, taken once more, left to a ticket, read on, or written under.
+//! What is done with a hold half-way: it is extended, taken once more, left to a ticket, read on,
+//! or written under.
 
 use locktopus_core::LockError;
 use locktopus_protocol::GuardedOutcome;
@@ -88,7 +89,8 @@ impl Task {
             exclusive: false,
             ..act.clone()
         };
-        // The answer may come so late that reading is over, too: then it is given to nobody who believes in it.
+        // The answer may come so late that reading is over, too: then it is given to nobody who
+        // believes in it.
         if !held.is_valid() {
             self.log.count("told that it is lost");
             return (held, Vec::new());

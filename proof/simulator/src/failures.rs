@@ -7,12 +7,14 @@ use crate::plan::{Plan, Wait};
 use crate::violation::Violation;
 use crate::world::{MS, Slow, USUAL};
 
-/// How long faults still show after they are over: connections are made again, leases end, sentinels are heard.
+/// How long faults still show after they are over: connections are made again, leases end,
+/// sentinels are heard.
 const CALM: u64 = 5_000 * MS;
 /// A node of a quorum may take this part of a lease for its answer.
 const CALLS_PER_LEASE: u64 = 4;
 
-/// Judges what failed. `calm`: when the last fault was over; `slow`: the messages that took longer than usual.
+/// Judges what failed. `calm`: when the last fault was over; `slow`: the messages that took longer
+/// than usual.
 pub(crate) fn failures(plan: &Plan, notes: &Notes, calm: u64, slow: &[Slow]) -> Vec<Violation> {
     let wrong = notes.failed.iter().filter(|failed| {
         failed.begun > calm + CALM && !too_short(plan, failed) && !too_late(plan, failed, slow)
@@ -31,9 +33,9 @@ pub(crate) fn failures(plan: &Plan, notes: &Notes, calm: u64, slow: &[Slow]) -> 
     wrong.map(violation).collect()
 }
 
-/// Whether most answers of a quorum come too late for a lease that is as short, however often it is asked: its own, or that
-/// of another task of its process behind which it waited for the same lock. What that one tried in vain counts for whoever
-/// goes on from there, who then has one try.
+/// Whether most answers of a quorum come too late for a lease that is as short, however often it is
+/// asked: its own, or that of another task of its process behind which it waited for the same lock.
+/// What that one tried in vain counts for whoever goes on from there, who then has one try.
 fn too_short(plan: &Plan, failed: &Failed) -> bool {
     let usual = 2 * USUAL * plan.travel;
     let short = |lease: Option<u64>| lease.is_some_and(|lease| lease < CALLS_PER_LEASE * usual);
@@ -53,7 +55,8 @@ fn too_short(plan: &Plan, failed: &Failed) -> bool {
         }
 }
 
-/// Whether an answer was late to somebody who asked only once: what is asked again and again does not fail by that.
+/// Whether an answer was late to somebody who asked only once: what is asked again and again does
+/// not fail by that.
 fn too_late(plan: &Plan, failed: &Failed, slow: &[Slow]) -> bool {
     let again = failed.wait != Wait::Try;
     let (own, between_servers) = match failed.error {

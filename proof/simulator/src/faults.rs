@@ -218,7 +218,8 @@ impl World {
         self.take_over(new, old);
     }
 
-    /// Its successor dies, and the server that stood still is the primary again. Nobody has told it of the time in between.
+    /// Its successor dies, and the server that stood still is the primary again. Nobody has told it
+    /// of the time in between.
     fn promote_again(&mut self, node: usize) {
         if self.nodes[node].up {
             return;

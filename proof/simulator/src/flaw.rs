@@ -45,7 +45,8 @@ impl Flaw {
         if let Self::Script(patch) = self {
             return match patch.apply_to(name, source) {
                 Ok(changed) => changed,
-                // Under quarantine they are other scripts, without the fast path; and those of groups are no kind's.
+                // Under quarantine they are other scripts, without the fast path; and those of
+                // groups are no kind's.
                 Err(_) if name.starts_with("quarantined_") || name.starts_with("group_") => {
                     source.into()
                 }

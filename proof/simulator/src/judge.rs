@@ -9,13 +9,14 @@ use crate::violation::Violation;
 use crate::witness::{Suspect, Witness};
 use crate::world::MS;
 
-/// How long after a grant another one has to be asked for to have a greater token where servers forget.
+/// How long after a grant another one has to be asked for to have a greater token where servers
+/// forget.
 const AFTERWARDS: u64 = 1_000 * MS;
 /// How late a loss may be told.
 const AT_ONCE: u64 = 100 * MS;
 
-/// Judges everything that can be judged at the end. `witness`: for how long servers kept a lock for one of its owners, and
-/// what operators took away.
+/// Judges everything that can be judged at the end. `witness`: for how long servers kept a lock for
+/// one of its owners, and what operators took away.
 pub(crate) fn judge(plan: &Plan, notes: &Notes, witness: &Witness) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut by_lock: BTreeMap<usize, Vec<Hold>> = BTreeMap::new();
@@ -89,7 +90,8 @@ fn suspect<'a>(plan: &'a Plan, hold: &'a Hold) -> Suspect<'a> {
     }
 }
 
-/// What an administrator took away at a time is believed in for a while; not for longer than its lease.
+/// What an administrator took away at a time is believed in for a while; not for longer than its
+/// lease.
 fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, at: u64, found: &mut Vec<Violation>) {
     let by = |evicted: &&Evicted| {
         (evicted.lock == hold.lock || one_for_all(plan, [evicted.lock, hold.lock]))

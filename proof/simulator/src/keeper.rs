@@ -1,5 +1,5 @@
-//! Gives semaphores their number anew where servers may forget it, as an application has to: until then those who ask
-//! are told that there is none.
+//! Gives semaphores their number anew where servers may forget it, as an application has to: until
+//! then those who ask are told that there is none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,9 @@ pub(crate) async fn keep(plan: Arc<Plan>, locks: Locktopus, pace: Pace, calm: u6
     if !any(|fault| fault.forgets()) {
         return;
     }
-    // Of a semaphore that moves key by key the number may stay while its holders are forgotten, or the other way round. Only
-    // who knows how many permits there are can set that right, once nobody believes in what was forgotten.
+    // Of a semaphore that moves key by key the number may stay while its holders are forgotten, or
+    // the other way round. Only who knows how many permits there are can set that right, once
+    // nobody believes in what was forgotten.
     let mut torn = any(|fault| matches!(fault, Fault::MoveSlot(..)));
     loop {
         sleep(OFTEN).await;

@@ -3,12 +3,12 @@
 use crate::violation::Violation;
 use crate::world::World;
 
-/// How long after the end the servers are searched, in µs. All leases, places in queues and notes are over by then, the reasons of
-/// forced releases last: they are kept for a day.
+/// How long after the end the servers are searched, in µs. All leases, places in queues and notes
+/// are over by then, the reasons of forced releases last: they are kept for a day.
 const LATER: u64 = 25 * 3_600_000_000;
 
-/// What stays by design: tokens, records of histories, the numbers of semaphores and latches; and of those who died, what is
-/// kept without an end as Redisson does: the next who asks removes it.
+/// What stays by design: tokens, records of histories, the numbers of semaphores and latches; and
+/// of those who died, what is kept without an end as Redisson does: the next who asks removes it.
 const STAYS: [&str; 8] = [
     "token",
     "locktopus_history",

@@ -1,7 +1,9 @@
-//! The shipped client in a simulator: random schedules of the real API, engine, protocol and quorum on modelled servers.
+//! The shipped client in a simulator: random schedules of the real API, engine, protocol and quorum
+//! on modelled servers.
 //!
-//! A [`Plan`] is one schedule as data, drawn from a seed. [`run`] carries it out. Each process has a runtime of its own whose
-//! clock stands still unless the simulator lets it go on, so a process can be stopped, and a seed replays.
+//! A [`Plan`] is one schedule as data, drawn from a seed. [`run`] carries it out. Each process has
+//! a runtime of its own whose clock stands still unless the simulator lets it go on, so a process
+//! can be stopped, and a seed replays.
 //!
 //! | modules | what is in them |
 //! |---|---|
@@ -18,9 +20,10 @@
 //! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
 //! | `flaw`, `wrong_scripts` | faults that are planted to see whether the judge notices; scripts with one rule broken |
 //!
-//! Layers, lowest first: plan, promises, violation, trace, wrong_scripts, flaw, event, link, log, node, slots, witness, world, connecting, pace, serve,
-//! replication, cluster, faults, client, held, asking, keeper, task, together, ending, counting, object, ears, neighbour, stall, judge, failures,
-//! leftover, process, draw, run, shrink, report.
+//! Layers, lowest first: plan, promises, violation, trace, wrong_scripts, flaw, event, link, log,
+//! node, slots, witness, world, connecting, pace, serve, replication, cluster, faults, client,
+//! held, asking, keeper, task, together, ending, counting, object, ears, neighbour, stall, judge,
+//! failures, leftover, process, draw, run, shrink, report.
 
 mod asking;
 mod client;

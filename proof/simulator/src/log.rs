@@ -28,7 +28,8 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Whether its lease may have run out before it was given back, of which servers say nothing to anybody.
+    /// Whether its lease may have run out before it was given back, of which servers say nothing to
+    /// anybody.
     pub(crate) fn may_have_lapsed(&self) -> bool {
         let held = self.ended.unwrap_or(u64::MAX).saturating_sub(self.asked);
         self.fixed_lease.is_some_and(|lease| held >= lease)
@@ -94,7 +95,8 @@ pub(crate) struct Notes {
     pub(crate) written: Vec<Written>,
     pub(crate) evicted: Vec<Evicted>,
     pub(crate) failed: Vec<Failed>,
-    /// The latest time until which anybody said that it would wait for a latch, which perhaps nobody counts down.
+    /// The latest time until which anybody said that it would wait for a latch, which perhaps
+    /// nobody counts down.
     pub(crate) latch_until: u64,
     /// For how long anybody worked under a lock, and until when, in µs.
     pub(crate) worked: u64,

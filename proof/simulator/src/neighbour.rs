@@ -1,5 +1,6 @@
-//! Processes of other libraries on the same locks: objects of Redisson's and redis-py's `Lock`. They do not renew what they
-//! hold. Redisson's wait until they are woken, or until the lease that they saw would end; redis-py's ask again and again.
+//! Processes of other libraries on the same locks: objects of Redisson's and redis-py's `Lock`.
+//! They do not renew what they hold. Redisson's wait until they are woken, or until the lease that
+//! they saw would end; redis-py's ask again and again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,8 @@ impl Neighbour {
         }
     }
 
-    /// Whether its library has such an object, and whatever happens to it leaves the others what they need.
+    /// Whether its library has such an object, and whatever happens to it leaves the others what
+    /// they need.
     fn can(&self, act: &Act) -> bool {
         let lock = &self.plan.locks[act.lock];
         let others = self.plan.locks.iter();
@@ -95,8 +97,9 @@ impl Neighbour {
         }
     }
 
-    /// Asks until it has it, or has waited for long enough. When the attempt was sent that was granted, truly and by its
-    /// clock. `wanted`: since when there was only a lock to be waited for.
+    /// Asks until it has it, or has waited for long enough. When the attempt was sent that was
+    /// granted, truly and by its clock. `wanted`: since when there was only a lock to be waited
+    /// for.
     async fn wait(
         &self,
         object: &Object,

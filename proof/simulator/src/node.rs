@@ -1,4 +1,5 @@
-//! One simulated server: the modelled one, its clock, the scripts that it knows, and what it has sent to its replicas.
+//! One simulated server: the modelled one, its clock, the scripts that it knows, and what it has
+//! sent to its replicas.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,7 +23,8 @@ pub(crate) struct Node {
     pub(crate) clock_set: bool,
     /// How much it has written since it became a primary.
     pub(crate) offset: u64,
-    /// Grows whenever the stream to its replicas begins anew, and whenever it begins to follow somebody else.
+    /// Grows whenever the stream to its replicas begins anew, and whenever it begins to follow
+    /// somebody else.
     pub(crate) stream: u64,
     /// Its replicas, and up to where each has confirmed.
     pub(crate) replicas: BTreeMap<usize, u64>,
@@ -66,7 +68,8 @@ impl Node {
         }
     }
 
-    /// Its clock shows what it should at this true time. Scripts push it by a microsecond for each command.
+    /// Its clock shows what it should at this true time. Scripts push it by a microsecond for each
+    /// command.
     pub(crate) fn set_time(&mut self, now: u64) {
         let shown = EPOCH + now as i64 + self.skew;
         if shown > self.server.clock || self.clock_set {

@@ -1,4 +1,5 @@
-//! One use of one object of another library: what Redisson's objects and redis-py's `Lock` send to take it and to give it back.
+//! One use of one object of another library: what Redisson's objects and redis-py's `Lock` send to
+//! take it and to give it back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,8 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Asks for it. `None`: it is held; else in how long to ask again, unless a message comes before that.
+    /// Asks for it. `None`: it is held; else in how long to ask again, unless a message comes
+    /// before that.
     pub(crate) async fn take(&self) -> Result<Option<Duration>, ClientError> {
         let (name, owner, lease) = (&*self.name, &*self.owner, &*LEASE.to_string());
         let now = self.server_millis();
@@ -168,7 +170,8 @@ impl Object {
             .await;
     }
 
-    /// Where those who wait for it hear that they should ask again. Waiters of the fair lock are called by name.
+    /// Where those who wait for it hear that they should ask again. Waiters of the fair lock are
+    /// called by name.
     pub(crate) fn channel(&self) -> Option<String> {
         match self.kind {
             Kind::Lock => Some(self.side("redisson_lock__channel")),

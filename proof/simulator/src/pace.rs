@@ -11,7 +11,8 @@ use locktopus_core::lock;
 /// Turns a process's clock into true time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pace {
-    /// When the process was told what time it is: by its clock, and truly; and up to when it may run.
+    /// When the process was told what time it is: by its clock, and truly; and up to when it may
+    /// run.
     told: Arc<Mutex<Option<(Instant, u64, u64)>>>,
 }
 

@@ -1,5 +1,5 @@
-//! One schedule as data: what processes do, and what is done to them and to the servers. A seed draws one; shrinking takes
-//! parts away.
+//! One schedule as data: what processes do, and what is done to them and to the servers. A seed
+//! draws one; shrinking takes parts away.
 
 use locktopus_core::SafetyMode;
 use locktopus_model::redis::ScriptTime;
@@ -142,7 +142,8 @@ pub enum End {
     Ticket,
     /// What was written under is read under for the rest of the time.
     Downgrade,
-    /// It is no hold at all: as an administrator, the task takes the lock away from whoever holds it.
+    /// It is no hold at all: as an administrator, the task takes the lock away from whoever holds
+    /// it.
     Evict,
     /// Half-way it writes something that only later holders may overwrite.
     Write,
@@ -172,8 +173,8 @@ pub enum Fault {
     Orderly(usize),
     /// A replica of a shard is promoted, and the primary goes on for so many ms.
     Split(usize, u64),
-    /// The primary of a shard stands still, and its best replica is promoted; that one dies after so many ms, and the old
-    /// primary is promoted again, as it was.
+    /// The primary of a shard stands still, and its best replica is promoted; that one dies after
+    /// so many ms, and the old primary is promoted again, as it was.
     Return(usize, u64),
     /// A server is away for so many ms; whether it keeps its data.
     Restart(usize, u64, bool),
@@ -269,8 +270,8 @@ impl Plan {
         self.replicas.len()
     }
 
-    /// The shard of each server: the first primary and its replicas, the other primaries, and their replicas. Servers of a
-    /// quorum have nothing to do with each other.
+    /// The shard of each server: the first primary and its replicas, the other primaries, and their
+    /// replicas. Servers of a quorum have nothing to do with each other.
     pub(crate) fn shards_of_servers(&self) -> Vec<usize> {
         if let Some(servers) = self.quorum {
             return (0..servers).collect();

@@ -118,7 +118,8 @@ impl Process {
         self.pass(now, until, until);
     }
 
-    /// Goes on after it was stopped. Whether it first sees what has arrived or what time it is, nobody knows.
+    /// Goes on after it was stopped. Whether it first sees what has arrived or what time it is,
+    /// nobody knows.
     fn resume(&mut self, world: &Shared, now: u64, passed: u64, asleep: bool) {
         let passed = passed / MS;
         let sees_time_first = lock(world).rng.permille(500);

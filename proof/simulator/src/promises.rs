@@ -17,8 +17,9 @@ impl Plan {
         self.exclusion_ends().is_none()
     }
 
-    /// The fault from which on somebody may be let in beside a holder, and when in ms. What happens before a fault happens
-    /// without it as well: so that is the first with which no exclusion is promised for the faults up to it.
+    /// The fault from which on somebody may be let in beside a holder, and when in ms. What happens
+    /// before a fault happens without it as well: so that is the first with which no exclusion is
+    /// promised for the faults up to it.
     #[must_use]
     pub fn exclusion_ends(&self) -> Option<(u64, Fault)> {
         let mut until = Self {
@@ -35,7 +36,8 @@ impl Plan {
 
     /// Whether exclusion is promised if these are all faults there are.
     fn excludes(&self) -> bool {
-        // Redisson counts the time of permits by the clock of its own machine: it finds them over early on a server set back.
+        // Redisson counts the time of permits by the clock of its own machine: it finds them over
+        // early on a server set back.
         let permits = |lock: &Lock| matches!(lock.kind, Kind::Permits(_));
         let own_clocks = self.processes.iter().any(|process| process.neighbour)
             && self.locks.iter().any(permits);
@@ -59,7 +61,8 @@ impl Plan {
                 let failovers = self.faults.iter().filter(|(_, fault)| fault.forgets());
                 let moves = any(&|fault| matches!(fault, Fault::MoveSlot(..)));
                 let returns = any(&|fault| matches!(fault, Fault::Return(..)));
-                // What a slot brings to another server is not waited for, and who is promoted again was replaced before.
+                // What a slot brings to another server is not waited for, and who is promoted again
+                // was replaced before.
                 failovers.count() <= usize::from(!moves && !returns)
                     && !any(&|fault| matches!(fault, Fault::Split(..) | Fault::Restart(..)))
             }
@@ -68,8 +71,8 @@ impl Plan {
         }
     }
 
-    /// Whether a primary may be replaced whose clock was set back: its successor finds leases over that it kept. A replica
-    /// that was set back has to be promoted first.
+    /// Whether a primary may be replaced whose clock was set back: its successor finds leases over
+    /// that it kept. A replica that was set back has to be promoted first.
     fn time_jumps(&self) -> bool {
         let servers = self.shards_of_servers();
         let promotions = |of: usize, from: u64| {
@@ -94,7 +97,8 @@ impl Plan {
         })
     }
 
-    /// Whether a server that has told somebody of a hold knows of it for as long as that lasts, with these faults.
+    /// Whether a server that has told somebody of a hold knows of it for as long as that lasts,
+    /// with these faults.
     #[must_use]
     pub fn servers_know_holders(&self) -> bool {
         let mut faults = self.faults.iter();
@@ -102,9 +106,11 @@ impl Plan {
         self.quorum.is_none() && !faults.any(|(_, fault)| never(fault))
     }
 
-    /// Whether tokens grow in the order of the grants, and not only where one is asked for a second after another one.
+    /// Whether tokens grow in the order of the grants, and not only where one is asked for a second
+    /// after another one.
     ///
-    /// Where keys come back that had moved to another server already, the last token comes back with them.
+    /// Where keys come back that had moved to another server already, the last token comes back
+    /// with them.
     #[must_use]
     pub fn promises_order(&self) -> bool {
         let any = |of: &dyn Fn(&Fault) -> bool| self.faults.iter().any(|(_, fault)| of(fault));

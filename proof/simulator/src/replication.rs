@@ -17,7 +17,8 @@ impl World {
         changes: Vec<Change>,
         published: Vec<Published>,
     ) {
-        // Whoever it followed is not its primary any more, or that one is gone: what was sent is lost.
+        // Whoever it followed is not its primary any more, or that one is gone: what was sent is
+        // lost.
         if self.nodes[from].stream != stream
             || !self.nodes[from].replicas.contains_key(&to)
             || !self.nodes[to].up

@@ -7,7 +7,8 @@ use crate::plan::Plan;
 use crate::run::run;
 use crate::shrink::shrink;
 
-/// The shortest schedule that breaks the same rule, what happens in it, and how to run the whole one again.
+/// The shortest schedule that breaks the same rule, what happens in it, and how to run the whole
+/// one again.
 #[must_use]
 pub fn report(plan: &Plan, flaw: Option<Flaw>) -> String {
     let broken = |plan: &Plan| {

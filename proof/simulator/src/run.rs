@@ -39,8 +39,9 @@ pub struct Outcome {
     pub took: u64,
 }
 
-/// How long after the last fault everybody must be done, in µs, beside the time in which somebody works under a lock: who waits
-/// for another one's work waits for as long as that takes, and nobody works for ever.
+/// How long after the last fault everybody must be done, in µs, beside the time in which somebody
+/// works under a lock: who waits for another one's work waits for as long as that takes, and nobody
+/// works for ever.
 const PATIENCE: u64 = 60_000 * MS;
 /// How long what is given back at the end may take, in µs.
 const TIDYING: u64 = 1_500 * MS;

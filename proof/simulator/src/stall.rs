@@ -10,7 +10,8 @@ type Span = (u64, u64);
 
 /// Looks for locks that nobody has while somebody waits for them.
 pub(crate) fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
-    // A few messages, the slices in which processes run, and the pauses of those who ask again and again.
+    // A few messages, the slices in which processes run, and the pauses of those who ask again and
+    // again.
     let patience = (24 * plan.travel + 150) * MS;
     // Where somebody takes permits away, who waits for them waits.
     let counts = |lock: usize| {
@@ -45,7 +46,8 @@ pub(crate) fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
     }
 }
 
-/// redis-py takes any string for a lock that somebody holds: it waits for a number to go away, which nobody holds.
+/// redis-py takes any string for a lock that somebody holds: it waits for a number to go away,
+/// which nobody holds.
 fn sees_no_kind(plan: &Plan, wanted: &Wanted) -> bool {
     let Wanted { process, lock, .. } = *wanted;
     let lock = &plan.locks[lock];
@@ -75,7 +77,8 @@ fn held(plan: &Plan, notes: &Notes, wanted: &Wanted) -> Vec<Span> {
 fn heard(plan: &Plan, wanted: &Wanted, hold: &Hold, ended: u64) -> u64 {
     let [waits, holds] = [wanted.lock, hold.lock].map(|lock| plan.locks[lock].kind);
     let other = plan.processes[wanted.process].neighbour;
-    // Redisson's lock waits as long as the lease that it saw, and is woken by locks, not by read-write locks.
+    // Redisson's lock waits as long as the lease that it saw, and is woken by locks, not by
+    // read-write locks.
     if other && waits == Kind::Lock && holds == Kind::ReadWrite && ended > wanted.from {
         return ended.max(wanted.until);
     }

@@ -1,5 +1,5 @@
-//! What a task of a process does: it takes locks by the interface that everybody uses, works under them, and writes down
-//! what it saw.
+//! What a task of a process does: it takes locks by the interface that everybody uses, works under
+//! them, and writes down what it saw.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ impl Task {
                     self.log.count("in use as another kind");
                     continue;
                 }
-                // Somebody took permits away, or the server lost their number: the witness looks whether that is true.
+                // Somebody took permits away, or the server lost their number: the witness looks
+                // whether that is true.
                 if error.too_few_permits().is_some() {
                     self.log.count("too few permits");
                     continue;
@@ -227,7 +228,8 @@ impl Task {
             }
             Kind::Semaphore(_) | Kind::Permits(_) | Kind::Latch => return,
         };
-        // It may come to nothing, while something is wrong, or because the name is in use as another kind.
+        // It may come to nothing, while something is wrong, or because the name is in use as
+        // another kind.
         if eviction.is_ok_and(|eviction| !eviction.evicted.is_empty()) {
             self.note_eviction(act.lock, begun);
             self.log.count("evict");

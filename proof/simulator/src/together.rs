@@ -38,9 +38,10 @@ impl Task {
         }
     }
 
-    /// The least that a group of locks can be held for, of a quorum or where replicas are waited for: in a shorter lease all
-    /// that is a matter of luck, for ever. A quorum agrees on each lock in two rounds, and extends it by a third one, of which a
-    /// server that does not know the script makes two. Replicas are waited for in each round, which takes as long again.
+    /// The least that a group of locks can be held for, of a quorum or where replicas are waited
+    /// for: in a shorter lease all that is a matter of luck, for ever. A quorum agrees on each lock
+    /// in two rounds, and extends it by a third one, of which a server that does not know the
+    /// script makes two. Replicas are waited for in each round, which takes as long again.
     fn least_lease(&self) -> u64 {
         let rounds = match (self.plan.quorum, self.plan.safety) {
             (Some(_), _) => 4,

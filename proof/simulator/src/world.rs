@@ -1,4 +1,5 @@
-//! Everything outside the processes: servers, the network, and what is under way. Time passes here as events happen.
+//! Everything outside the processes: servers, the network, and what is under way. Time passes here
+//! as events happen.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -142,7 +143,8 @@ impl World {
         self.travel + self.rng.below(self.travel * more)
     }
 
-    /// As [`travels`](Self::travels), from `sent`, between a process and a server, or between servers.
+    /// As [`travels`](Self::travels), from `sent`, between a process and a server, or between
+    /// servers.
     pub(crate) fn travels_from(&mut self, sent: u64, process: Option<usize>) -> u64 {
         let travel = self.travels();
         if travel > self.travel * USUAL {

@@ -37,8 +37,8 @@ pub(crate) fn on_the_real_path() -> Shell {
 /// Puts a program of this name into the path: a shell script.
 pub(crate) fn program(sh: &Shell, name: &str, script: &str) -> PathBuf {
     let file = sh.scratch().unwrap().join("bin").join(name);
-    // Another process writes it. If this one did, a program that another test starts meanwhile could
-    // inherit the open file, and a file that is open for writing cannot be started.
+    // Another process writes it. If this one did, a program that another test starts meanwhile
+    // could inherit the open file, and a file that is open for writing cannot be started.
     let written = Command::new("/bin/sh")
         .args(["-c", r#"printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod 755 "$1""#, "write"])
         .arg(&file)

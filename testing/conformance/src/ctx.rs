@@ -40,7 +40,8 @@ impl Ctx {
         }
     }
 
-    /// For the same case, from its beginning, with leases twice as long; `None` if that was done often enough.
+    /// For the same case, from its beginning, with leases twice as long; `None` if that was done
+    /// often enough.
     pub(super) fn with_longer_leases(&self) -> Option<Self> {
         (self.doublings < DOUBLINGS).then(|| Self {
             // What the last attempt left there is not looked at again.
@@ -121,8 +122,8 @@ impl Ctx {
         self.store.fresh().await
     }
 
-    /// How long things may go on in the background: a request that nobody waited for may be under way for as long as a
-    /// call may take, and is looked for again after that.
+    /// How long things may go on in the background: a request that nobody waited for may be under
+    /// way for as long as a call may take, and is looked for again after that.
     pub(super) async fn settling(&self) -> Duration {
         self.backend(0).await.info().call_timeout
     }
@@ -138,17 +139,20 @@ impl Ctx {
         self.store.quorum
     }
 
-    /// Whether `again` is what a holder of `token` must get when it repeats its attempt: the same, but of a quorum
-    /// through another client perhaps a later one, because nodes that were late to grant have tokens of their own.
+    /// Whether `again` is what a holder of `token` must get when it repeats its attempt: the same,
+    /// but of a quorum through another client perhaps a later one, because nodes that were late to
+    /// grant have tokens of their own.
     #[must_use]
     pub fn repeats<T: PartialOrd>(&self, token: T, again: T, through_another: bool) -> bool {
         again == token || through_another && self.is_quorum() && again > token
     }
 
-    /// A lease that the case waits for: [`SHORT`](crate::SHORT), or longer where a call takes longer.
+    /// A lease that the case waits for: [`SHORT`](crate::SHORT), or longer where a call takes
+    /// longer.
     ///
-    /// Until the case begins to wait, a rule that it finds broken later than such a lease may last says nothing about the
-    /// store: a busy machine was too slow, and the case is run again with a longer one.
+    /// Until the case begins to wait, a rule that it finds broken later than such a lease may last
+    /// says nothing about the store: a busy machine was too slow, and the case is run again with a
+    /// longer one.
     #[must_use]
     pub fn short(&self) -> Duration {
         let lease = self.store.short() * 2_u32.pow(self.doublings);
@@ -156,21 +160,21 @@ impl Ctx {
         lease
     }
 
-    /// Says that the case begins to wait for its leases to end, and that what it finds from now on is true whether they
-    /// have ended or not.
+    /// Says that the case begins to wait for its leases to end, and that what it finds from now on
+    /// is true whether they have ended or not.
     pub fn waits_for_leases(&self) {
         lasting::relies_on_no_lease();
     }
 
-    /// How much later than planned things may happen: [`SLACK`], and a score of round trips, which is more than any
-    /// acquisition takes and far less than any heartbeat.
+    /// How much later than planned things may happen: [`SLACK`], and a score of round trips, which
+    /// is more than any acquisition takes and far less than any heartbeat.
     #[must_use]
     pub fn slack(&self) -> Duration {
         SLACK + self.store.far * 20
     }
 
-    /// Lets a client that was just started get something done that takes `nearby` on a store nearby, and up to three
-    /// round trips: to ask, to listen, and to ask again.
+    /// Lets a client that was just started get something done that takes `nearby` on a store
+    /// nearby, and up to three round trips: to ask, to listen, and to ask again.
     pub async fn let_it_act(&self, nearby: Duration) {
         tokio::time::sleep(nearby + self.store.far * 3).await;
     }
@@ -187,8 +191,8 @@ impl Ctx {
         self.store.shared_waiters
     }
 
-    /// Deletes the lock behind the backend's back. False, and the case counts as skipped, if the suite was
-    /// not told how.
+    /// Deletes the lock behind the backend's back. False, and the case counts as skipped, if the
+    /// suite was not told how.
     pub async fn wipe(&self) -> bool {
         match self.store.wiper() {
             Some(wipe) => {
@@ -235,8 +239,8 @@ impl Ctx {
     }
 
     fn build(&self, builder: LocktopusBuilder) -> Locktopus {
-        // Where messages exist nothing else may get a waiter on: the heartbeat is out of reach. A heartbeat is at most
-        // a twelfth of the lease, so that is long, too.
+        // Where messages exist nothing else may get a waiter on: the heartbeat is out of reach. A
+        // heartbeat is at most a twelfth of the lease, so that is long, too.
         let strategy = if self.flavour.announces() {
             WaitStrategy::HandOff {
                 heartbeat: HEARTBEAT,

@@ -52,7 +52,8 @@ impl Flavour {
     pub const EXCLUSIVE: &'static [Self] = &[Lock, Mutex, SingleKey, Fair, ReadWrite];
     /// Those of which several can be taken together everywhere.
     pub const GROUPED: &'static [Self] = &[Lock, Mutex];
-    /// Those with one queue for whatever kind the name is in use as, where nobody has a turn of his own.
+    /// Those with one queue for whatever kind the name is in use as, where nobody has a turn of his
+    /// own.
     pub const ONE_QUEUE: &'static [Self] = &[Lock, Mutex, ReadWrite];
     /// Those with a queue.
     pub const QUEUED: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite, Semaphore, Permits];
@@ -128,7 +129,8 @@ impl Flavour {
         self.kind().new_owner()
     }
 
-    /// The request that a user would make: for one permit of a semaphore, to read a read-write lock.
+    /// The request that a user would make: for one permit of a semaphore, to read a read-write
+    /// lock.
     pub fn request(self, locks: &Locktopus, name: &str) -> LockRequest {
         match self {
             Self::ReadWrite => locks.rw_lock(name).read(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 tokio::task_local! {
-    /// When the first lease that the case may have taken is over, if it relies on its leases still. A case is one task.
+    /// When the first lease that the case may have taken is over, if it relies on its leases still.
+    /// A case is one task.
     pub(crate) static LASTS: Cell<Option<Instant>>;
 }
 

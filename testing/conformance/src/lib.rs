@@ -1,8 +1,9 @@
-//! The conformance suite: every rule of the contract of [`LockBackend`](locktopus_core::LockBackend), and the
-//! behaviour that users of [`Locktopus`](locktopus_core::Locktopus) see on top of it.
+//! The conformance suite: every rule of the contract of
+//! [`LockBackend`](locktopus_core::LockBackend), and the behaviour that users of [`Locktopus`](locktopus_core::Locktopus)
+//! see on top of it.
 //!
-//! Written for those who write backends. The suite needs one thing: a way to connect another client to the
-//! same store, because most rules are about two clients.
+//! Written for those who write backends. The suite needs one thing: a way to connect another client
+//! to the same store, because most rules are about two clients.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
@@ -20,9 +21,9 @@
 //! # }
 //! ```
 //!
-//! Start servers once, then [`Suite::run`] every case on them at the same time: each case uses lock names of
-//! its own. A failed case names the rule that it breaks. Those who have a test runner of their own take
-//! [`Suite::trials`]. Set `LOCKTOPUS_CONFORMANCE` to a part of a case's name to run only some of them.
+//! Start servers once, then
+//! [`Suite::run`] every case on them at the same time: each case uses lock names of its own. A failed case names the rule that it breaks. Those who have a test runner of their own take [`Suite::trials`].
+//! Set `LOCKTOPUS_CONFORMANCE` to a part of a case's name to run only some of them.
 //!
 //! Not stable API: cases are added and tightened without a new major version.
 //!
@@ -35,7 +36,8 @@
 //! | `report`, `record` | what a run found: for people, and as lines of JSON |
 //! | [`cancel`] | the sweep that drops futures at every await |
 //!
-//! Layers, lowest first: flavour, lasting, rule, timing, report, record, client, waiter, store, ctx, case, cases, suite.
+//! Layers, lowest first: flavour, lasting, rule, timing, report, record, client, waiter, store,
+//! ctx, case, cases, suite.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod case;

@@ -54,8 +54,9 @@ struct Count {
 }
 
 impl Report {
-    /// Appends one line for each flavour to the file that `LOCKTOPUS_CONFORMANCE_OUT` names, if it is set. The report
-    /// of a run that was told to leave out cases says nothing about a backend, and is not recorded.
+    /// Appends one line for each flavour to the file that `LOCKTOPUS_CONFORMANCE_OUT` names, if it
+    /// is set. The report of a run that was told to leave out cases says nothing about a backend,
+    /// and is not recorded.
     ///
     /// # Errors
     ///
@@ -125,7 +126,8 @@ impl Report {
     }
 }
 
-/// Text as it stands between quotes in JSON. Control characters, which no version or name has, are left out.
+/// Text as it stands between quotes in JSON. Control characters, which no version or name has, are
+/// left out.
 fn escaped(text: &str) -> String {
     let printable = text.chars().filter(|c| !c.is_control());
     printable

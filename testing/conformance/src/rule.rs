@@ -53,8 +53,8 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Fails the case. If the machine was so slow that [leases of the case](crate::Ctx::short) may be over, it is run
-    /// again with longer ones instead.
+    /// Fails the case. If the machine was so slow that [leases of the case](crate::Ctx::short) may
+    /// be over, it is run again with longer ones instead.
     ///
     /// # Panics
     ///

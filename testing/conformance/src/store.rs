@@ -23,7 +23,8 @@ const QUORUM_FACTOR: u32 = 10;
 const CASE_LIMIT: Duration = Duration::from_secs(60);
 /// More exchanges than any case makes one after the other.
 const EXCHANGES: u32 = 400;
-/// Exchanges that a short lease must outlast: a case that takes something for a short while looks at it before the end.
+/// Exchanges that a short lease must outlast: a case that takes something for a short while looks
+/// at it before the end.
 const EXCHANGES_WITHIN_SHORT: u32 = 8;
 
 /// A store, and the clients that the cases share. Clones share them too.

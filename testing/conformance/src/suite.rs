@@ -50,8 +50,8 @@ impl Suite {
         }
     }
 
-    /// Adds a way to delete a lock behind the backend's back, as an operator or an eviction does. Without
-    /// it the cases about vanished locks are skipped.
+    /// Adds a way to delete a lock behind the backend's back, as an operator or an eviction does.
+    /// Without it the cases about vanished locks are skipped.
     #[must_use]
     pub fn wipe<F, Fut>(mut self, wipe: F) -> Self
     where
@@ -62,8 +62,9 @@ impl Suite {
         self
     }
 
-    /// Adds a way to see everything that is stored under names with this in them, as text that is the same if nothing was
-    /// written in between. Without it, that nothing was written is judged by what the backend shows.
+    /// Adds a way to see everything that is stored under names with this in them, as text that is
+    /// the same if nothing was written in between. Without it, that nothing was written is judged
+    /// by what the backend shows.
     #[must_use]
     pub fn picture<F, Fut>(mut self, picture: F) -> Self
     where
@@ -88,25 +89,26 @@ impl Suite {
         self
     }
 
-    /// Says that a release wakes one waiter of all clients together, not one of each: true for stores that
-    /// live in this process.
+    /// Says that a release wakes one waiter of all clients together, not one of each: true for
+    /// stores that live in this process.
     #[must_use]
     pub fn shared_waiters(mut self) -> Self {
         self.store.shared_waiters = true;
         self
     }
 
-    /// Says that the store is a quorum of nodes. Of attempts at the same moment none may be granted, because each may
-    /// have some of the nodes; and since a node must answer within a part of the lease, no lease is short.
+    /// Says that the store is a quorum of nodes. Of attempts at the same moment none may be
+    /// granted, because each may have some of the nodes; and since a node must answer within a part
+    /// of the lease, no lease is short.
     #[must_use]
     pub fn quorum(mut self) -> Self {
         self.store.quorum = true;
         self
     }
 
-    /// Says that an exchange with the store takes this long even if nothing is in its way. Leases that cases wait for, and
-    /// their bounds, grow by a fixed number of exchanges, so that a store that makes more of them than it should, or
-    /// waits for a heartbeat, is still found out.
+    /// Says that an exchange with the store takes this long even if nothing is in its way. Leases
+    /// that cases wait for, and their bounds, grow by a fixed number of exchanges, so that a store
+    /// that makes more of them than it should, or waits for a heartbeat, is still found out.
     #[must_use]
     pub fn round_trip(mut self, round_trip: Duration) -> Self {
         self.store.far = round_trip;
@@ -143,8 +145,9 @@ impl Suite {
 
     /// Runs every case, many at a time, and closes the clients.
     ///
-    /// Each case is a task of its own: in one task for all, a case that computes for long would keep the others from
-    /// looking at their answers until the deadlines of their calls have passed.
+    /// Each case is a task of its own: in one task for all, a case that computes for long would
+    /// keep the others from looking at their answers until the deadlines of their calls have
+    /// passed.
     ///
     /// # Cancel safety
     ///

@@ -58,8 +58,9 @@ pub enum Event {
         /// To whom.
         target: String,
     },
-    /// The machine did not run the worker's process from `since` until now: it was stopped, or others had its processors; or the
-    /// worker waited for what the locks protect. What it did late meanwhile is not the lock's doing.
+    /// The machine did not run the worker's process from `since` until now: it was stopped, or
+    /// others had its processors; or the worker waited for what the locks protect. What it did late
+    /// meanwhile is not the lock's doing.
     Stalled {
         /// From when, in nanoseconds.
         since: u64,

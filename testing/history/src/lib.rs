@@ -45,12 +45,12 @@
 //! last record of its worker, an attempt without an answer may have been granted or not. Two
 //! things that overlap in time have no order.
 //!
-//! *Validity* runs from the moment a grant was received to the end that the lock promised, that
-//! the loss was signalled, or that the release began, whichever is first. *Use* is the critical
-//! section itself. Overlaps of validity are the lock's fault; overlaps of use may also come from
-//! holders that slept through the end of their lease, and are what fencing tokens are for. Where the
-//! history says that a worker was stalled ([`Event::Stalled`]), what it did late for that long is counted, and
-//! is no violation.
+//! *Validity* runs from the moment a grant was received to the end that the lock promised, that the
+//! loss was signalled, or that the release began, whichever is first. *Use* is the critical section
+//! itself. Overlaps of validity are the lock's fault; overlaps of use may also come from holders
+//! that slept through the end of their lease, and are what fencing tokens are for. Where the
+//! history says that a worker was stalled ([`Event::Stalled`]), what it did late for that long is
+//! counted, and is no violation.
 //!
 //! | modules | what is in them |
 //! |---|---|
@@ -63,8 +63,9 @@
 //! | `locking_set`, `leftovers` | lost updates under a lock; what must be gone at the end |
 //! | `property`, `verdict`, `offence`, `render` | what was found, with examples, as data and as text |
 //!
-//! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property, quantiles, stalls, wilson, event,
-//! attempt, journal, malformed, offence, reader, worker_log, assemble, verdict, recorder, check, render.
+//! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property,
+//! quantiles, stalls, wilson, event, attempt, journal, malformed, offence, reader, worker_log,
+//! assemble, verdict, recorder, check, render.
 
 #![cfg(unix)]
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]

@@ -31,7 +31,8 @@ impl Stalls {
         }
     }
 
-    /// For how much of the time between two readings this worker was not run, or waited for a process that was not.
+    /// For how much of the time between two readings this worker was not run, or waited for a
+    /// process that was not.
     pub(super) fn within(&self, worker: u32, from: u64, until: u64) -> u64 {
         let reached = self.reaching(worker, from, until);
         reached

@@ -97,8 +97,8 @@ pub struct OverlapCount {
     pub checked: u64,
     /// Pairs that overlap, or grants beyond the limit.
     pub count: u64,
-    /// Those of them that are there only because a use went on for a moment, or its worker was stalled: see
-    /// [`Options::use_limit`](crate::Options::use_limit). Validities have none.
+    /// Those of them that are there only because a use went on for a moment, or its worker was
+    /// stalled: see [`Options::use_limit`](crate::Options::use_limit). Validities have none.
     pub excused: u64,
     /// The longest, in nanoseconds.
     pub longest_ns: u64,
@@ -114,14 +114,16 @@ pub struct OverlapCount {
 pub struct Tokens {
     /// Grants with a token.
     pub checked: u64,
-    /// Grants with a token that another one had before: where no exclusion is promised, that one had certainly been given
-    /// before, as with falls.
+    /// Grants with a token that another one had before: where no exclusion is promised, that one
+    /// had certainly been given before, as with falls.
     pub duplicates: u64,
-    /// Grants with a smaller token than one that was certainly given before: received before they were asked for, or,
-    /// where exclusion is promised, before they were received while still valid.
+    /// Grants with a smaller token than one that was certainly given before: received before they
+    /// were asked for, or, where exclusion is promised, before they were received while still
+    /// valid.
     pub falls: u64,
-    /// Where no exclusion is promised: further grants with the same token as another one, or with a smaller one than one that was
-    /// received before them, while they were under way. Measured, not a violation.
+    /// Where no exclusion is promised: further grants with the same token as another one, or with a
+    /// smaller one than one that was received before them, while they were under way. Measured, not
+    /// a violation.
     pub unordered: u64,
     /// Some of the duplicates.
     pub duplicate_examples: Vec<Offence>,
@@ -190,7 +192,8 @@ pub struct Lateness {
     pub lateness: Quantiles,
     /// Signals that came before the end of validity.
     pub early: u64,
-    /// Holders who went on after the end of validity and were never told, though they were not stalled for so long.
+    /// Holders who went on after the end of validity and were never told, though they were not
+    /// stalled for so long.
     pub unsignalled: u64,
     /// What was allowed, in nanoseconds.
     pub limit_ns: Option<u64>,

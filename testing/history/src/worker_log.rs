@@ -52,8 +52,8 @@ impl WorkerLog {
             .record(self.number, Event::Fault { verb, target })
     }
 
-    /// The machine did not run this worker's process since a reading of the clock, in nanoseconds. `everybody` if all workers wait for
-    /// this process now and then.
+    /// The machine did not run this worker's process since a reading of the clock, in nanoseconds.
+    /// `everybody` if all workers wait for this process now and then.
     ///
     /// # Errors
     ///
@@ -131,9 +131,9 @@ impl AttemptLog {
         self.record(Event::Granted { attempt, grant })
     }
 
-    /// It ended without the lock. `waited_until`, in nanoseconds, is when it was certainly still waiting: its
-    /// deadline, or a reading of the clock from before it was cancelled. Without it the wait is
-    /// not judged for order.
+    /// It ended without the lock. `waited_until`, in nanoseconds, is when it was certainly still
+    /// waiting: its deadline, or a reading of the clock from before it was cancelled. Without it
+    /// the wait is not judged for order.
     ///
     /// # Errors
     ///
@@ -204,8 +204,8 @@ impl AttemptLog {
         })
     }
 
-    /// The guard states this end of validity now, in nanoseconds; a watchdog may have moved it at any time since
-    /// the last look. Record it before uses end and before releases.
+    /// The guard states this end of validity now, in nanoseconds; a watchdog may have moved it at
+    /// any time since the last look. Record it before uses end and before releases.
     ///
     /// # Errors
     ///
@@ -218,8 +218,8 @@ impl AttemptLog {
         })
     }
 
-    /// The holder was just told that the lock is lost; its validity ended at `valid_until`, in nanoseconds.
-    /// Writes through.
+    /// The holder was just told that the lock is lost; its validity ended at `valid_until`, in
+    /// nanoseconds. Writes through.
     ///
     /// # Errors
     ///

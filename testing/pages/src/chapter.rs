@@ -100,13 +100,14 @@ impl Book {
     }
 }
 
-/// Where the form of a drawing is, if it has one, that can be read on a telephone: `pictures/narrow/NAME.svg`.
+/// Where the form of a drawing is, if it has one, that can be read on a telephone:
+/// `pictures/narrow/NAME.svg`.
 fn narrow(file: &Path) -> Option<PathBuf> {
     Some(file.parent()?.join("narrow").join(file.file_name()?))
 }
 
-/// A drawing as a part of the page, so that it has the colour of the text in every theme. With a second form for narrow
-/// windows, the style of the book shows one of them.
+/// A drawing as a part of the page, so that it has the colour of the text in every theme. With a
+/// second form for narrow windows, the style of the book shows one of them.
 fn figure(wide: &str, narrow: Option<&str>, says: &str) -> String {
     let says = says.replace('"', "&quot;");
     let drawing = match narrow {

@@ -1,7 +1,8 @@
-//! What makes the book (`docs/SUMMARY.md`) hold: every example of its chapters is a test of this crate, and every link of
-//! every page is looked up. And what makes the documentation of the API whole: see `api`.
+//! What makes the book
+//! (`docs/SUMMARY.md`) hold: every example of its chapters is a test of this crate, and every link of every page is looked up. And what makes the documentation of the API whole: see `api`.
 //!
-//! The program of this crate is the preprocessor that mdBook runs, see `main.rs`; `scripts/book` builds the book.
+//! The program of this crate is the preprocessor that mdBook runs, see `main.rs`; `scripts/book`
+//! builds the book.
 
 pub mod api;
 mod chapter;
@@ -12,7 +13,8 @@ pub use chapter::Book;
 pub use links::{Link, anchors, links};
 pub use repository::{Place, REPOSITORY_URL, Repository};
 
-/// Makes the examples of chapters tests. Other pages of the book are tests of the crates that they are about.
+/// Makes the examples of chapters tests. Other pages of the book are tests of the crates that they
+/// are about.
 macro_rules! chapters {
     ($($name:ident: $path:literal,)*) => {
         $(

@@ -71,7 +71,8 @@ fn link(target: &str, image: bool, range: Range<usize>) -> Link {
     }
 }
 
-/// Every place in the page that a link can lead to: what its headings are called in a rendered page, and ids in HTML.
+/// Every place in the page that a link can lead to: what its headings are called in a rendered
+/// page, and ids in HTML.
 #[must_use]
 pub fn anchors(page: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! The preprocessor that `docs/book/book.toml` names: mdBook gives it the book as JSON, and gets it back.
+//! The preprocessor that `docs/book/book.toml` names: mdBook gives it the book as JSON, and gets it
+//! back.
 //!
 //! `locktopus-pages supports RENDERER` is asked first, and answered by success.
 

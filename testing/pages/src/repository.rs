@@ -111,7 +111,8 @@ impl Repository {
     }
 }
 
-/// The path in a whole address of a file or folder of this repository, as pages have that are also read elsewhere.
+/// The path in a whole address of a file or folder of this repository, as pages have that are also
+/// read elsewhere.
 fn from_root(target: &str) -> Option<&str> {
     let path = target.strip_prefix(REPOSITORY_URL)?;
     ["/blob/main/", "/tree/main/"]

@@ -1,12 +1,13 @@
 //! Servers for the tests and benchmarks of Locktopus: real ones, which can be broken on purpose.
 //!
-//! [`topology`] starts Redis and Valkey servers, as child processes or (feature `pod`) in containers, waits until they are
-//! ready, kills or isolates them when a test says so, and always removes them. [`rights`] are what users of them
-//! need. [`peers`] are other lock libraries on the same servers: Redisson itself (feature `redisson`), or its scripts.
+//! [`topology`] starts Redis and Valkey servers, as child processes or (feature `pod`) in
+//! containers, waits until they are ready, kills or isolates them when a test says so, and always
+//! removes them. [`rights`] are what users of them need. [`peers`] are other lock libraries on the
+//! same servers: Redisson itself (feature `redisson`), or its scripts.
 //!
-//! Not published: it is fitted to this repository. Container images come from its `scripts/build-images`, the
-//! program that runs Redisson is built from its sources, and interfaces change whenever a test here needs it. Authors
-//! of backends need `locktopus-conformance`, which starts no servers.
+//! Not published: it is fitted to this repository. Container images come from its
+//! `scripts/build-images`, the program that runs Redisson is built from its sources, and interfaces change whenever a test here needs it. Authors of backends need `locktopus-conformance`,
+//! which starts no servers.
 
 #[cfg(unix)]
 mod pause;

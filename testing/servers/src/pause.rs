@@ -16,7 +16,8 @@ mod kernel {
     };
     use tokio::io::unix::AsyncFd;
 
-    /// A timer of the kernel: the runtime's own has steps of a millisecond, which is several hand-offs.
+    /// A timer of the kernel: the runtime's own has steps of a millisecond, which is several
+    /// hand-offs.
     #[derive(Debug)]
     pub struct Pause {
         timer: AsyncFd<OwnedFd>,

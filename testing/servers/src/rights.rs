@@ -1,7 +1,7 @@
 //! The least that a user must be allowed, by what it is for.
 //!
-//! `docs/acl.md` says the same in prose; `locktopus-suite` checks that (`security/listed.rs`), and that no script calls
-//! anything else. Every test program logs in as such a user.
+//! `docs/acl.md` says the same in prose; `locktopus-suite` checks that (`security/listed.rs`), and
+//! that no script calls anything else. Every test program logs in as such a user.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ pub struct Part {
     pub what: &'static str,
     /// Commands that clients send, and that scripts call.
     pub commands: &'static str,
-    /// Keys and channels of locks whose names start with `app:`. After a `:` stands a name, in braces unless it
-    /// has some of its own (`app:{user:7}:cart`), hence two forms of each.
+    /// Keys and channels of locks whose names start with `app:`. After a `:` stands a name, in
+    /// braces unless it has some of its own (`app:{user:7}:cart`), hence two forms of each.
     pub places: &'static [&'static str],
 }
 
@@ -136,8 +136,8 @@ pub const FOR_OTHERS: &str = "+lindex +lpush";
 /// What scripts ask if they may, and do without otherwise.
 pub const OPTIONAL: [&str; 1] = ["pubsub"];
 
-/// Called only where another library's clients wait: for a fair lock, behind somebody who does not listen; for a
-/// mutex, at a list.
+/// Called only where another library's clients wait: for a fair lock, behind somebody who does not
+/// listen; for a mutex, at a list.
 pub const WITH_OTHERS: [&str; 2] = ["lindex", "lpush"];
 
 impl Part {

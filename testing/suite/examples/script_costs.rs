@@ -1,10 +1,12 @@
-//! What the scripts cost the server: `cargo run --package locktopus-suite --all-features --example script_costs [ROUNDS]`.
+//! What the scripts cost the server:
+//! `cargo run --package locktopus-suite --all-features --example script_costs [ROUNDS]`.
 //!
-//! Acquisitions and releases are sent one after the other through the backend, so that neither the client's speed nor its
-//! build matters much, and the server's own counters are read before and after. For each kind: commands of a pair of an
-//! acquisition and a release, with those that scripts call; time inside the scripts; CPU time of the server. Minimum and
-//! median over the rounds. To compare two builds, run both in turn. `W` waiters stand in line all the time; 0 is a lock
-//! that nobody else wants.
+//! Acquisitions and releases are sent one after the other through the backend, so that neither the
+//! client's speed nor its build matters much, and the server's own counters are read before and
+//! after. For each kind: commands of a pair of an acquisition and a release, with those that
+//! scripts call; time inside the scripts; CPU time of the server. Minimum and median over the
+//! rounds. To compare two builds, run both in turn. `W` waiters stand in line all the time; 0 is a
+//! lock that nobody else wants.
 
 use std::collections::VecDeque;
 use std::error::Error;

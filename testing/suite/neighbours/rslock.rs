@@ -1,4 +1,5 @@
-//! rslock does what it is told, line by line: see `neighbour_libraries/worker.rs` for the conversation.
+//! rslock does what it is told, line by line: see `neighbour_libraries/worker.rs` for the
+//! conversation.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! The conformance suite on servers that are far away: behind proxies that let every byte arrive later.
+//! The conformance suite on servers that are far away: behind proxies that let every byte arrive
+//! later.
 //!
-//! What runs always covers every kind of deployment, both clients and TLS. `LOCKTOPUS_FAR=all` adds the rest: each kind at
-//! each distance through each client alone.
+//! What runs always covers every kind of deployment, both clients and TLS. `LOCKTOPUS_FAR=all` adds
+//! the rest: each kind at each distance through each client alone.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

@@ -1,4 +1,5 @@
-//! The conformance suite with servers in containers, on every image and topology: `scripts/test --only conformance_images`.
+//! The conformance suite with servers in containers, on every image and topology:
+//! `scripts/test --only conformance_images`.
 #![cfg(all(unix, feature = "pod"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

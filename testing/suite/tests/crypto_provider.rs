@@ -1,4 +1,5 @@
-//! The cryptography provider of a process is the program's to choose. A program of its own, because it is one for all.
+//! The cryptography provider of a process is the program's to choose. A program of its own, because
+//! it is one for all.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! A program that is bound to a certain cryptography installs its provider, and connections to servers use that one.
+//! A program that is bound to a certain cryptography installs its provider, and connections to
+//! servers use that one.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

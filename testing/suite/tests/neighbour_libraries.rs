@@ -1,10 +1,13 @@
-//! Libraries of Node, Go, Python, Java and Rust themselves, and `mutex_as` in their form, on one server or on three.
+//! Libraries of Node, Go, Python, Java and Rust themselves, and `mutex_as` in their form, on one
+//! server or on three.
 //!
-//! Each of them is a small program in `neighbours`, which does what it is told. Redisson is in `redisson_topology`.
+//! Each of them is a small program in
+//! `neighbours`, which does what it is told. Redisson is in `redisson_topology`.
 //!
-//! Without Node, Go, a JDK with Maven, a Python that has redis-py or one that has pip, a test skips itself, loudly; in CI that is a failure,
-//! unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`, `LOCKTOPUS_SKIP_JDK`, `LOCKTOPUS_SKIP_REDIS_PY` or `LOCKTOPUS_SKIP_PIP` gives a
-//! reason. That a registry does not give the libraries is a failure only with `LOCKTOPUS_REQUIRE_ALL`.
+//! Without Node, Go, a JDK with Maven, a Python that has redis-py or one that has pip, a test skips
+//! itself, loudly; in CI that is a failure, unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`,
+//! `LOCKTOPUS_SKIP_JDK`, `LOCKTOPUS_SKIP_REDIS_PY` or
+//! `LOCKTOPUS_SKIP_PIP` gives a reason. That a registry does not give the libraries is a failure only with `LOCKTOPUS_REQUIRE_ALL`.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,7 @@
 //! Whether what is judged is all of a cell: a part of its histories breaks fewer promises.
 //!
-//! `cell.json` names the files; the report of the run, where it still is beside them, says how much is in them.
+//! `cell.json` names the files; the report of the run, where it still is beside them, says how much
+//! is in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

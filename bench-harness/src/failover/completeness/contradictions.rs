@@ -1,7 +1,7 @@
 //! What a cell says in one place and denies in another.
 //!
-//! Figures, outcomes and broken promises are told side by side. Whoever counts only one of them passes a cell in which another
-//! says that it failed, so they must agree.
+//! Figures, outcomes and broken promises are told side by side. Whoever counts only one of them
+//! passes a cell in which another says that it failed, so they must agree.
 
 use locktopus_history::Property;
 
@@ -44,7 +44,8 @@ pub(super) fn outcome(cell: &CellReport, property: Property) -> Option<&str> {
     cell.outcomes.get(&property.to_string()).map(String::as_str)
 }
 
-/// Whether the cell says of a property that failed that a promise was broken, or why it need not hold.
+/// Whether the cell says of a property that failed that a promise was broken, or why it need not
+/// hold.
 fn is_told(cell: &CellReport, property: Property) -> bool {
     let begin = format!("{property}: ");
     let among = |texts: &[String]| texts.iter().any(|text| text.starts_with(&begin));
@@ -63,8 +64,8 @@ fn may_be_excused(cell: &CellReport, property: Property) -> bool {
     cell.subject != Subject::Locktopus || (exclusion && !cell.exclusive)
 }
 
-/// How often a property was violated, where a figure counts just that: late uses and overlapping ones may be the machine's
-/// doing, and nobody counts outages, uses of permits and odd records.
+/// How often a property was violated, where a figure counts just that: late uses and overlapping
+/// ones may be the machine's doing, and nobody counts outages, uses of permits and odd records.
 const fn count(figures: &Figures, property: Property) -> Option<u64> {
     Some(match property {
         Property::ValidityOverlap => figures.validity.count,

@@ -23,8 +23,8 @@ pub struct Figures {
     pub duplicate_tokens: u64,
     /// Tokens that were smaller than one that was certainly given before, against what is promised.
     pub falling_tokens: u64,
-    /// Where no order is promised: further tokens smaller than one that was received before. Older files have them among the
-    /// others.
+    /// Where no order is promised: further tokens smaller than one that was received before. Older
+    /// files have them among the others.
     #[serde(default)]
     pub unordered_tokens: u64,
     /// Writes to the resource that checks tokens.

@@ -76,7 +76,8 @@ pub fn read(path: &Path) -> Result<FailoverReport, ReadError> {
 /// The report as indented JSON with a final newline.
 #[must_use]
 pub fn to_json(report: &FailoverReport) -> String {
-    // String keys only and no serialiser that fails; an empty document would be caught by the first reader.
+    // String keys only and no serialiser that fails; an empty document would be caught by the first
+    // reader.
     let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
     text.push('\n');
     text

@@ -15,8 +15,8 @@ pub enum Place {
     Cluster,
     /// Five servers that know nothing of each other.
     Quorum,
-    /// A primary with a replica, behind one address that leads to whichever it is pointed at, as a virtual IP or a
-    /// DNS name does.
+    /// A primary with a replica, behind one address that leads to whichever it is pointed at, as a
+    /// virtual IP or a DNS name does.
     Vip,
 }
 

@@ -11,7 +11,8 @@ const CROWDED: f64 = 0.15;
 const CORES: f64 = 2.0;
 
 impl Cell {
-    /// About how long it takes on two cores that have nothing else to do; nothing if it cannot be run.
+    /// About how long it takes on two cores that have nothing else to do; nothing if it cannot be
+    /// run.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         if self.cannot.is_some() {
@@ -46,7 +47,8 @@ impl Cell {
         }
     }
 
-    /// One fault: the pause, the grant that it follows, what it does, and the grant that shows that it is over.
+    /// One fault: the pause, the grant that it follows, what it does, and the grant that shows that
+    /// it is over.
     fn turn(&self) -> Duration {
         let (shortest, longest) = self.scenario.pause;
         let grant = self.next_grant();

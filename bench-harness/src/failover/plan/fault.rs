@@ -21,8 +21,8 @@ pub enum Verb {
     IsolateClients,
     /// An orderly change of the primary.
     PlannedFailover,
-    /// A sentinel promotes a replica while the primary is well and goes on for a while; half of the clients lose their
-    /// connections, so that they look for the primary anew.
+    /// A sentinel promotes a replica while the primary is well and goes on for a while; half of the
+    /// clients lose their connections, so that they look for the primary anew.
     TwoPrimaries,
     /// SIGKILL the server and start it again.
     Restart,
@@ -40,8 +40,8 @@ pub enum Verb {
     KillConnections,
     /// Close every connection for messages, from the server's side.
     KillSubscriptions,
-    /// Close every connection for messages while the clients' address leads to the replica, so that they listen there;
-    /// then it leads to the primary again.
+    /// Close every connection for messages while the clients' address leads to the replica, so that
+    /// they listen there; then it leads to the primary again.
     MisleadSubscriptions,
     /// Fill the memory of a server that evicts.
     Evict,
@@ -128,7 +128,8 @@ impl Verb {
         )
     }
 
-    /// What keeps it from being done together with another one: only one of each sort is. `None` if it stands alone.
+    /// What keeps it from being done together with another one: only one of each sort is. `None` if
+    /// it stands alone.
     #[must_use]
     pub const fn sort(self) -> Option<u8> {
         Some(match self {
@@ -148,7 +149,8 @@ impl Verb {
         })
     }
 
-    /// Whether servers still know every lock afterwards; `on_disk` is whether a restart finds its data again.
+    /// Whether servers still know every lock afterwards; `on_disk` is whether a restart finds its
+    /// data again.
     #[must_use]
     pub const fn keeps_data(self, on_disk: bool) -> bool {
         match self {
@@ -171,8 +173,8 @@ impl Verb {
         )
     }
 
-    /// Whether every waiter can be handed its lock all the time. One that is silent for three heartbeats loses its
-    /// place in a queue, and one that does not listen is passed over.
+    /// Whether every waiter can be handed its lock all the time. One that is silent for three
+    /// heartbeats loses its place in a queue, and one that does not listen is passed over.
     #[must_use]
     pub const fn keeps_order(self) -> bool {
         matches!(
@@ -181,8 +183,8 @@ impl Verb {
         )
     }
 
-    /// Whether an attempt may fail with this while servers are away or do not answer because of it. `kind` is as workers
-    /// write it down: causes with commas between them.
+    /// Whether an attempt may fail with this while servers are away or do not answer because of it.
+    /// `kind` is as workers write it down: causes with commas between them.
     #[must_use]
     pub fn explains(self, kind: &str) -> bool {
         let away = match self {

@@ -64,7 +64,8 @@ pub struct Scenario {
     /// Whether others write to the server meanwhile, so that replicas lag behind.
     #[serde(default)]
     pub write_load: bool,
-    /// Whether the replicas' links are closed right before a primary is killed, as a failing network does.
+    /// Whether the replicas' links are closed right before a primary is killed, as a failing
+    /// network does.
     #[serde(default)]
     pub cut_replication: bool,
     /// How often it is done, over all deployments.
@@ -85,11 +86,12 @@ pub struct Scenario {
     /// What servers are told.
     #[serde(default)]
     pub servers: ServerKnobs,
-    /// The only provider that can do it, if there is just one. With another provider the plan leaves
-    /// it out, unless it is asked for by name.
+    /// The only provider that can do it, if there is just one. With another provider the plan
+    /// leaves it out, unless it is asked for by name.
     #[serde(default, deserialize_with = "provider")]
     pub provider: Option<ProviderKind>,
-    /// Whether the plan does without it where it cannot be done, as without containers. Else that is a failure.
+    /// Whether the plan does without it where it cannot be done, as without containers. Else that
+    /// is a failure.
     #[serde(default)]
     pub optional: bool,
     /// What workers do.
@@ -110,7 +112,8 @@ pub struct ServerKnobs {
     /// Sentinel: limit for one failover; the next one begins after twice this long at the earliest.
     #[serde(with = "humantime_serde")]
     pub failover_timeout: Duration,
-    /// How far away servers are, from workers and from each other: what an exchange takes longer. Only processes can be.
+    /// How far away servers are, from workers and from each other: what an exchange takes longer.
+    /// Only processes can be.
     #[serde(with = "humantime_serde")]
     pub round_trip: Duration,
     /// Whether a restarted server still has its data.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct LockGroup {
     /// Start of the locks' names, unique in the scenario.
     pub name: String,
-    /// Their kind. Of a read-write lock the write lock; each attempt is for one of the halves. Where a quorum must agree,
-    /// a mutex.
+    /// Their kind. Of a read-write lock the write lock; each attempt is for one of the halves.
+    /// Where a quorum must agree, a mutex.
     #[serde(default = "lock", with = "kind")]
     pub kind: LockKind,
     /// How many locks.
@@ -30,7 +30,8 @@ pub struct LockGroup {
     /// Whether the lease is renewed.
     #[serde(default)]
     pub renewed: bool,
-    /// Share of holders who write although they were told that the lock is lost, as one does who slept through it.
+    /// Share of holders who write although they were told that the lock is lost, as one does who
+    /// slept through it.
     #[serde(default)]
     pub careless: f64,
     /// Permits of a semaphore.

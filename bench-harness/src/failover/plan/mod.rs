@@ -42,7 +42,8 @@ pub enum PlanError {
     Nothing,
 }
 
-/// Gives each variant of an enumeration the name it has in files, on the command line and in reports.
+/// Gives each variant of an enumeration the name it has in files, on the command line and in
+/// reports.
 macro_rules! named {
     ($type:ident: $($variant:ident = $name:literal),* $(,)?) => {
         impl $type {

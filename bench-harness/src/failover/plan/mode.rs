@@ -12,7 +12,8 @@ pub struct Mode {
     /// Whether a majority of independent servers must agree.
     #[serde(default)]
     pub quorum: bool,
-    /// Whether it promises that no fault of the plan lets two holders believe at once. Broken promises fail the run.
+    /// Whether it promises that no fault of the plan lets two holders believe at once. Broken
+    /// promises fail the run.
     #[serde(default)]
     pub exclusive: bool,
     /// Arguments that servers with replicas get for it.
@@ -43,7 +44,8 @@ impl Mode {
         self.url("redis://127.0.0.1:6379", "")
             .parse::<locktopus::url::BackendUrl>()
             .err()
-            // The error says which option it is by its number alone: URLs have secrets, plans have none.
+            // The error says which option it is by its number alone: URLs have secrets, plans have
+            // none.
             .map(|error| format!("{}: {error}", self.options))
     }
 }

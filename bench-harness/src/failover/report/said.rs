@@ -8,7 +8,8 @@ use crate::failover::plan::Subject;
 /// A share of fewer updates than this is no figure.
 pub const FEWEST_UPDATES: u64 = 30;
 
-/// Properties that were not required of our locks, each reason once, with how many cells it is about.
+/// Properties that were not required of our locks, each reason once, with how many cells it is
+/// about.
 pub fn not_required(report: &FailoverReport) -> Vec<String> {
     let cells = report.cells.iter();
     let ours = cells.filter(|cell| cell.subject == Subject::Locktopus);
@@ -56,7 +57,8 @@ pub fn too_few(report: &FailoverReport) -> Vec<String> {
     .collect()
 }
 
-/// What the machine did during the cells that did not do as promised: a stalled machine, or a fault of ours?
+/// What the machine did during the cells that did not do as promised: a stalled machine, or a fault
+/// of ours?
 pub fn machine(cell: &CellReport) -> Option<String> {
     let machine = cell.machine.as_ref()?;
     (!cell.broken_promises.is_empty())

@@ -95,7 +95,8 @@ pub(super) fn scenarios(report: &FailoverReport) -> Vec<(&str, &str)> {
     all
 }
 
-/// One row for each cell, or where that is too wide, one column: a figure that is broken over two lines is read as two.
+/// One row for each cell, or where that is too wide, one column: a figure that is broken over two
+/// lines is read as two.
 fn matrix(cells: &[&CellReport], style: Style) -> String {
     let rows: Vec<_> = cells.iter().map(|cell| (*cell, figures(cell))).collect();
     let widest = |at: usize| {

@@ -1,7 +1,8 @@
 //! Data that everybody reads, adds to, and writes back whole.
 //!
-//! A version is its predecessor and one element more, so that writing back a whole set costs a word. Whatever is not
-//! among the predecessors of the newest version at the end, somebody overwrote.
+//! A version is its predecessor and one element more, so that writing back a whole set costs a
+//! word. Whatever is not among the predecessors of the newest version at the end, somebody
+//! overwrote.
 
 use locktopus_history::{LockingSet, SetLoss};
 
@@ -25,7 +26,8 @@ impl Chain {
         self.head = self.parents.len() as u64;
     }
 
-    /// Says that a new element was written, and does not write it: what a store does that is broken on purpose.
+    /// Says that a new element was written, and does not write it: what a store does that is broken
+    /// on purpose.
     pub(super) fn pretend_to_append(&mut self) {
         self.parents.push(self.head);
     }

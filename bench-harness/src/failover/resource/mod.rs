@@ -1,7 +1,8 @@
 //! What the locks protect: a small store in the runner's process, reached over a loopback socket.
 //!
-//! Each lock has the same data twice: once guarded by nothing but the lock, and once behind a [`FenceGate`], as
-//! `docs/fencing.md` tells users to do. Whoever comes in is announced, so that faults can follow a grant at once.
+//! Each lock has the same data twice: once guarded by nothing but the lock, and once behind a
+//! [`FenceGate`], as `docs/fencing.md` tells users to do. Whoever comes in is announced, so that
+//! faults can follow a grant at once.
 
 mod chain;
 mod wire;
@@ -192,7 +193,8 @@ impl Store {
         }
     }
 
-    /// Reading announces the token as well: a write that comes later would be missing in what was read.
+    /// Reading announces the token as well: a write that comes later would be missing in what was
+    /// read.
     fn enter(&self, lock: String, worker: u32, fence: Option<String>) -> Reply {
         let mut state = self.state();
         let order = state.decide();
@@ -241,7 +243,8 @@ impl Store {
         }
     }
 
-    /// Whether the gate lets this holder in. The state is locked meanwhile, so check and write are one.
+    /// Whether the gate lets this holder in. The state is locked meanwhile, so check and write are
+    /// one.
     fn admit(&self, word: &str, order: u64) -> Result<bool, Reply> {
         let fence: Fence = word.parse().map_err(|error| Reply::Bad {
             reason: format!("{error}"),

@@ -19,7 +19,8 @@ pub(in super::super) enum Ask {
         /// What was read.
         read: Heads,
         fence: Option<String>,
-        /// Whether to spare the data that nobody checks, because the holder knows that it must not write.
+        /// Whether to spare the data that nobody checks, because the holder knows that it must not
+        /// write.
         only_fenced: bool,
     },
 }

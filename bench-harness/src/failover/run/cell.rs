@@ -32,7 +32,8 @@ pub enum Outcome {
 ///
 /// # Errors
 ///
-/// [`RunError`] if servers or workers could not be started at all; what goes wrong later is part of the report.
+/// [`RunError`] if servers or workers could not be started at all; what goes wrong later is part of
+/// the report.
 pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outcome, RunError> {
     if let Some(needs) = &cell.cannot {
         return Ok(Outcome::Skipped(needs.clone()));
@@ -116,8 +117,9 @@ fn spec(cell: &Cell, all: &Circumstances) -> Spec {
         .servers
         .knobs(&cell.mode, cell.place, scenario.does(Verb::StepClock));
     if scenario.cut_replication && cell.place == Place::Cluster {
-        // A replica that was cut off for ten times the node timeout must not take over. With timeouts as short as here a busy
-        // machine makes that of any cut, and the shard stays without a primary for good; with usual ones it is minutes.
+        // A replica that was cut off for ten times the node timeout must not take over. With
+        // timeouts as short as here a busy machine makes that of any cut, and the shard stays
+        // without a primary for good; with usual ones it is minutes.
         let always = ["--cluster-replica-validity-factor", "0"].map(ToOwned::to_owned);
         knobs.extra_args.splice(0..0, always);
     }
@@ -131,7 +133,8 @@ fn spec(cell: &Cell, all: &Circumstances) -> Spec {
     }
 }
 
-/// Many failovers in little time: Sentinel's fixed periods are made for hours. Servers without the command keep them.
+/// Many failovers in little time: Sentinel's fixed periods are made for hours. Servers without the
+/// command keep them.
 async fn hasten_sentinels(place: &Deployment) {
     for sentinel in place.sentinels() {
         let periods = [
@@ -198,7 +201,8 @@ async fn drive(
     .await?;
     let own = directory.join("runner.jsonl");
     let recorder = Recorder::create(&own).map_err(|error| RunError::History(error.to_string()))?;
-    // That this process was not run is no excuse for workers: who waits for what the locks protect, which is here, says so itself.
+    // That this process was not run is no excuse for workers: who waits for what the locks protect,
+    // which is here, says so itself.
     let mut result = DeploymentRun {
         prefix: prefix.clone(),
         server: place.map_or_else(String::new, |place| place.server_version().to_owned()),
@@ -281,14 +285,15 @@ async fn do_faults(context: &mut FaultContext<'_>, share: u32) -> Result<(), Run
     if context.cell.scenario.fault == Verb::Nothing {
         tokio::time::sleep(context.cell.scenario.lasts).await;
     }
-    // What is left at the end is judged by servers that take writes, and whoever lost a lock in the last fault should have
-    // the time to notice.
+    // What is left at the end is judged by servers that take writes, and whoever lost a lock in the
+    // last fault should have the time to notice.
     context.writable().await?;
     context.pause().await;
     Ok(())
 }
 
-/// Nobody stays frozen or cut off, whatever went wrong. One that is in order has nothing to be mended.
+/// Nobody stays frozen or cut off, whatever went wrong. One that is in order has nothing to be
+/// mended.
 async fn mend(place: &Deployment) {
     for node in place.nodes() {
         let _ = node.heal().await;

@@ -30,7 +30,8 @@ pub(super) struct Process {
     pub(super) job: Job,
     /// Attempts that failed, by reason, as far as they were heard.
     pub(super) errors: BTreeMap<String, u64>,
-    /// Whether the plan killed it, or found that it was gone and said so: nothing more is to be heard of it.
+    /// Whether the plan killed it, or found that it was gone and said so: nothing more is to be
+    /// heard of it.
     pub(super) is_over: bool,
 }
 
@@ -90,7 +91,8 @@ impl Process {
         self.tell(STOP).await
     }
 
-    /// Waits for its end after [`stop`](Self::stop); returns how many releases and tasks it gave up on.
+    /// Waits for its end after [`stop`](Self::stop); returns how many releases and tasks it gave up
+    /// on.
     pub(super) async fn finished(&mut self) -> Result<u64, RunError> {
         let abandoned = match self.hear(DONE_WITHIN).await? {
             Answer::Done { abandoned } => abandoned,
@@ -110,7 +112,8 @@ impl Process {
 
     /// Ends it at once, waits until it is gone, and hears all that it said before.
     ///
-    /// One that was gone already, or failed and was about to go, is an error: that was not the plan's doing.
+    /// One that was gone already, or failed and was about to go, is an error: that was not the
+    /// plan's doing.
     pub(super) async fn kill(&mut self) -> Result<(), RunError> {
         self.is_over = true;
         let doing = "kill a worker process";

@@ -1,7 +1,8 @@
 //! Keeps replicas from following a primary that is about to be killed.
 //!
-//! Plain processes have no network that could be cut. A password that replicas do not have does the same to them:
-//! connections that are there go on, and links that are closed do not come back. It is gone with the process.
+//! Plain processes have no network that could be cut. A password that replicas do not have does the
+//! same to them: connections that are there go on, and links that are closed do not come back. It
+//! is gone with the process.
 
 use std::net::SocketAddr;
 

@@ -31,7 +31,8 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
             faults += 1;
             doubles += u64::from(effect.double_grants > 0);
         }
-        // Outage is what locks show that are held briefly: where they are held for long, nobody expects a grant.
+        // Outage is what locks show that are held briefly: where they are held for long, nobody
+        // expects a grant.
         let brief = of_groups(&history, cell, &one.prefix);
         let effects = Checker::new().check(&brief).outage.faults;
         outages.extend(effects.iter().filter_map(|effect| effect.outage_ns));

@@ -170,8 +170,8 @@ impl Kept {
             .collect()
     }
 
-    /// Properties of which this verdict says something else than the first one did. What servers and resources had at the
-    /// end is in no history.
+    /// Properties of which this verdict says something else than the first one did. What servers
+    /// and resources had at the end is in no history.
     #[must_use]
     pub fn different(&self, verdict: &Verdict) -> Vec<String> {
         let judgements = verdict.judgements.iter();

@@ -17,7 +17,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Waiters that died stay in the queue for three heartbeats.
 const SLACK: Duration = Duration::from_secs(8);
 
-/// Waits until nothing is left that has a time to live within reach, and returns what is left all the same.
+/// Waits until nothing is left that has a time to live within reach, and returns what is left all
+/// the same.
 pub(super) async fn look(
     cell: &Cell,
     place: &Deployment,
@@ -65,7 +66,8 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
             if to_stay.contains(&key) || is_by_design(&key) || is_over(node, &key).await? {
                 continue;
             }
-            // A lock must be gone by now. What is kept beside it may stay until it expires, if it does.
+            // A lock must be gone by now. What is kept beside it may stay until it expires, if it
+            // does.
             if !locks.contains(&key) && number(node, &["PTTL", &key]).await? != -1 {
                 continue;
             }
@@ -85,7 +87,8 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
     Ok(left)
 }
 
-/// A semaphore's permits are its state, and stay until somebody deletes them, with the mark of whose number it is.
+/// A semaphore's permits are its state, and stay until somebody deletes them, with the mark of
+/// whose number it is.
 fn meant_to_stay(cell: &Cell, prefix: &str) -> HashSet<String> {
     let names = semaphores(cell, prefix);
     names
@@ -100,8 +103,9 @@ fn semaphores(cell: &Cell, prefix: &str) -> impl Iterator<Item = String> {
         .flat_map(|group| group.lock_names(prefix))
 }
 
-/// Counters of tokens outlive their locks, so that tokens keep growing. The queue of a fair lock is Redisson's, who
-/// gives it no expiry: waiters that died are taken out by the next one who comes. The load's keys are not locks.
+/// Counters of tokens outlive their locks, so that tokens keep growing. The queue of a fair lock is
+/// Redisson's, who gives it no expiry: waiters that died are taken out by the next one who comes.
+/// The load's keys are not locks.
 fn is_by_design(key: &str) -> bool {
     let kept = [
         "redisson_lock_token:",
@@ -113,8 +117,8 @@ fn is_by_design(key: &str) -> bool {
         || key.contains(load::NAME)
 }
 
-/// Whether it is the list of those who hold permits of a semaphore, and all of their leases are over: their permits come
-/// back when somebody looks, and here nobody does any more.
+/// Whether it is the list of those who hold permits of a semaphore, and all of their leases are
+/// over: their permits come back when somebody looks, and here nobody does any more.
 async fn is_over(node: &Node, key: &str) -> Result<bool, TopologyError> {
     if !key.starts_with("locktopus_holders:")
         || node.command(&["TYPE", key]).await?.text() != "zset"

@@ -1,4 +1,5 @@
-//! Runs cells: starts servers, workers and the resource, does the faults, and has the histories judged.
+//! Runs cells: starts servers, workers and the resource, does the faults, and has the histories
+//! judged.
 
 mod cell;
 mod child;

@@ -1,8 +1,10 @@
-//! What is required of a lock in a cell, property by property, with which limits; and where something is not, why.
+//! What is required of a lock in a cell, property by property, with which limits; and where
+//! something is not, why.
 //!
-//! Every property is required wherever the fault and the mode leave it any meaning, so that a report can only be silent
-//! about one by saying so. Limits do not depend on the machine: what a worker does late because it was not run is in the
-//! history ([`Event::Stalled`](locktopus_history::Event::Stalled)), and is not counted against the lock.
+//! Every property is required wherever the fault and the mode leave it any meaning, so that a
+//! report can only be silent about one by saying so. Limits do not depend on the machine: what a
+//! worker does late because it was not run is in the history
+//! ([`Event::Stalled`](locktopus_history::Event::Stalled)), and is not counted against the lock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +14,8 @@ use locktopus_history::{Options, Outcome, Property, Verdict};
 
 use crate::failover::plan::{Cell, Subject, Verb};
 
-/// How long after the end of a lease its holder may still be inside, and may learn of the loss: both are told by local
-/// clocks, whatever the distance of the servers.
+/// How long after the end of a lease its holder may still be inside, and may learn of the loss:
+/// both are told by local clocks, whatever the distance of the servers.
 const REACTION: Duration = Duration::from_millis(100);
 /// A waiter finds out by itself, within three heartbeats of a second each, what it was not told.
 const HEARTBEATS: Duration = Duration::from_secs(5);
@@ -62,8 +64,9 @@ pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
         .collect()
 }
 
-/// What the plan of the cell is to put to the test and nothing did, a sentence each: it would pass without having been tried.
-/// What any grant puts to the test is asked of every report ([`completeness`](crate::failover::completeness)).
+/// What the plan of the cell is to put to the test and nothing did, a sentence each: it would pass
+/// without having been tried. What any grant puts to the test is asked of every report
+/// ([`completeness`](crate::failover::completeness)).
 pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     if cell.subject != Subject::Locktopus {
         return Vec::new();
@@ -136,8 +139,9 @@ fn untested_because(cell: &Cell, property: Property, verdict: &Verdict) -> &'sta
     }
 }
 
-/// Whether the fault of the cell may not make two holders believe at once. The same decides what is promised of the order of
-/// tokens; both are written down in `docs/safety.md` ("What tokens promise").
+/// Whether the fault of the cell may not make two holders believe at once. The same decides what is
+/// promised of the order of tokens; both are written down in `docs/safety.md` ("What tokens
+/// promise").
 fn promises_exclusion(cell: &Cell) -> bool {
     let scenario = &cell.scenario;
     cell.mode.exclusive || scenario.keeps_data()
@@ -159,14 +163,16 @@ fn longest_outage(cell: &Cell) -> Duration {
     held.max().unwrap_or_default() + away(cell) + quarantines + HEARTBEATS + distance(cell)
 }
 
-/// A stall that costs a waiter its place: it is taken for dead after two heartbeats, and what it is handed meanwhile is over when
-/// it wakes up after a lease. Nearly, because a stall is noticed some milliseconds late.
+/// A stall that costs a waiter its place: it is taken for dead after two heartbeats, and what it is
+/// handed meanwhile is over when it wakes up after a lease. Nearly, because a stall is noticed some
+/// milliseconds late.
 fn stalled_waiter(cell: &Cell) -> Duration {
     let shortest = cell.scenario.groups.iter().map(|group| group.lease).min();
     shortest.unwrap_or_default().min(DEAD) * 9 / 10
 }
 
-/// For how long after a fault waiters may find new places in a line; `None` if it costs nobody a place.
+/// For how long after a fault waiters may find new places in a line; `None` if it costs nobody a
+/// place.
 fn order_recovery(cell: &Cell) -> Option<Duration> {
     // A process that was stopped says so itself.
     let keeps = cell.scenario.fault.keeps_order() || cell.scenario.fault == Verb::StopHolder;
@@ -274,7 +280,8 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         assert_eq!(options_of("stop-holder", "plain").order_recovery, None);
     }
 
-    /// Each property is violated by one history that its neighbours pass; the cell must say so, whatever else it forgives.
+    /// Each property is violated by one history that its neighbours pass; the cell must say so,
+    /// whatever else it forgives.
     #[test]
     fn what_is_required_and_violated_is_a_broken_promise() {
         let cell = cell("nothing", "plain", Subject::Locktopus);
@@ -352,7 +359,8 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         assert_eq!(untried(&cell, &nothing), Vec::<String>::new());
     }
 
-    /// So does a fair lock for which nobody is seen to wait; but a fault or a stall may have taken everybody's place.
+    /// So does a fair lock for which nobody is seen to wait; but a fault or a stall may have taken
+    /// everybody's place.
     #[test]
     fn the_order_of_a_fair_lock_of_the_plan_must_be_tried() {
         let with_fair_lock = |fault| {

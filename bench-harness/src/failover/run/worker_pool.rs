@@ -152,7 +152,8 @@ impl WorkerPool {
         self.ended.process_of.extend(workers);
     }
 
-    /// Has everybody give everything back. What goes wrong with one process is noted, and the others are heard all the same.
+    /// Has everybody give everything back. What goes wrong with one process is noted, and the
+    /// others are heard all the same.
     pub(super) async fn stop(mut self) -> Ended {
         let mut told = Vec::new();
         for process in &mut self.processes {
@@ -196,7 +197,8 @@ impl WorkerPool {
     }
 }
 
-/// What a process is called on the servers, with its number behind it, so that a fault can tell processes apart.
+/// What a process is called on the servers, with its number behind it, so that a fault can tell
+/// processes apart.
 pub(super) const PROCESS: &str = "process-";
 
 /// What the harness adds to every URL of a process.
@@ -210,7 +212,8 @@ fn options_of(cell: &Cell, process: usize) -> String {
 
 /// What the harness adds to every URL.
 pub(super) fn options(cell: &Cell) -> String {
-    // The findings of connect-time checks are the plan's intention, and nothing should stay on others' servers for long.
+    // The findings of connect-time checks are the plan's intention, and nothing should stay on
+    // others' servers for long.
     let client = match cell.client {
         Client::Fred => "fred",
         Client::RedisRsRouter => "redis&router=client",

@@ -1,5 +1,5 @@
-//! Locks that are broken on purpose, each in one way that some property forbids. The checker must catch them all;
-//! one that does not would find nothing in a real lock either.
+//! Locks that are broken on purpose, each in one way that some property forbids. The checker must
+//! catch them all; one that does not would find nothing in a real lock either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

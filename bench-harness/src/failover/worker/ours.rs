@@ -13,10 +13,12 @@ use locktopus_history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 use super::job::{Answer, Job};
 use super::subject::{Failure, Held, Subject, Wish};
 
-/// How long the end may take: a call to a server that is away, and the lease of what cannot be given back.
+/// How long the end may take: a call to a server that is away, and the lease of what cannot be
+/// given back.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Longer than sentinels wait between two failovers in any plan, and shorter than the runner waits for a process.
+/// Longer than sentinels wait between two failovers in any plan, and shorter than the runner waits
+/// for a process.
 const REACHED_WITHIN: Duration = Duration::from_secs(45);
 const REACHED_PAUSE: Duration = Duration::from_millis(250);
 
@@ -51,8 +53,8 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     }))
 }
 
-/// A process may begin while no server is in charge, or sentinels name one that is none: it is begun again, as by any
-/// supervisor. What came of it before counts as an attempt that failed.
+/// A process may begin while no server is in charge, or sentinels name one that is none: it is
+/// begun again, as by any supervisor. What came of it before counts as an attempt that failed.
 async fn reached(url: &str, within: Duration) -> Result<Locktopus, locktopus::ConnectError> {
     let end = Instant::now() + within;
     loop {
@@ -67,7 +69,8 @@ async fn reached(url: &str, within: Duration) -> Result<Locktopus, locktopus::Co
     }
 }
 
-/// A quorum whose nodes are believed to forget nothing, which they do: a restarted one votes at once.
+/// A quorum whose nodes are believed to forget nothing, which they do: a restarted one votes at
+/// once.
 pub(super) async fn hasty_quorum(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
     let mut builder = QuorumBackend::builder();
     for url in &job.urls {
@@ -148,7 +151,8 @@ impl Subject for Ours {
     }
 }
 
-/// Notes the moment from which the queue is known to have the attempt: only then can it be overtaken.
+/// Notes the moment from which the queue is known to have the attempt: only then can it be
+/// overtaken.
 async fn in_the_queue(request: LockRequest, log: &AttemptLog) -> Result<LockGuard, LockError> {
     let (request, mut progress) = request.with_progress();
     let acquiring = request.acquire();

@@ -1,7 +1,8 @@
 //! Other libraries, through what the benchmark has for them.
 //!
-//! They tell nobody until when a lock may be believed in, and have no tokens. What their users can know is the lease
-//! that they asked for, so that is what a holder believes here, counted from before it asked.
+//! They tell nobody until when a lock may be believed in, and have no tokens. What their users can
+//! know is the lease that they asked for, so that is what a holder believes here, counted from
+//! before it asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,8 @@ impl Subject for Peer {
             Ok(Err(kind)) => return Err(failed(FailReason::Maybe, kind)),
             Err(_) => return Err(failed(FailReason::Maybe, "wait timeout")),
         };
-        // When the attempt that succeeded was sent is known to nobody. A lease has at least this long to go.
+        // When the attempt that succeeded was sent is known to nobody. A lease has at least this
+        // long to go.
         let valid_until = self.clock.after(locking::LEASE).saturating_sub(SLACK_NS);
         Ok(Box::new(HeldLock {
             inner,

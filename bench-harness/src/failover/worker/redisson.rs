@@ -1,7 +1,9 @@
-//! Redisson itself, in a Java machine beside this process, which does what it is told thread by thread.
+//! Redisson itself, in a Java machine beside this process, which does what it is told thread by
+//! thread.
 //!
-//! Its users cannot ask until when a lock may be believed in, and are not told when it is lost: who has a lock that the watchdog
-//! renews believes in it until it is given back. Who asked for a lease believes in it for so long.
+//! Its users cannot ask until when a lock may be believed in, and are not told when it is lost: who
+//! has a lock that the watchdog renews believes in it until it is given back. Who asked for a lease
+//! believes in it for so long.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,8 +18,8 @@ use super::subject::{Failure, Held, Subject, Wish};
 
 /// A lock that is renewed for ever is believed in for longer than any cell lasts.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
-/// What an answer may have taken of a lease, in Redisson's favour: when the attempt that got it was sent is known to nobody, and it
-/// waits a second for replicas before it answers.
+/// What an answer may have taken of a lease, in Redisson's favour: when the attempt that got it was
+/// sent is known to nobody, and it waits a second for replicas before it answers.
 const SLACK: Duration = Duration::from_secs(1);
 
 struct Java {
@@ -112,7 +114,8 @@ impl Subject for Java {
     }
 }
 
-/// What an exception is called among the reasons that a plan expects of a fault; anything else under its own name.
+/// What an exception is called among the reasons that a plan expects of a fault; anything else
+/// under its own name.
 fn kind_of(class: &str, message: &str) -> String {
     let kind = match class {
         _ if message.contains("synced") => "not replicated",
@@ -137,8 +140,8 @@ fn failed(reason: FailReason, kind: &str) -> Failure {
     }
 }
 
-/// A thread with a question. If nobody waits for the answer any more, it is told to give up, and what it got all the same it
-/// gives back: nobody uses it again.
+/// A thread with a question. If nobody waits for the answer any more, it is told to give up, and
+/// what it got all the same it gives back: nobody uses it again.
 struct Asked {
     thread: Option<JavaThread>,
     release: Vec<String>,

@@ -16,7 +16,8 @@ pub(in super::super) const STOP: &str = "stop";
 
 /// Does one job that comes in on standard input, until told to stop. Returns whether it went well.
 ///
-/// The process ends when its standard input does: a runner that was killed leaves no workers behind.
+/// The process ends when its standard input does: a runner that was killed leaves no workers
+/// behind.
 #[must_use]
 pub fn serve() -> bool {
     match converse() {

@@ -1,4 +1,5 @@
-//! What is put to the test: anything that gives out locks, and says for how long they may be believed in.
+//! What is put to the test: anything that gives out locks, and says for how long they may be
+//! believed in.
 
 use async_trait::async_trait;
 use locktopus::Fence;

@@ -18,11 +18,13 @@ use crate::shared::random::Random;
 
 /// Between a failed attempt and the next one.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Two readings of one instant may be so far apart: each is at most too early, by what a busy machine makes of it.
+/// Two readings of one instant may be so far apart: each is at most too early, by what a busy
+/// machine makes of it.
 const READINGS_NS: u64 = 1_000_000;
 /// How often a holder looks at a validity that a watchdog extends.
 const LOOK: Duration = Duration::from_millis(10);
-/// So long what is protected may take to answer. It is in the process of the runner, which may have to wait for a processor.
+/// So long what is protected may take to answer. It is in the process of the runner, which may have
+/// to wait for a processor.
 const ANSWERS_WITHIN_NS: u64 = 5_000_000;
 /// The name of the data behind the fence, in the history.
 const FENCED: &str = "fenced";
@@ -187,8 +189,8 @@ impl Worker {
         attempt.release_ended(outcome).map_err(told)
     }
 
-    /// Notes what a watchdog adds to the validity while the lock is in use: who is killed then says nothing of it at the end.
-    /// Ends with an error only.
+    /// Notes what a watchdog adds to the validity while the lock is in use: who is killed then says
+    /// nothing of it at the end. Ends with an error only.
     async fn note_extensions(
         &self,
         attempt: &AttemptLog,
@@ -210,7 +212,8 @@ impl Worker {
         }
     }
 
-    /// Asks what is protected. Whoever waits for it is late without any fault of the lock, and for no longer than that.
+    /// Asks what is protected. Whoever waits for it is late without any fault of the lock, and for
+    /// no longer than that.
     async fn ask(&mut self, ask: &Ask) -> Result<Reply, String> {
         let since = self.clock.now_ns();
         let reply = self.resource.ask(ask).await;
@@ -323,7 +326,8 @@ mod tests {
         }
     }
 
-    /// What is protected, which takes so long to answer the first question, and none for the second.
+    /// What is protected, which takes so long to answer the first question, and none for the
+    /// second.
     async fn protected(takes: Duration) -> std::net::SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();

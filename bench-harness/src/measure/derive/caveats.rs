@@ -55,10 +55,12 @@ pub fn caveats(report: &Report) -> Vec<String> {
     found
 }
 
-/// From so many times as many grants to one task as to another on, tasks of this process are no equals.
+/// From so many times as many grants to one task as to another on, tasks of this process are no
+/// equals.
 const UNEQUAL: f64 = 10.0;
 
-/// Tasks of this process that never had the lock, or much less often than others, and why that says nothing about it.
+/// Tasks of this process that never had the lock, or much less often than others, and why that says
+/// nothing about it.
 fn starved(row: &Row<'_>) -> Option<String> {
     let subject = &row.cell.subject;
     if subject.provider != Provider::Memory {
@@ -88,15 +90,17 @@ fn starved(row: &Row<'_>) -> Option<String> {
     ))
 }
 
-/// Share of the time, in percent, in which somebody waited for a processor, from which on latencies are the machine's.
+/// Share of the time, in percent, in which somebody waited for a processor, from which on latencies
+/// are the machine's.
 const BUSY_PERCENT: u64 = 50;
 /// So long a program is not run by a machine that has little else to do.
 const LONG_GAP_NS: u64 = 50_000_000;
 
 /// The worst round, by what the machine did meanwhile.
 ///
-/// Where processes are pinned, workers share one core, with each other and with what keeps it awake: somebody always waits for it,
-/// on a machine that has nothing else to do as well. So only what stopped the harness tells of others there.
+/// Where processes are pinned, workers share one core, with each other and with what keeps it
+/// awake: somebody always waits for it, on a machine that has nothing else to do as well. So only
+/// what stopped the harness tells of others there.
 fn busy(report: &Report) -> Option<String> {
     let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
     let shares_cores = report.environment.pinning.pinned;
@@ -118,7 +122,8 @@ fn busy(report: &Report) -> Option<String> {
     ))
 }
 
-/// The RTT is the yardstick; while it moves between rounds of a cell, so does everything measured in it.
+/// The RTT is the yardstick; while it moves between rounds of a cell, so does everything measured
+/// in it.
 fn restless(groups: &[Group<'_>]) -> Option<String> {
     let moved = groups.iter().filter_map(|group| {
         let percents = group.rows.iter().filter_map(|row| rtt(row.cell)?.percent());

@@ -178,8 +178,9 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
     }
 }
 
-/// Whether cells of one strategy differ in this option. One that lacks it has another value; an option that all cells of a
-/// strategy have, and others have not, says nothing that the strategy does not.
+/// Whether cells of one strategy differ in this option. One that lacks it has another value; an
+/// option that all cells of a strategy have, and others have not, says nothing that the strategy
+/// does not.
 fn sets_apart(option: &str, cells: &[&Cell]) -> bool {
     let mut seen: Vec<(&str, Option<&String>)> = Vec::new();
     cells.iter().any(|cell| {

@@ -45,7 +45,8 @@ impl Spread {
         (self.rounds > 1 && self.median > 0.0).then(|| 100.0 * half / self.median)
     }
 
-    /// Whether the extremes are an interval in which rounds lie: two rounds are their own extremes, wherever the next one may lie.
+    /// Whether the extremes are an interval in which rounds lie: two rounds are their own extremes,
+    /// wherever the next one may lie.
     #[must_use]
     pub const fn is_interval(&self) -> bool {
         self.rounds > 2

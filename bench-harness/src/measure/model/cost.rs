@@ -17,8 +17,8 @@ pub struct ServerCost {
     pub commands_with_scripts: Option<u64>,
     /// Processor time of all server processes, user and system.
     pub cpu_ns: Option<u64>,
-    /// How long scripts kept a server busy, as it says itself; of the busiest server if there are several.
-    /// Absent where its statistics could not be started afresh for the round.
+    /// How long scripts kept a server busy, as it says itself; of the busiest server if there are
+    /// several. Absent where its statistics could not be started afresh for the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<ScriptTimes>,
     /// Calls by command name, from `INFO commandstats`.

@@ -3,7 +3,8 @@
 //! Three rules keep it honest. Durations are integers of nanoseconds with the unit in the field
 //! name. Latencies are stored as whole histograms, so that any percentile can be asked for later.
 //! Whatever can be computed from stored values (throughput, fairness, medians over rounds) is
-//! computed by [`crate::measure::derive`] and stored nowhere, so that two figures can never disagree.
+//! computed by [`crate::measure::derive`] and stored nowhere, so that two figures can never
+//! disagree.
 //!
 //! A change here changes `schema/report.schema.json`; a unit test fails until both agree, and
 //! another one until files written by the previous release still load.

@@ -12,7 +12,8 @@ pub mod op {
     pub const HAND_OFF: &str = "hand-off";
     /// From asking for a lock that another process passes around among its tasks, until the grant.
     pub const REMOTE_WAIT: &str = "remote wait";
-    /// The same where the process still had the lease from its own last turn: nobody was waited for.
+    /// The same where the process still had the lease from its own last turn: nobody was waited
+    /// for.
     pub const OWN_LEASE: &str = "own lease again";
     /// From asking for the exclusive half of a read-write lock until the grant.
     pub const WRITE_WAIT: &str = "write wait";

@@ -1,4 +1,5 @@
-//! What a report opens with: one lock that many workers want, ours beside other locks under the same load.
+//! What a report opens with: one lock that many workers want, ours beside other locks under the
+//! same load.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,7 +103,8 @@ pub const HEADLINE_NOTE: &str = "A hand-off lasts from the start of a release un
     CPU is the server's processor time for one acquisition with its release; commands are those that clients send for it. The bare hand-off is the floor: it has no lease, no \
     token and no check that a waiter is alive.";
 
-/// A headline for each time that holders keep the lock; none where no lock of ours was wanted by several workers.
+/// A headline for each time that holders keep the lock; none where no lock of ours was wanted by
+/// several workers.
 #[must_use]
 pub fn headlines(cells: &[Cell]) -> Vec<Headline> {
     let cells: Vec<&Cell> = cells.iter().filter(|cell| is_hot(cell)).collect();
@@ -141,8 +143,8 @@ fn is_default(cell: &Cell) -> bool {
         && options.all(|name| name == "rounds")
 }
 
-/// How much a cell tells: the usual load, then the one with most other locks, then the one with most workers; `lock` rather than
-/// `mutex`, and redis-rs rather than fred.
+/// How much a cell tells: the usual load, then the one with most other locks, then the one with
+/// most workers; `lock` rather than `mutex`, and redis-rs rather than fred.
 fn telling(ours: &Cell, cells: &[&Cell]) -> impl Ord + use<> {
     let subject = &ours.subject;
     let beside = cells.iter().filter(|cell| same_load(cell, ours));
@@ -203,7 +205,8 @@ fn headline(ours: &Cell, cells: &[&Cell]) -> Headline {
     }
 }
 
-/// What a lock is called, with its place in the table; nothing for ours with options that few users set.
+/// What a lock is called, with its place in the table; nothing for ours with options that few users
+/// set.
 pub(super) fn name(subject: &Subject) -> Option<(usize, String)> {
     let through_server = is_through_server(subject);
     let mut options = subject.options.keys();
@@ -283,8 +286,9 @@ fn said(ours: &Cell, named: &BTreeMap<(usize, String), &Cell>) -> Vec<String> {
 /// A figure by the number of its round.
 pub(super) type Rounds = BTreeMap<u32, f64>;
 
-/// How ours compares with each of the others: `: 2.0x faster than A (1.9 to 2.1), about the same as B and C`. Empty where nothing
-/// can be compared.
+/// How ours compares with each of the others:
+/// `: 2.0x faster than A (1.9 to 2.1), about the same as B and C`. Empty where nothing can be
+/// compared.
 pub(super) fn against<'a>(
     ours: &Rounds,
     others: impl Iterator<Item = (&'a str, Rounds)>,

@@ -1,4 +1,5 @@
-//! What report and page begin with: one lock that many workers want, ours beside others, in words, as a table and as a picture.
+//! What report and page begin with: one lock that many workers want, ours beside others, in words,
+//! as a table and as a picture.
 
 mod findings;
 mod headline;

@@ -58,7 +58,8 @@ impl CellSpec {
         }
     }
 
-    /// Lines lie in front of servers that were started for the run, and Sentinel and cluster clients go where nodes send them.
+    /// Lines lie in front of servers that were started for the run, and Sentinel and cluster
+    /// clients go where nodes send them.
     fn check_distance(&self) -> Result<(), String> {
         if self.round_trips.is_empty() {
             return Ok(());
@@ -147,7 +148,8 @@ impl CellSpec {
         }
     }
 
-    /// Flags may leave a strategy without a kind it knows, which then is not measured; a file may not.
+    /// Flags may leave a strategy without a kind it knows, which then is not measured; a file may
+    /// not.
     pub(super) fn check_strategies(&self) -> Result<(), String> {
         for &strategy in &self.strategies {
             let possible = self.clients.iter().any(|&client| {

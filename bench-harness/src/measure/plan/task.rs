@@ -54,7 +54,8 @@ impl Scenario {
 pub enum Strategy {
     /// This library.
     Locktopus,
-    /// The floor: a bare hand-off, a lock only while nobody dies, and for nobody to use (feature `peers`).
+    /// The floor: a bare hand-off, a lock only while nobody dies, and for nobody to use (feature
+    /// `peers`).
     Bare,
     /// The reference: a hash, publish on release, everybody tries again (feature `peers`).
     R1,
@@ -110,13 +111,16 @@ pub struct Task {
     pub processes: u32,
     /// Threads of the runtime in each process.
     pub threads: u32,
-    /// Of how many servers of a quorum; all of them without. One is asked directly, without a quorum.
+    /// Of how many servers of a quorum; all of them without. One is asked directly, without a
+    /// quorum.
     pub nodes: Option<u32>,
-    /// How often a lock is passed on inside a process before it goes back; the library's default without.
+    /// How often a lock is passed on inside a process before it goes back; the library's default
+    /// without.
     pub turns: Option<u32>,
     /// How long a process keeps a lease that nobody wants after the release; zero for not at all.
     pub lease_cache: Duration,
-    /// The safety mode as a URL has it, with its further options: `replicated&replicas=all`; plain without.
+    /// The safety mode as a URL has it, with its further options: `replicated&replicas=all`; plain
+    /// without.
     pub safety: Option<String>,
     /// Distinct locks.
     pub locks: u32,
@@ -128,7 +132,8 @@ pub struct Task {
     pub arrivals_per_second: Option<u64>,
     /// Lease of the held locks, for the renewal scenario.
     pub lease: Duration,
-    /// How much longer an exchange with the servers takes than on this machine; no line in between without.
+    /// How much longer an exchange with the servers takes than on this machine; no line in between
+    /// without.
     pub round_trip: Option<Duration>,
     /// In how many of the rounds it is measured; in all of them without.
     pub rounds: Option<u32>,

@@ -25,7 +25,8 @@ impl Exclusion {
     }
 }
 
-/// Counts holds that began while a writer was active, and those of writers that began while anybody was.
+/// Counts holds that began while a writer was active, and those of writers that began while anybody
+/// was.
 fn check_writers(holds: &mut [Hold]) -> OverlapCheck {
     holds.sort_unstable();
     let mut check = OverlapCheck {

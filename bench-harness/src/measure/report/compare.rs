@@ -110,10 +110,8 @@ pub fn compare<'a>(before: &'a Report, after: &'a Report) -> Comparison<'a> {
 impl Comparison<'_> {
     /// Why the second run fails a gate of `percent`; empty when it passes.
     ///
-    /// A figure fails when it is worse beyond noise *and* by more than `percent`. So do overlaps, operations or a look for
-    /// overlaps that are gone, cells that are in one run only, and a comparison of nothing: a gate that passes because it
-    /// found nothing to look at guards nothing. Whether the runs are fit to be compared at all is told by
-    /// [`Comparison::unfit`].
+    /// A figure fails when it is worse beyond noise *and* by more than
+    /// `percent`. So do overlaps, operations or a look for overlaps that are gone, cells that are in one run only, and a comparison of nothing: a gate that passes because it found nothing to look at guards nothing. Whether the runs are fit to be compared at all is told by [`Comparison::unfit`].
     #[must_use]
     pub fn failures(&self, percent: f64) -> Vec<String> {
         let mut failures = Vec::new();
@@ -148,8 +146,9 @@ impl Comparison<'_> {
         failures
     }
 
-    /// Why the runs cannot be compared as a guard, a sentence each: what [`completeness`] says is missing in one of
-    /// them, or failed. Rounds in which nothing was granted, or that are not there, are slower than nothing.
+    /// Why the runs cannot be compared as a guard, a sentence each: what [`completeness`] says is
+    /// missing in one of them, or failed. Rounds in which nothing was granted, or that are not
+    /// there, are slower than nothing.
     #[must_use]
     pub fn unfit(&self) -> Vec<String> {
         let sides = [("first", self.before), ("second", self.after)];
@@ -281,7 +280,8 @@ mod tests {
         assert!(!compare(&after, before).failures(99.0).is_empty());
     }
 
-    /// What the second run has more was never compared either, and stays unguarded until it is measured on both sides.
+    /// What the second run has more was never compared either, and stays unguarded until it is
+    /// measured on both sides.
     #[test]
     fn what_one_run_lacks_is_a_failure_of_the_gate() {
         let before = synthetic::shared();

@@ -29,10 +29,12 @@ pub const fn suffix(unit: Unit) -> &'static str {
     }
 }
 
-/// From here on a share of the median says nothing: rounds lie a multiple of it apart, or it is next to zero.
+/// From here on a share of the median says nothing: rounds lie a multiple of it apart, or it is
+/// next to zero.
 const WILD_PERCENT: f64 = 100.0;
 
-/// Noise of a figure as `±3 %`; as the smallest and the largest round where there are only two, or where these are far apart.
+/// Noise of a figure as `±3 %`; as the smallest and the largest round where there are only two, or
+/// where these are far apart.
 #[must_use]
 pub fn noise(spread: Option<Spread>, unit: Unit) -> String {
     let Some(spread) = spread.filter(|spread| spread.rounds > 1) else {

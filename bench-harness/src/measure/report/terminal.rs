@@ -141,7 +141,8 @@ fn context(group: &Group<'_>) -> Vec<String> {
     vec![constants.join(", "), x]
 }
 
-/// What one number per cell can say. In a narrow terminal client CPU and the noise are for the other formats.
+/// What one number per cell can say. In a narrow terminal client CPU and the noise are for the
+/// other formats.
 fn cells(group: &Group<'_>, style: Style) -> String {
     let order = ["client CPU µs/acq", "±", "max/min", "script p50 µs"];
     narrowed(group, style, &order, |left_out| {
@@ -149,8 +150,8 @@ fn cells(group: &Group<'_>, style: Style) -> String {
     })
 }
 
-/// A table as wide as the terminal: columns are left out in this order while it is wider, and while a name in it takes more than
-/// two lines. Where that cannot be had it is as full as fits.
+/// A table as wide as the terminal: columns are left out in this order while it is wider, and while
+/// a name in it takes more than two lines. Where that cannot be had it is as full as fits.
 fn narrowed(
     group: &Group<'_>,
     style: Style,
@@ -412,7 +413,8 @@ mod tests {
                 table::align(&mut table, 1);
                 table
             });
-            // Three rules and the header; while there is a column to leave out no name has a third line.
+            // Three rules and the header; while there is a column to leave out no name has a third
+            // line.
             let lines = text.lines().count();
             assert!(
                 !text.contains("second") || lines <= 4 + 2 * rows,

@@ -53,7 +53,8 @@ impl Worker {
         self.tell(&start).await
     }
 
-    /// Waits for what the worker recorded. It still holds what it does not give back within its workload.
+    /// Waits for what the worker recorded. It still holds what it does not give back within its
+    /// workload.
     pub(super) async fn done(&mut self, within: Duration) -> Result<Answer, String> {
         let answer = self.hear(within).await?;
         match answer {

@@ -13,7 +13,8 @@ use crate::measure::plan::Strategy;
 pub(super) struct Counters {
     /// One for each independent system: several for a quorum.
     clients: Vec<Arc<dyn RedisClient>>,
-    /// Whether statistics began with the round, so that those that cannot be subtracted mean something.
+    /// Whether statistics began with the round, so that those that cannot be subtracted mean
+    /// something.
     afresh: bool,
 }
 
@@ -141,8 +142,8 @@ impl Reading {
         };
         let mut commands = sum(&|name| is_sent(name, strategy));
         if strategy == Strategy::Redisson {
-            // A release deletes the lock in its script, and then sends a DEL for the key by which the
-            // script knows a repeated request.
+            // A release deletes the lock in its script, and then sends a DEL for the key by which
+            // the script knows a repeated request.
             commands += by_command.get("del").copied().unwrap_or(0) / 2;
         }
         ServerCost {
@@ -199,7 +200,8 @@ fn is_sent(name: &str, strategy: Strategy) -> bool {
         "eval" | "evalsha" | "subscribe" | "unsubscribe" | "ssubscribe" | "sunsubscribe"
     );
     let own = match strategy {
-        // Where replicas have to confirm: both follow the script in one pipeline, and no script calls them.
+        // Where replicas have to confirm: both follow the script in one pipeline, and no script
+        // calls them.
         Strategy::Locktopus => matches!(name, "wait" | "role"),
         Strategy::Bare | Strategy::R1 => false,
         // Takes its locks by plain SET.
@@ -232,7 +234,8 @@ mod tests {
         assert_eq!((times.p50_ns, times.p99_ns), (2_007, 31_103));
     }
 
-    /// The script, the write whose place replicas are asked for, `WAIT` and `ROLE`; and the release.
+    /// The script, the write whose place replicas are asked for, `WAIT` and `ROLE`; and the
+    /// release.
     #[test]
     fn what_replicas_confirm_costs_five_commands() {
         let mut reading = Reading::default();

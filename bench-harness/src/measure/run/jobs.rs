@@ -12,7 +12,8 @@ use crate::measure::worker::Job;
 /// What all processes of all tasks have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// Unique start of every lock name of this task in this round: nothing is left over from before.
+    /// Unique start of every lock name of this task in this round: nothing is left over from
+    /// before.
     pub(super) prefix: String,
     /// Round trips of PING that the first process times.
     pub(super) pings: u32,
@@ -109,7 +110,8 @@ pub(super) fn subject(place: &Place, task: &Task) -> Subject {
         locks: task.locks,
         pacing: task.pacing(),
         hold_ns: duration_ns(task.hold),
-        // The engine's port map is a process in user space between client and server, and so is a line.
+        // The engine's port map is a process in user space between client and server, and so is a
+        // line.
         through_proxy: place.provider == Provider::Container || task.round_trip.is_some(),
         options: options(task),
     }

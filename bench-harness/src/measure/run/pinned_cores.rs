@@ -1,7 +1,7 @@
 //! Cores that a run is pinned to: servers on one, workers on the other, and both kept awake.
 //!
-//! Without this a round trip on a small machine has two modes (a core that sleeps takes four times as long
-//! to answer), and every ratio depends on which one was met.
+//! Without this a round trip on a small machine has two modes (a core that sleeps takes four times
+//! as long to answer), and every ratio depends on which one was met.
 
 use std::process::Stdio;
 
@@ -33,8 +33,8 @@ impl PinnedCores {
         }
     }
 
-    /// Servers on the first core that this process may use, workers on the second, and on both a process of idle priority that keeps the core
-    /// from sleeping.
+    /// Servers on the first core that this process may use, workers on the second, and on both a
+    /// process of idle priority that keeps the core from sleeping.
     ///
     /// # Errors
     ///

@@ -110,7 +110,8 @@ impl Place {
         })
     }
 
-    /// The URLs through which a client reaches it: several for a quorum, of which `nodes` limits the number.
+    /// The URLs through which a client reaches it: several for a quorum, of which `nodes` limits
+    /// the number.
     #[must_use]
     pub fn urls(&self, client: Client, nodes: Option<u32>) -> Vec<String> {
         let most = nodes.map_or(usize::MAX, |nodes| usize::try_from(nodes).unwrap_or(1));
@@ -132,7 +133,8 @@ impl Place {
         matches!(self.provider, Provider::Plain | Provider::Container)
     }
 
-    /// Puts its servers at a distance. Those that were started without a line in front of them stay where they are.
+    /// Puts its servers at a distance. Those that were started without a line in front of them stay
+    /// where they are.
     pub fn put_away(&self, round_trip: Duration) {
         if let Some(deployment) = &self.deployment {
             deployment.set_round_trip(round_trip);
@@ -172,12 +174,13 @@ impl Place {
 
 fn with_options(url: &str, library: &str) -> String {
     let joint = if url.contains('?') { '&' } else { '?' };
-    // Checks take a probe lock, which would be counted. Many processes that start together on few cores take
-    // longer to connect than a service should.
+    // Checks take a probe lock, which would be counted. Many processes that start together on few
+    // cores take longer to connect than a service should.
     format!("{url}{joint}client={library}&checks=off&timeout=5s&connect_timeout=10s")
 }
 
-/// A standalone deployment may have several servers that have nothing to do with each other; one is measured.
+/// A standalone deployment may have several servers that have nothing to do with each other; one is
+/// measured.
 fn systems(topology: Topology, deployment: &Deployment) -> Vec<String> {
     if topology == Topology::Quorum {
         deployment.urls()

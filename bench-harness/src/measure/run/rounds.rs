@@ -17,7 +17,8 @@ use crate::measure::record::{Recorder, RoundFacts};
 use crate::measure::worker::{Answer, Start, monotonic_ns};
 use crate::shared::stall::StallWatch;
 
-/// How long workers may take to connect, ping and (for renewal) take their locks; besides a warm-up.
+/// How long workers may take to connect, ping and (for renewal) take their locks; besides a
+/// warm-up.
 const READY_WITHIN: Duration = Duration::from_secs(180);
 /// How long after the measured part workers may take to come back.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
@@ -54,7 +55,8 @@ impl Runner<'_> {
     ///
     /// # Errors
     ///
-    /// [`RunError`] if workers or servers failed. Errors of single acquisitions are data, not failures.
+    /// [`RunError`] if workers or servers failed. Errors of single acquisitions are data, not
+    /// failures.
     pub async fn once(
         &self,
         report: &mut Report,

@@ -1,8 +1,8 @@
 //! Invented reports for tests and for work on the renderers.
 //!
-//! Nothing here was measured, and every report says so in its first note. The data is drawn from
-//! a seeded generator and goes through the real [`crate::measure::record::Recorder`], so renderers see what
-//! a runner would give them. No subcommand of the binary reaches this module.
+//! Nothing here was measured, and every report says so in its first note. The data is drawn from a
+//! seeded generator and goes through the real [`crate::measure::record::Recorder`], so renderers
+//! see what a runner would give them. No subcommand of the binary reaches this module.
 
 mod hot;
 mod planned;

@@ -181,7 +181,8 @@ impl Check {
         }
     }
 
-    /// Whether another check has the same bound for the same figure, and differs in what it is compared with at most.
+    /// Whether another check has the same bound for the same figure, and differs in what it is
+    /// compared with at most.
     pub(super) fn asks_the_same(&self, other: &Self) -> bool {
         let bounds = |check: &Self| (check.at_most.clone(), check.at_least.clone());
         self.name() == other.name()

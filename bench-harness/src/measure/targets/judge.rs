@@ -105,7 +105,8 @@ fn lines<'a>(check: &'a Check, summary: &Summary) -> Vec<Line<'a>> {
 
 fn line<'a>(check: &'a Check, of: Select, summary: &Summary) -> Line<'a> {
     let over = check.over.as_ref().map(|over| over.or(&of));
-    // The latest run that has all of it: what is divided must have been measured in the same rounds.
+    // The latest run that has all of it: what is divided must have been measured in the same
+    // rounds.
     let complete = |run: usize| {
         let figure = figures(check, &of, summary, run)?;
         let reference = match &over {
@@ -146,8 +147,8 @@ fn keeps(check: &Check, value: f64) -> bool {
         && least.is_none_or(|least| value >= least.value() * (1.0 - LAST_BITS))
 }
 
-/// The figure of the one cell of a run that is meant, by round. Two cells that are meant are a mistake in the list,
-/// and count as none.
+/// The figure of the one cell of a run that is meant, by round. Two cells that are meant are a
+/// mistake in the list, and count as none.
 fn figures(
     check: &Check,
     select: &Select,

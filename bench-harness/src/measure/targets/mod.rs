@@ -5,8 +5,9 @@
 //! targets.toml ───────────┘
 //! ```
 //!
-//! A [`Summary`](super::summary::Summary) keeps of a run what a reader can check by hand: figures by round, without histograms. It is
-//! small enough to be committed, and the page is made from it and from the targets alone.
+//! A [`Summary`](super::summary::Summary) keeps of a run what a reader can check by hand: figures
+//! by round, without histograms. It is small enough to be committed, and the page is made from it
+//! and from the targets alone.
 
 mod file;
 mod judge;

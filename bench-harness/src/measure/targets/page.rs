@@ -11,8 +11,8 @@ use crate::measure::opening::{HEADLINE_COLUMNS, HEADLINE_NOTE, Headline, headlin
 use crate::measure::report::format::{self, NONE};
 use crate::measure::summary::Summary;
 
-/// Everything the template needs. Markdown is not escaped: all of it comes from this repository and from
-/// names that the harness makes itself.
+/// Everything the template needs. Markdown is not escaped: all of it comes from this repository and
+/// from names that the harness makes itself.
 #[derive(Template)]
 #[template(path = "performance.md", escape = "none")]
 struct Page<'a> {
@@ -158,8 +158,8 @@ fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What a PING took in each round, the median over what was measured in all of them on this machine alone: whether the machine
-/// stayed what it was.
+/// What a PING took in each round, the median over what was measured in all of them on this machine
+/// alone: whether the machine stayed what it was.
 fn round_trips(summary: &Summary) -> String {
     let most = summary.cells.iter().map(|cell| cell.rounds.len()).max();
     let mut rounds: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();

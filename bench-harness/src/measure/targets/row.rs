@@ -79,7 +79,8 @@ fn times(ratio: f64) -> String {
     format!("{} ×", number(ratio))
 }
 
-/// A tie between two texts must not be decided by the last bit of a number: readers of JSON do not agree on it.
+/// A tie between two texts must not be decided by the last bit of a number: readers of JSON do not
+/// agree on it.
 pub(super) fn number(value: f64) -> String {
     format::number(value * (1.0 + LAST_BITS))
 }

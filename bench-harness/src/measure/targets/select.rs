@@ -46,7 +46,8 @@ pub struct Select {
     /// How long a lock is held.
     #[serde(default, with = "humantime_serde")]
     pub hold: Option<Duration>,
-    /// How much longer an exchange with the servers takes than on this machine; no line in between without.
+    /// How much longer an exchange with the servers takes than on this machine; no line in between
+    /// without.
     #[serde(default, with = "humantime_serde")]
     pub round_trip: Option<Duration>,
 }

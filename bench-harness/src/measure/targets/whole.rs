@@ -1,5 +1,5 @@
-//! Whether what was measured is the plan: figures of a part would be a page that does not say so, and what is there twice counts
-//! twice.
+//! Whether what was measured is the plan: figures of a part would be a page that does not say so,
+//! and what is there twice counts twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,8 +41,8 @@ impl Whole {
         Ok(Self { tasks, rounds })
     }
 
-    /// How the cells of the summary differ from the plan, in words: what is missing, what has another number of rounds, what is there
-    /// twice, and what is not planned.
+    /// How the cells of the summary differ from the plan, in words: what is missing, what has
+    /// another number of rounds, what is there twice, and what is not planned.
     #[must_use]
     pub fn differences(&self, summary: &Summary) -> Vec<String> {
         let of_plan = self.tasks.iter().filter_map(|task| {
@@ -74,7 +74,8 @@ impl Whole {
         of_plan.chain(others).collect()
     }
 
-    /// Rounds of the report that were shorter than planned, in words: fewer grants stand behind their figures, and no figure says so.
+    /// Rounds of the report that were shorter than planned, in words: fewer grants stand behind
+    /// their figures, and no figure says so.
     #[must_use]
     pub fn shortened(&self, report: &Report) -> Vec<String> {
         let of_plan = report.cells.iter().filter_map(|cell| {

@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use super::clock::monotonic_ns;
 use super::job::{Answer, Start};
 
-/// The rest of a conversation whose start was heard: the harness says nothing more, and ends it by closing its
-/// side. If it does so before the work is done, it was killed, and this process ends too.
+/// The rest of a conversation whose start was heard: the harness says nothing more, and ends it by
+/// closing its side. If it does so before the work is done, it was killed, and this process ends
+/// too.
 #[derive(Debug)]
 pub(super) struct Rest {
     /// When the measured part starts.

@@ -13,8 +13,8 @@ use crate::measure::plan::{Kind, Scenario};
 use crate::measure::record::Recorder;
 use crate::shared::error_chain::chain;
 
-/// How many locks are taken and given back before anything counts: buffers, tables and the allocator have
-/// their first growth behind them.
+/// How many locks are taken and given back before anything counts: buffers, tables and the
+/// allocator have their first growth behind them.
 const WARM_UP: u32 = 256;
 
 /// A connected process whose memory has not been looked at yet.
@@ -51,8 +51,8 @@ async fn connect(job: &Job) -> Result<Locktopus, String> {
 }
 
 impl Occupant {
-    /// Lets the locks or the waiters come, and looks how much larger the process is then. Returns what is to be
-    /// given back.
+    /// Lets the locks or the waiters come, and looks how much larger the process is then. Returns
+    /// what is to be given back.
     pub(super) async fn run(
         self,
         job: &Job,

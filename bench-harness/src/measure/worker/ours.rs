@@ -18,7 +18,8 @@ pub(super) const IN_FLIGHT: usize = 64;
 const QUORUM_LEASE: Duration = Duration::from_secs(5);
 /// How long giving back may take; what is not given back by then lapses.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
-/// How long freshly started servers may take until they grant: nodes of a quorum and those in quarantine.
+/// How long freshly started servers may take until they grant: nodes of a quorum and those in
+/// quarantine.
 const READY: Duration = Duration::from_secs(40);
 
 /// Connects, and makes what locks of this kind need.
@@ -65,7 +66,8 @@ struct Ours {
 }
 
 impl Ours {
-    /// A lock is taken and given back once, so that nodes are connected and vote before anything counts.
+    /// A lock is taken and given back once, so that nodes are connected and vote before anything
+    /// counts.
     async fn await_grants(&self, job: &Job) -> Result<(), String> {
         let first = self.locks.mutex(lock_name(&job.prefix, first_lock(job)));
         first

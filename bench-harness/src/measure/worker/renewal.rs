@@ -25,7 +25,8 @@ pub(super) struct HeldLocks {
     renewals: Arc<Mutex<Renewals>>,
 }
 
-/// What was confirmed when. Sorted out only after the measured part, whose processor time it would be.
+/// What was confirmed when. Sorted out only after the measured part, whose processor time it would
+/// be.
 #[derive(Debug, Default)]
 struct Renewals {
     grants: Vec<(u64, OwnerId)>,
@@ -80,7 +81,8 @@ impl HeldLocks {
 }
 
 impl Renewals {
-    /// Each renewal since `start_ns` against its schedule, so that one that was held up counts with all its delay.
+    /// Each renewal since `start_ns` against its schedule, so that one that was held up counts with
+    /// all its delay.
     fn record(self, recorder: &mut Recorder, start_ns: u64, period_ns: u64) {
         let lateness = recorder.operation(op::RENEWAL_LATENESS);
         let grants = self.grants.into_iter();

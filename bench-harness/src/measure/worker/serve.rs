@@ -15,7 +15,8 @@ use crate::measure::record::Recorder;
 
 /// Does one job that comes in on standard input. Returns whether it was done.
 ///
-/// The process ends when its standard input does: a harness that was killed leaves no workers behind.
+/// The process ends when its standard input does: a harness that was killed leaves no workers
+/// behind.
 #[must_use]
 pub fn serve() -> bool {
     match converse() {
@@ -37,7 +38,8 @@ fn converse() -> Result<(), String> {
         .block_on(work(job))
 }
 
-/// One thread unless the job is about more: they would compete with the server for the few cores there are.
+/// One thread unless the job is about more: they would compete with the server for the few cores
+/// there are.
 fn runtime(threads: u32) -> std::io::Result<Runtime> {
     if threads <= 1 {
         return Builder::new_current_thread().enable_all().build();

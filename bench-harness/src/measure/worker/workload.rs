@@ -68,8 +68,9 @@ struct OwnLease {
 }
 
 impl OwnLease {
-    /// Whether this process had the lease all along: its turns have tokens that follow each other, and whoever is granted a lock
-    /// by a server gets one that is larger by the time since the last.
+    /// Whether this process had the lease all along: its turns have tokens that follow each other,
+    /// and whoever is granted a lock by a server gets one that is larger by the time since the
+    /// last.
     fn is_again(&mut self, token: Option<u64>) -> bool {
         let last = std::mem::replace(&mut self.last_token, token);
         token.is_some() && token == last.and_then(|last| last.checked_add(1))
@@ -162,11 +163,12 @@ impl Worker {
         self.recorder
     }
 
-    /// Waits until a request is due, without keeping the processor busy: what a spin costs would be counted as the lock's.
+    /// Waits until a request is due, without keeping the processor busy: what a spin costs would be
+    /// counted as the lock's.
     ///
-    /// Returns from when the request is timed. Who comes late because of the request before counts from when it was due; the
-    /// some microseconds by which a timer is late are not the lock's. By more than that nothing but a stall is late, and that
-    /// counts.
+    /// Returns from when the request is timed. Who comes late because of the request before counts
+    /// from when it was due; the some microseconds by which a timer is late are not the lock's. By
+    /// more than that nothing but a stall is late, and that counts.
     async fn wait_for(&mut self, due: u64) -> u64 {
         let early = due.saturating_sub(since(self.start_ns));
         if early == 0 {
@@ -225,7 +227,8 @@ impl Worker {
 enum Counts {
     /// Those of the measured part: in a closed loop the others have stopped asking by its end.
     UntilTheEnd,
-    /// All that were due in it: in an open loop those that come late are the ones that waited longest.
+    /// All that were due in it: in an open loop those that come late are the ones that waited
+    /// longest.
     Always,
 }
 

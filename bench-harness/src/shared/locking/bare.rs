@@ -1,9 +1,10 @@
 //! The bare hand-off: the floor that everything is held against, and no lock for anybody to use.
 //!
-//! A string taken by SET NX PX; who fails leaves a ticket in a list and waits to be told; a release makes the first
-//! ticket the holder and tells its process. Two scripts of eight commands in all for an acquisition that had to wait: what a
-//! lock costs that is handed on and does nothing else. While nobody dies, nobody gives up waiting and no message is lost,
-//! it excludes. Otherwise it stands still for a lease or for ever: there is no token, no renewal, no place that ends, and
+//! A string taken by SET NX PX; who fails leaves a ticket in a list and waits to be told; a release
+//! makes the first ticket the holder and tells its process. Two scripts of eight commands in all
+//! for an acquisition that had to wait: what a lock costs that is handed on and does nothing else.
+//! While nobody dies, nobody gives up waiting and no message is lost, it excludes. Otherwise it
+//! stands still for a lease or for ever: there is no token, no renewal, no place that ends, and
 //! nobody finds out that a holder, a waiter or a message is gone.
 
 use std::collections::HashMap;
@@ -27,7 +28,8 @@ redis.call('RPUSH', KEYS[2], ARGV[2])
 return 0"
 );
 
-/// KEYS as above; ARGV 1 the lease of whoever is next in ms, 2 the owner. An owner is `<inbox>:<number>`.
+/// KEYS as above; ARGV 1 the lease of whoever is next in ms, 2 the owner. An owner is
+/// `<inbox>:<number>`.
 static RELEASE: Script = script!(
     "\
 if redis.call('GET', KEYS[1]) ~= ARGV[2] then return 0 end

@@ -13,7 +13,8 @@ pub enum Kind {
     Lock,
     /// Plain string.
     Mutex,
-    /// One key and nothing else, as another library lays it out (`mutex_as`): no token, no wake-ups.
+    /// One key and nothing else, as another library lays it out (`mutex_as`): no token, no
+    /// wake-ups.
     PlainMutex,
     /// Redisson's `RFairLock`.
     FairLock,

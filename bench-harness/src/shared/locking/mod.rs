@@ -1,4 +1,5 @@
-//! Ways of locking that are put on the same servers: what is asked for, through which library, and other libraries.
+//! Ways of locking that are put on the same servers: what is asked for, through which library, and
+//! other libraries.
 //!
 //! Locktopus itself is not here: each program asks it for more than any other library offers.
 

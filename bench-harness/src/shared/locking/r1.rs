@@ -1,7 +1,8 @@
 //! R1, the reference: what most pub/sub locks do, without anything that makes them safe to cancel.
 //!
-//! A hash with an owner, taken by a script; who fails subscribes, waits for a message or the lease, and
-//! tries again with everybody else; a release publishes. One command connection and one for messages.
+//! A hash with an owner, taken by a script; who fails subscribes, waits for a message or the lease,
+//! and tries again with everybody else; a release publishes. One command connection and one for
+//! messages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

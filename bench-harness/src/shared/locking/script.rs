@@ -1,4 +1,5 @@
-//! The scripts of the references, sent as their users would: by digest, and whole where the server does not know it.
+//! The scripts of the references, sent as their users would: by digest, and whole where the server
+//! does not know it.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,5 @@
-//! What a report says of its origin: the run, the build of the harness, the machine, and what could not be done.
+//! What a report says of its origin: the run, the build of the harness, the machine, and what could
+//! not be done.
 //!
 //! Part of both JSON models: a change here changes stored reports.
 

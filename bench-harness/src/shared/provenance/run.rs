@@ -29,8 +29,8 @@ pub struct Run {
 pub struct Harness {
     /// Package version.
     pub version: String,
-    /// `git describe --always --dirty` of the checkout that it was built in, with `-stale` behind it if a source was changed
-    /// after the build. Absent outside a checkout.
+    /// `git describe --always --dirty` of the checkout that it was built in, with `-stale` behind
+    /// it if a source was changed after the build. Absent outside a checkout.
     pub git_describe: Option<String>,
     /// Compiler, as `rustc --version` prints it.
     pub rust_version: String,

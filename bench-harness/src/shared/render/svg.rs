@@ -45,7 +45,8 @@ impl Svg {
         Self { body }
     }
 
-    /// As [`new`](Self::new), as a file of its own: with its size, its style and a background of the class `bg`.
+    /// As
+    /// [`new`](Self::new), as a file of its own: with its size, its style and a background of the class `bg`.
     pub(crate) fn standalone(
         width: f64,
         height: f64,

@@ -45,7 +45,8 @@ pub(crate) fn new(names: &[&str], style: Style) -> Table {
 
 /// Packs the columns and sets all but the first `text_columns` flush right.
 ///
-/// Names break at spaces and nowhere else, and figures do not break at all: a number over two lines is read as two numbers.
+/// Names break at spaces and nowhere else, and figures do not break at all: a number over two lines
+/// is read as two numbers.
 pub(crate) fn align(table: &mut Table, text_columns: usize) {
     let widths = narrowest(table, text_columns);
     for (column, width) in table.column_iter_mut().zip(widths) {
@@ -62,7 +63,8 @@ pub(crate) fn align(table: &mut Table, text_columns: usize) {
     }
 }
 
-/// How narrow each column may be: the longest word of its heading and of names, and the longest figure.
+/// How narrow each column may be: the longest word of its heading and of names, and the longest
+/// figure.
 fn narrowest(table: &Table, text_columns: usize) -> Vec<u16> {
     let mut widths = Vec::new();
     let mut raise = |at: usize, length: usize| {

@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much the machine kept everybody waiting, and this program in particular. Durations in nanoseconds.
+/// How much the machine kept everybody waiting, and this program in particular. Durations in
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineStall {
     /// For how long it was watched.
     pub watched_ns: u64,
-    /// Time in which some task was ready and had no processor (`/proc/pressure/cpu`); absent where the kernel does not
-    /// count it.
+    /// Time in which some task was ready and had no processor (`/proc/pressure/cpu`); absent where
+    /// the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure_ns: Option<u64>,
     /// The same for memory.

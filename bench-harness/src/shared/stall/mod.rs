@@ -1,4 +1,5 @@
-//! What the machine did to a measurement: a machine that did not run us looks like a lock that did not answer.
+//! What the machine did to a measurement: a machine that did not run us looks like a lock that did
+//! not answer.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! A thread that notices when this process was not run.
 //!
-//! Two things tell: it slept for longer than it wanted to, because the process was stopped or the machine was; or the kernel
-//! counted that another thread of the process was ready and waited. What a thread does for too long by itself, as code that
-//! blocks an executor, is neither.
+//! Two things tell: it slept for longer than it wanted to, because the process was stopped or the
+//! machine was; or the kernel counted that another thread of the process was ready and waited. What
+//! a thread does for too long by itself, as code that blocks an executor, is neither.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,8 +62,8 @@ impl StallWatch {
         Self::begin(clock, Looks::AtEveryThread, each)
     }
 
-    /// Begins, and takes little of the machine, as beside a measurement: it notices only what stops the process, or the
-    /// machine.
+    /// Begins, and takes little of the machine, as beside a measurement: it notices only what stops
+    /// the process, or the machine.
     #[must_use]
     pub fn from_afar(clock: Clock) -> Self {
         Self::begin(clock, Looks::AtItself, |_, _| {})

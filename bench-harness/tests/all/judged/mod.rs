@@ -1,4 +1,5 @@
-//! `failover-judge`: kept histories are judged again, and whatever keeps one from passing has a word and an exit code of its own.
+//! `failover-judge`: kept histories are judged again, and whatever keeps one from passing has a
+//! word and an exit code of its own.
 
 mod whole;
 
@@ -36,7 +37,8 @@ fn fault() -> Record {
     Record { at, worker, event }
 }
 
-/// A holder from the first instant to the second, in milliseconds, whose lease is over at the third.
+/// A holder from the first instant to the second, in milliseconds, whose lease is over at the
+/// third.
 fn holder(worker: u32, token: u64, [from, to, until]: [u64; 3]) -> Vec<Record> {
     let attempt = 0;
     let grant = Grant {
@@ -297,7 +299,8 @@ fn what_is_damaged_is_named() {
     }
 }
 
-/// A line that is no record makes the history one that cannot be: no lock is to blame, and no such history passes.
+/// A line that is no record makes the history one that cannot be: no lock is to blame, and no such
+/// history passes.
 #[test]
 fn a_line_that_is_no_record_is_no_history() {
     let folder = changed("no-record", &good(), |_| ());
@@ -320,7 +323,8 @@ fn a_line_that_is_no_record_is_no_history() {
     );
 }
 
-/// Compressed files may be put one after the other, as `gzip` itself allows: nothing of the second is passed over.
+/// Compressed files may be put one after the other, as `gzip` itself allows: nothing of the second
+/// is passed over.
 #[test]
 fn all_parts_of_a_compressed_history_are_judged() {
     let folder = changed("parts", &good(), |_| ());

@@ -32,7 +32,8 @@ fn a_history_that_the_cell_does_not_name_is_refused() {
     let more = reduced("unnamed", |folder, _| pack(&folder.join(other), &good()));
     let words = "cell.json does not name the history deployment-0/process-1.jsonl.gz";
     ends(&more, NOTHING, &[words]);
-    // One that was unpacked, or put elsewhere, is one as well; whatever else somebody left there is none.
+    // One that was unpacked, or put elsewhere, is one as well; whatever else somebody left there is
+    // none.
     for name in ["process-0.jsonl", "deployment-1/process-0.jsonl.gz.old"] {
         let odd = reduced("elsewhere", |folder, _| pack(&folder.join(name), &[]));
         ends(&odd, NOTHING, &[name]);

@@ -12,8 +12,9 @@ use crate::output::owner_tag;
 
 /// Which lock to break.
 ///
-/// Whoever held it may go on working until its next renewal, and longer if it is stuck: what it still writes is kept out
-/// only where fencing tokens are checked. The next who waits gets the lock.
+/// Whoever held it may go on working until its next renewal, and longer if it is stuck: what it
+/// still writes is kept out only where fencing tokens are checked. The next who waits gets the
+/// lock.
 #[derive(Args, Debug)]
 pub(crate) struct BreakArgs {
     /// The lock's name, without the namespace

@@ -1,5 +1,5 @@
-//! `failover`: faults of servers under lock load. `failover watch` looks on while somebody else does the faults; everything
-//! else is the harness's, which does them itself.
+//! `failover`: faults of servers under lock load. `failover watch` looks on while somebody else
+//! does the faults; everything else is the harness's, which does them itself.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -29,9 +29,9 @@ use crate::failure::Failure;
 
 /// Watches your servers while you fail them over, or hands over to the harness
 ///
-/// `failover watch` takes and gives back locks on the servers of the URL, and says what your faults do to them. Everything else
-/// goes to locktopus-bench failover, which starts servers of its own and does the faults itself; its own help:
-/// locktopus failover -- --help
+/// `failover watch` takes and gives back locks on the servers of the URL, and says what your faults
+/// do to them. Everything else goes to locktopus-bench failover, which starts servers of its own
+/// and does the faults itself; its own help: locktopus failover -- --help
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct FailoverArgs {

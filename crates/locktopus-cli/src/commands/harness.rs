@@ -21,7 +21,8 @@ pub(crate) struct HarnessArgs {
     arguments: Vec<OsString>,
 }
 
-/// Becomes the harness: the one beside this program, else the first of the search path. Returns only if there is none.
+/// Becomes the harness: the one beside this program, else the first of the search path. Returns
+/// only if there is none.
 pub(crate) fn hand_over(command: &str, args: &HarnessArgs) -> Failure {
     let beside = std::env::current_exe()
         .ok()

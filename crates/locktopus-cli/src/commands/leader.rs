@@ -13,16 +13,16 @@ use crate::locks::{LabelArgs, NameArg};
 
 /// What the leader runs.
 ///
-/// Waits until this machine leads, and runs the program as long as it does, as `run` would: with its token in
-/// LOCKTOPUS_TOKEN, and ended in time when leadership is lost. Then it campaigns again, until the program ends by itself.
-/// The name is that of a mutex.
+/// Waits until this machine leads, and runs the program as long as it does, as `run` would: with
+/// its token in LOCKTOPUS_TOKEN, and ended in time when leadership is lost. Then it campaigns
+/// again, until the program ends by itself. The name is that of a mutex.
 #[derive(Args, Debug)]
 pub(crate) struct LeaderArgs {
     #[command(flatten)]
     name: NameArg,
 
-    /// Length of the lease, which is renewed after a third: how long nobody leads after a leader crashed. Default: what the
-    /// URL says, else 30s
+    /// Length of the lease, which is renewed after a third: how long nobody leads after a leader
+    /// crashed. Default: what the URL says, else 30s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     lease: Option<Duration>,
 

@@ -20,14 +20,15 @@ pub(crate) use pattern::Pattern;
 const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain strings, which look like any other data; \
                       look at one with status NAME --profile LIBRARY";
 
-/// How many locks are looked at together: enough to hide the way to the servers, and not enough to keep others waiting there.
+/// How many locks are looked at together: enough to hide the way to the servers, and not enough to
+/// keep others waiting there.
 const AT_ONCE: usize = 32;
 
 /// Which locks to list.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Only names like this: * is any text, ? any character. What stands before the first of them is what the servers
-    /// are asked for
+    /// Only names like this: * is any text, ? any character. What stands before the first of them
+    /// is what the servers are asked for
     #[arg(default_value = "*")]
     pattern: String,
 }
@@ -86,7 +87,8 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
     Ok(shown.collect())
 }
 
-/// The name as other commands take it, and the kind. What no command could ask for is shown as it is stored.
+/// The name as other commands take it, and the kind. What no command could ask for is shown as it
+/// is stored.
 fn named(lock: &ListedLock) -> (String, LockKind) {
     let given = lock
         .given_name()

@@ -1,4 +1,5 @@
-//! `semaphore`: how many permits there are. They are taken by `run` and `lock`, with `--kind semaphore`.
+//! `semaphore`: how many permits there are. They are taken by `run` and `lock`, with `--kind
+//! semaphore`.
 
 use clap::{Args, Subcommand};
 use locktopus::{Locktopus, Semaphore};

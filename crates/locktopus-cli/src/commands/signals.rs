@@ -79,7 +79,8 @@ pub(in crate::commands) fn ends(signal: Signal) -> bool {
     [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal)
 }
 
-/// The signals that this process was started to ignore, a bit each. Where that cannot be found out, none.
+/// The signals that this process was started to ignore, a bit each. Where that cannot be found out,
+/// none.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,6 +1,8 @@
-//! `lock`, `unlock`, `extend`: locks of scripts, which are passed from one command to the next by a ticket.
+//! `lock`, `unlock`, `extend`: locks of scripts, which are passed from one command to the next by a
+//! ticket.
 //!
-//! A ticket is all that is needed to release the lock, so it is never an argument, which everybody on the machine can see.
+//! A ticket is all that is needed to release the lock, so it is never an argument, which everybody
+//! on the machine can see.
 
 mod store;
 
@@ -21,7 +23,8 @@ use crate::locks::{
 };
 use store::{Before, Store, TicketArgs};
 
-/// How long the label of a lock is kept at least: `extend` makes the lock last longer, but not its label.
+/// How long the label of a lock is kept at least: `extend` makes the lock last longer, but not its
+/// label.
 const LABEL_LEFT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Which lock to take, and for how long.

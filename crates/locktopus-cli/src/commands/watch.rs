@@ -14,7 +14,8 @@ use crate::failure::Failure;
 use crate::locks::{Holder, LockArgs, Seen, Shown, close, connect, find};
 use crate::output::age;
 
-/// Which lock to watch. It is looked at again and again: what happens between two looks is not seen.
+/// Which lock to watch. It is looked at again and again: what happens between two looks is not
+/// seen.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// The lock's name, without the namespace

@@ -41,8 +41,8 @@ impl File {
     }
 }
 
-/// Where a file is looked for. The user's own goes first: a directory one happens to stand in must not decide which
-/// servers a command talks to if the user has.
+/// Where a file is looked for. The user's own goes first: a directory one happens to stand in must
+/// not decide which servers a command talks to if the user has.
 pub(super) fn places(around: &impl Surroundings) -> Vec<PathBuf> {
     let home = around.variable("XDG_CONFIG_HOME").map(PathBuf::from);
     let home = home.filter(|path| path.is_absolute()).or_else(|| {
@@ -88,9 +88,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     )
 }
 
-/// Quotes no value of the file, for one that is wrong may be the one with the password. Not the parser's message either: it may
-/// quote a value. A key that is unknown
-/// is named, unless it may be more than a word.
+/// Quotes no value of the file, for one that is wrong may be the one with the password. Not the
+/// parser's message either: it may quote a value. A key that is unknown is named, unless it may be
+/// more than a word.
 fn parse(path: &Path, text: &str) -> Result<File, Failure> {
     let problem = |what: &str| {
         let problem = format!(

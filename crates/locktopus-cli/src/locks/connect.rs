@@ -10,7 +10,8 @@ use crate::failure::Failure;
 /// How long the end waits for releases under way.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Connects to the one server, system of servers, or quorum that is configured, to look at locks: under no name.
+/// Connects to the one server, system of servers, or quorum that is configured, to look at locks:
+/// under no name.
 pub(crate) async fn connect(config: &Config) -> Result<Locktopus, Failure> {
     connect_with(&config.urls()?.value, LocktopusBuilder::without_label).await
 }

@@ -26,8 +26,8 @@ pub(crate) enum Seen {
     Latch(u64),
 }
 
-/// Looks at a lock. Where its kind was not said, the backend's refusal to show it as a lock says what it is. Of a bare number
-/// only those who ask for a semaphore are told whose it is.
+/// Looks at a lock. Where its kind was not said, the backend's refusal to show it as a lock says
+/// what it is. Of a bare number only those who ask for a semaphore are told whose it is.
 pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Result<Seen, Failure> {
     if let Some(kind) = args.kind()? {
         return seen_as(locks, name, kind).await;
@@ -62,7 +62,8 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
     ))
 }
 
-/// A lock and a fair lock look the same while they are held; who waits for a fair lock is only seen by those who ask for one.
+/// A lock and a fair lock look the same while they are held; who waits for a fair lock is only seen
+/// by those who ask for one.
 async fn fair_or(state: LockState, locks: &Locktopus, name: &str) -> Result<Seen, Failure> {
     let kind = LockKind::Fair;
     if state.waiters.is_empty()

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::output::visible;
 
-/// How much of another library's client id is shown: enough to find it in that client's log, and not enough to release for it.
+/// How much of another library's client id is shown: enough to find it in that client's log, and
+/// not enough to release for it.
 const SHOWN_OF_ID: usize = 8;
 
 /// What a holder or waiter says about itself.

@@ -94,7 +94,8 @@ impl Output {
     }
 }
 
-/// Writes to standard error. Where nobody reads it the command goes on: it may hold a lock for a program.
+/// Writes to standard error. Where nobody reads it the command goes on: it may hold a lock for a
+/// program.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -129,7 +130,8 @@ pub(crate) enum Style {
     Faint,
 }
 
-/// Text for standard output, coloured where somebody can see colours and has not asked for none (`NO_COLOR`).
+/// Text for standard output, coloured where somebody can see colours and has not asked for none
+/// (`NO_COLOR`).
 pub(crate) fn coloured(style: Style, text: &str) -> String {
     paint(style, text, io::stdout().is_terminal())
 }

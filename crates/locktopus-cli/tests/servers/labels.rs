@@ -111,7 +111,8 @@ async fn tickets_are_shown_by_their_label() {
     );
 }
 
-/// What cannot be shown is refused before anything is taken, wherever it was said; what somebody else wrote is not shown raw.
+/// What cannot be shown is refused before anything is taken, wherever it was said; what somebody
+/// else wrote is not shown raw.
 #[tokio::test]
 async fn nothing_controls_the_terminal() {
     let place = Place::new().await;

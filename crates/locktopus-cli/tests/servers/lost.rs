@@ -32,8 +32,9 @@ async fn renewed_lease(place: &Place) -> Duration {
     .await
 }
 
-/// Runs them, does something to the lock, and returns what `run` came to. Both must have been asked to end, and be gone
-/// before the lease is over that they had just before; or within the time that they may hold it.
+/// Runs them, does something to the lock, and returns what `run` came to. Both must have been asked
+/// to end, and be gone before the lease is over that they had just before; or within the time that
+/// they may hold it.
 async fn gone_in_time(
     place: &Place,
     options: &[&str],

@@ -58,7 +58,8 @@ async fn the_page_has_every_exit_code() {
 #[tokio::test]
 async fn the_harness_is_handed_over_to() {
     let place = Place::without_servers();
-    // Written by a process of its own: a file that this one has open for writing cannot be started, and other cases fork.
+    // Written by a process of its own: a file that this one has open for writing cannot be started,
+    // and other cases fork.
     let shell = async |script: &str| {
         let mut command = tokio::process::Command::new("sh");
         command.args(["-ec", script]).current_dir(place.room());

@@ -71,8 +71,9 @@ impl Place {
         &self.room
     }
 
-    /// A command that knows nothing of whoever runs the tests. Tests that a script runs in the background ignore SIGINT, and
-    /// so would a command of theirs, because what was ignored stays ignored.
+    /// A command that knows nothing of whoever runs the tests. Tests that a script runs in the
+    /// background ignore SIGINT, and so would a command of theirs, because what was ignored stays
+    /// ignored.
     pub(crate) fn bare(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("env");
         command
@@ -182,7 +183,8 @@ pub(crate) fn runs(pid: u32) -> bool {
     !matches!(state, None | Some(None | Some('Z' | 'X')))
 }
 
-/// Sends a signal, by its name. The shell has a `kill` of its own; the program is missing from a bare Debian.
+/// Sends a signal, by its name. The shell has a `kill` of its own; the program is missing from a
+/// bare Debian.
 pub(crate) async fn signal(name: &str, pid: u32) {
     let sent = Command::new("sh")
         .args(["-c", "kill -s \"$0\" \"$1\"", name, &pid.to_string()])

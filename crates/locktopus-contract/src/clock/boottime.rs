@@ -1,7 +1,10 @@
-//! How long the machine was asleep, from `CLOCK_BOOTTIME`, which goes on meanwhile, and `CLOCK_MONOTONIC`, which stands still: for Linux and Android.
+//! How long the machine was asleep, from
+//! `CLOCK_BOOTTIME`, which goes on meanwhile, and `CLOCK_MONOTONIC`, which stands still: for Linux
+//! and Android.
 //!
-//! Both are slewed alike, so that only a sleep makes the one get further ahead of the other. But they are read one after the other, and
-//! a thread that has to wait for the processor in between would take that for a sleep. Readings of one moment are what counts.
+//! Both are slewed alike, so that only a sleep makes the one get further ahead of the other. But
+//! they are read one after the other, and a thread that has to wait for the processor in between
+//! would take that for a sleep. Readings of one moment are what counts.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -14,7 +17,8 @@ const JUMP: i128 = 10_000_000;
 /// Readings further apart than this are not of one moment.
 const ONE_MOMENT: i128 = 1_000_000;
 
-/// So often in a row a thread may have to wait between two readings. To be stopped there once is rare already.
+/// So often in a row a thread may have to wait between two readings. To be stopped there once is
+/// rare already.
 const TRIES: usize = 8;
 
 /// How long the machine was asleep since this process first asked.
@@ -29,7 +33,8 @@ fn nanos(clock: ClockId) -> i128 {
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-/// How long the machine was asleep since the first look, which notes by how much the clock that goes on was ahead.
+/// How long the machine was asleep since the first look, which notes by how much the clock that
+/// goes on was ahead.
 fn asleep(at_first: &OnceLock<i128>, clock: impl Fn(ClockId) -> i128) -> Duration {
     let ahead = ahead(clock);
     let asleep = ahead - at_first.get_or_init(|| ahead);

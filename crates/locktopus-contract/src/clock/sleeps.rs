@@ -1,8 +1,10 @@
-//! How long the machine was asleep, from two clocks of which one goes on meanwhile: for Apple's systems.
+//! How long the machine was asleep, from two clocks of which one goes on meanwhile: for Apple's
+//! systems.
 //!
-//! There `Instant` is `CLOCK_UPTIME_RAW`, which stands still, and `CLOCK_MONOTONIC` goes on. But the latter is slewed with the wall clock,
-//! by 500 µs in each second or more, and within days the two are further apart than any sleep is long. So what counts is not by how
-//! much they differ but by how much more than at the last look: a slew is slow, a sleep is a jump.
+//! There `Instant` is `CLOCK_UPTIME_RAW`, which stands still, and `CLOCK_MONOTONIC` goes on. But
+//! the latter is slewed with the wall clock, by 500 µs in each second or more, and within days the
+//! two are further apart than any sleep is long. So what counts is not by how much they differ but
+//! by how much more than at the last look: a slew is slow, a sleep is a jump.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -20,7 +22,8 @@ const ONE_MOMENT: Duration = Duration::from_millis(1);
 /// What this process knows.
 static SLEEPS: Mutex<Option<(Instant, Sleeps)>> = Mutex::new(None);
 
-/// So often in a row a thread may have to wait between two readings. To be stopped there once is rare already.
+/// So often in a row a thread may have to wait between two readings. To be stopped there once is
+/// rare already.
 const TRIES: usize = 8;
 
 /// How long the machine was asleep since this process first asked.
@@ -75,9 +78,11 @@ impl Sleeps {
             return self.total;
         };
         let passed = goes_on.saturating_sub(went_on);
-        // This thread may have had to wait for the processor between its readings: so much of it was a sleep at least ...
+        // This thread may have had to wait for the processor between its readings: so much of it
+        // was a sleep at least ...
         if passed.saturating_sub(after.saturating_sub(stood)) >= JUMP {
-            // ... and so much at most. It counts, because a lease that is over too late is worse than one that is over too early.
+            // ... and so much at most. It counts, because a lease that is over too late is worse
+            // than one that is over too early.
             let asleep = passed.saturating_sub(before.saturating_sub(stood));
             self.total = self.total.saturating_add(asleep);
             self.last = Some((goes_on, before));

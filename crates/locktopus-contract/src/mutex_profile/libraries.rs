@@ -83,12 +83,14 @@ libraries! {
 
     /// Go's redsync: the name as it is, 16 bytes in base64.
     ///
-    /// It means its locks for several independent servers; with `SetNXOnExtend` an extension takes a lock that is gone.
+    /// It means its locks for several independent servers; with `SetNXOnExtend` an extension takes
+    /// a lock that is gone.
     redsync: "redsync", Library { value: ValueEncoding::Base64, ..USUAL };
 
     /// node-redlock 5 with one resource: the resource as it is, 32 hex digits.
     ///
-    /// A lock of several resources is several keys: take as many mutexes together, with `Locktopus::multi`.
+    /// A lock of several resources is several keys: take as many mutexes together, with
+    /// `Locktopus::multi`.
     node_redlock: "node-redlock", Library { value: ValueEncoding::Hex32, ..USUAL };
 
     /// Ruby's redlock-rb: the resource as it is, a UUID.
@@ -99,7 +101,8 @@ libraries! {
     /// Its extension takes a lock that is gone.
     redlock_net: "redlock-net", PREFIXED;
 
-    /// The mutex of .NET's Medallion DistributedLock: the key as it is, host, process and 32 hex digits.
+    /// The mutex of .NET's Medallion DistributedLock: the key as it is, host, process and 32 hex
+    /// digits.
     ///
     /// Its reader-writer lock and semaphore are sets and cannot be shared.
     medallion: "medallion", Library { value: ValueEncoding::Medallion, ..USUAL };
@@ -113,12 +116,12 @@ libraries! {
     /// Rust's distributed-lock-redis: `distributed-lock:{name}`, a UUID.
     distributed_lock_redis: "distributed-lock-redis", Library { prefix: "distributed-lock:", ..USUAL };
 
-    /// Go's bsm/redislock with one key: the key as it is; 16 bytes in URL-safe base64, **followed directly by the
-    /// metadata**, here none.
+    /// Go's bsm/redislock with one key: the key as it is; 16 bytes in URL-safe base64, **followed
+    /// directly by the metadata**, here none.
     ///
-    /// It compares only as many bytes as its own token is long when it takes a lock again, the whole value otherwise.
-    /// Its fencing counter is not ours; a lock of several keys is several mutexes, taken
-    /// together, with `Locktopus::multi`.
+    /// It compares only as many bytes as its own token is long when it takes a lock again, the
+    /// whole value otherwise. Its fencing counter is not ours; a lock of several keys is several
+    /// mutexes, taken together, with `Locktopus::multi`.
     bsm_redislock: "bsm-redislock", Library { value: ValueEncoding::Base64Url, ..USUAL };
 
     /// Elixir's redlock (lyokato): the resource as it is, random text.
@@ -137,18 +140,20 @@ libraries! {
     /// TypeScript's redlock-universal: the key as it is, 32 hex digits.
     redlock_universal: "redlock-universal", Library { value: ValueEncoding::Hex32, ..USUAL };
 
-    /// Python's python-redis-lock: `lock:{name}`, 18 bytes in base64. Notifies by the list `lock-signal:{name}`, so
-    /// that its blocked waiters wake at once.
+    /// Python's python-redis-lock:
+    /// `lock:{name}`, 18 bytes in base64. Notifies by the list `lock-signal:{name}`, so that its
+    /// blocked waiters wake at once.
     ///
-    /// Our own waiters poll: blocking on a list would take a connection each. They leave what is in the list to those who
-    /// block, where it lasts for a second. The library counts in **whole seconds**, so a lease is rounded up to the next
-    /// one on the server; we never believe in more than was asked for.
+    /// Our own waiters poll: blocking on a list would take a connection each. They leave what is in
+    /// the list to those who block, where it lasts for a second. The library counts in **whole
+    /// seconds**, so a lease is rounded up to the next one on the server; we never believe in more
+    /// than was asked for.
     ///
     /// In a cluster the name needs a hash tag, as in `{invoice}:42`, or the library itself fails.
     python_redis_lock: "python-redis-lock", Library { prefix: "lock:", value: ValueEncoding::Base64Of18, whole_seconds: true, list: Some("lock-signal:") };
 
-    /// Python's sherlock without a namespace: the name as it is, a UUID. Counts in whole seconds, see
-    /// [`python_redis_lock`](Self::python_redis_lock).
+    /// Python's sherlock without a namespace: the name as it is, a UUID. Counts in whole seconds,
+    /// see [`python_redis_lock`](Self::python_redis_lock).
     sherlock: "sherlock", Library { whole_seconds: true, ..USUAL };
 }
 
@@ -164,7 +169,8 @@ impl MutexProfile {
         ])
     }
 
-    /// The profile that is called so in the options of a command: a library, and behind a colon what it needs.
+    /// The profile that is called so in the options of a command: a library, and behind a colon
+    /// what it needs.
     ///
     /// ```
     /// use locktopus_contract::MutexProfile;
@@ -179,7 +185,8 @@ impl MutexProfile {
     ///
     /// # Errors
     ///
-    /// [`NameError::NoSuchProfile`] with the names that there are, or what the library's own constructor refuses.
+    /// [`NameError::NoSuchProfile`] with the names that there are, or what the library's own
+    /// constructor refuses.
     pub fn named(text: &str) -> Result<Self, NameError> {
         match text.split_once(':') {
             Some(("shedlock", environment)) => return Self::shedlock(environment),
@@ -194,8 +201,8 @@ impl MutexProfile {
             .ok_or(NameError::NoSuchProfile)
     }
 
-    /// As [`bsm_redislock`](Self::bsm_redislock), with metadata that its `Metadata()` returns to whoever was given the
-    /// value.
+    /// As [`bsm_redislock`](Self::bsm_redislock), with metadata that its `Metadata()` returns to
+    /// whoever was given the value.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -213,12 +220,13 @@ impl MutexProfile {
         }
     }
 
-    /// Java's ShedLock with its Redis provider: `job-lock:{environment}:{name}` (its default environment is `default`),
+    /// Java's ShedLock with its Redis provider:
+    /// `job-lock:{environment}:{name}` (its default environment is `default`),
     /// `ADDED:<time>@<host>:<UUID>`.
     ///
-    /// **Insist on `safeUpdate`** on the Java side. Without it, ShedLock releases by a bare `DEL` and prolongs by `SET
-    /// XX`, whoever holds the lock: a job that took longer than its lock takes ours away. We notice
-    /// (`LostCause`), but not before the next renewal.
+    /// **Insist on `safeUpdate`** on the Java side. Without it, ShedLock releases by a bare `DEL`
+    /// and prolongs by `SET XX`, whoever holds the lock: a job that took longer than its lock takes
+    /// ours away. We notice (`LostCause`), but not before the next renewal.
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile};
@@ -236,13 +244,14 @@ impl MutexProfile {
         Ok(Self::prefixed(prefix, ValueEncoding::ShedLock))
     }
 
-    /// Spring Integration's `RedisLockRegistry`: `{registry key}:{path}`, a UUID. Notifies and is notified of its
-    /// pub/sub mode, the plain channel `{registry key}-channel:{registry key}:{path}`.
+    /// Spring Integration's `RedisLockRegistry`: `{registry
+    /// key}:{path}`, a UUID. Notifies and is notified of its pub/sub mode, the plain channel `{registry
+    /// key}-channel:{registry key}:{path}`.
     ///
-    /// Spring's value is one UUID for each **registry**: its threads are told apart only inside the JVM. Each acquisition of
-    /// ours has a UUID of its own, so to Spring it is a registry of its own. A registry in spin mode (its default) takes
-    /// part too, but notifies nobody: our waiters notice its releases with their
-    /// heartbeat (`WaitStrategy::Notify`), of a second by default.
+    /// Spring's value is one UUID for each **registry**: its threads are told apart only inside the
+    /// JVM. Each acquisition of ours has a UUID of its own, so to Spring it is a registry of its
+    /// own. A registry in spin mode (its default) takes part too, but notifies nobody: our waiters
+    /// notice its releases with their heartbeat (`WaitStrategy::Notify`), of a second by default.
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile};
@@ -264,7 +273,8 @@ impl MutexProfile {
         })
     }
 
-    /// Python's sherlock with a namespace: `{namespace}_{name}`, else as [`sherlock`](Self::sherlock).
+    /// Python's sherlock with a namespace:
+    /// `{namespace}_{name}`, else as [`sherlock`](Self::sherlock).
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile};

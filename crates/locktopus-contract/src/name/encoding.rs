@@ -18,13 +18,13 @@ use super::{LockName, MAX_NAME_BYTES, NameError, RawName, escape, start_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum NameEncoding {
-    /// The text itself. The default, and what other libraries expect that share the locks. A cluster refuses
-    /// names whose braces keep a lock's keys from sharing a slot.
+    /// The text itself. The default, and what other libraries expect that share the locks. A
+    /// cluster refuses names whose braces keep a lock's keys from sharing a slot.
     #[default]
     Plain,
-    /// Any bytes; all but letters, digits and `-._~:/@+,=` become `%` and two hex digits. Different names stay
-    /// different, no name is refused for its braces, and none can be taken for a pattern. Everybody who shares
-    /// the locks must use it.
+    /// Any bytes; all but letters, digits and `-._~:/@+,=` become `%` and two hex digits. Different
+    /// names stay different, no name is refused for its braces, and none can be taken for a
+    /// pattern. Everybody who shares the locks must use it.
     Escaped,
 }
 
@@ -49,7 +49,8 @@ impl NameEncoding {
         }
     }
 
-    /// [`encode`](Self::encode) for a name as it was given. Text that is stored as it is need not be copied.
+    /// [`encode`](Self::encode) for a name as it was given. Text that is stored as it is need not
+    /// be copied.
     #[doc(hidden)]
     pub fn encode_given(self, namespace: &str, name: &RawName) -> Result<LockName, NameError> {
         match (self, namespace, name.text()) {

@@ -1,8 +1,10 @@
-//! Any bytes as readable ASCII, and back. What is not in the list below becomes `%` and two hex digits.
+//! Any bytes as readable ASCII, and back. What is not in the list below becomes `%` and two hex
+//! digits.
 //!
-//! Escaped text has no `{` or `}`, so it can stand inside a hash tag or be one; no `*`, `?`, `[` or `\`, so it
-//! matches only itself where a tool takes patterns; no spaces, quotes or control characters, so it survives
-//! shells and log files. Each byte has exactly one form: different bytes never meet in one name.
+//! Escaped text has no `{` or `}`, so it can stand inside a hash tag or be one; no `*`, `?`,
+//! `[` or `\`, so it matches only itself where a tool takes patterns; no spaces, quotes or control
+//! characters, so it survives shells and log files. Each byte has exactly one form: different bytes
+//! never meet in one name.
 
 /// Left as they are, besides letters and digits: what names are usually made of.
 const PLAIN: &[u8] = b"-._~:/@+,=";

@@ -5,8 +5,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A name as the caller gave it, before it is checked and encoded: text, or any bytes where names are
-/// [escaped](crate::NameEncoding::Escaped).
+/// A name as the caller gave it, before it is checked and encoded: text, or any bytes where names
+/// are [escaped](crate::NameEncoding::Escaped).
 ///
 /// ```
 /// use locktopus_contract::RawName;

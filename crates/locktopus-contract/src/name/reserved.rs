@@ -1,8 +1,8 @@
 //! Reserved names: those that would share keys with another lock.
 //!
-//! What belongs to a lock (its queue, its tokens, its readers) is kept beside it under names made of its own: words before
-//! it, or behind it, and braces round it unless it has some. A name that looks like one of those would be two things at
-//! once, so it is refused, by every backend alike.
+//! What belongs to a lock (its queue, its tokens, its readers) is kept beside it under names made
+//! of its own: words before it, or behind it, and braces round it unless it has some. A name that
+//! looks like one of those would be two things at once, so it is refused, by every backend alike.
 
 use super::NameError;
 

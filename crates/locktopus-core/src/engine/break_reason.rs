@@ -72,9 +72,9 @@ impl Services {
             .collect())
     }
 
-    /// Looks up the reasons of losses before anybody hears of them, and gives up soon: after the time
-    /// of a [first answer](Self::first_answer), a 24th of the lease, or when the lease ends. The loss
-    /// itself was found up to a third of the lease late.
+    /// Looks up the reasons of losses before anybody hears of them, and gives up soon: after the
+    /// time of a [first answer](Self::first_answer), a 24th of the lease, or when the lease ends.
+    /// The loss itself was found up to a third of the lease late.
     pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<Lease>, LostCause)]) {
         let now = clock::now();
         let bounds = losses.iter().map(|(lost, _)| {

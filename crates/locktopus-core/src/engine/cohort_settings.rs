@@ -6,11 +6,12 @@ use locktopus_contract::OptionError;
 
 /// Bound for `turns`: what one grant may reserve of the tokens.
 const MOST_TURNS: u32 = 10_000;
-/// What to give a lease back takes of the budget, at most. Whoever waits elsewhere is handed the lock only then.
+/// What to give a lease back takes of the budget, at most. Whoever waits elsewhere is handed the
+/// lock only then.
 const MOST_GIVING_BACK: Duration = Duration::from_millis(1);
 
-/// How far tasks of one process may pass a lock to each other before it goes back to the backend, where waiters of
-/// other processes may be ahead.
+/// How far tasks of one process may pass a lock to each other before it goes back to the backend,
+/// where waiters of other processes may be ahead.
 ///
 /// Whatever ends first counts: the time, then the number of turns, then the validity of the lease.
 ///
@@ -26,14 +27,16 @@ const MOST_GIVING_BACK: Duration = Duration::from_millis(1);
     reason = "others write it as a literal with `..`"
 )]
 pub struct CohortSettings {
-    /// How many acquisitions one lease of the backend serves at most, each with a fencing token of its own. Default
-    /// 64, and at most 8 for a grant that nobody else in the process waited for, unless the lease before it was used up by
-    /// others of the process, or it is [kept](crate::LockRequest::lease_cache); with 1 a lock is never passed on inside the process, and every waiter
-    /// asks the backend itself.
+    /// How many acquisitions one lease of the backend serves at most, each with a fencing token of
+    /// its own. Default 64, and at most 8 for a grant that nobody else in the process waited for,
+    /// unless the lease before it was used up by others of the process, or it is
+    /// [kept](crate::LockRequest::lease_cache); with 1 a lock is never passed on inside the
+    /// process, and every waiter asks the backend itself.
     pub turns: u32,
-    /// For how long a lease is passed on, counted from its grant. Default 20 ms. A waiter of another process waits for at
-    /// most this long plus one hold. That includes the time in which the lease is given back on a server nearby, so the last
-    /// turn begins a twentieth of the budget before its end, or a millisecond if that is less.
+    /// For how long a lease is passed on, counted from its grant. Default 20 ms. A waiter of
+    /// another process waits for at most this long plus one hold. That includes the time in which
+    /// the lease is given back on a server nearby, so the last turn begins a twentieth of the
+    /// budget before its end, or a millisecond if that is less.
     pub budget: Duration,
 }
 

@@ -10,8 +10,8 @@ use locktopus_contract::{
 
 /// Why an operation on a lock did not do what it was asked to.
 ///
-/// Held by someone, lost, cancelled, out of time and backend down are different variants, because they
-/// call for different reactions.
+/// Held by someone, lost, cancelled, out of time and backend down are different variants, because
+/// they call for different reactions.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -82,8 +82,8 @@ pub enum LockError {
         source: BackendError,
     },
 
-    /// The same owner asked for a lock that it holds already and cannot enter again: a mutex, or any lock as one of
-    /// several that are taken together. Waiting would never end.
+    /// The same owner asked for a lock that it holds already and cannot enter again: a mutex, or
+    /// any lock as one of several that are taken together. Waiting would never end.
     #[error(
         "{target}: this owner holds it already and cannot enter it again (a mutex never, other locks not as one of several \
          taken together); release it first"
@@ -137,14 +137,14 @@ fn not_held(target: &LockTarget) -> &'static str {
 }
 
 impl LockError {
-    /// Whether all that happened is that somebody else has the lock, or a latch did not open: nothing is wrong, and it may
-    /// work later.
+    /// Whether all that happened is that somebody else has the lock, or a latch did not open:
+    /// nothing is wrong, and it may work later.
     ///
-    /// The error of [`acquire`](crate::LockRequest::acquire) and [`run`](crate::LockRequest::run) when
-    /// [`wait_at_most`](crate::LockRequest::wait_at_most) is over. A wait that ended while the backend failed is not busy:
-    /// nobody knows whether the lock is held. What [`try_acquire`](crate::LockRequest::try_acquire) and
-    /// [`try_run`](crate::LockRequest::try_run) answer with `None` is the same; [`UnlessBusy`](crate::UnlessBusy) makes
-    /// one of the other.
+    /// The error of [`acquire`](crate::LockRequest::acquire) and [`run`](crate::LockRequest::run)
+    /// when
+    /// [`wait_at_most`](crate::LockRequest::wait_at_most) is over. A wait that ended while the backend failed is not busy: nobody knows whether the lock is held. What [`try_acquire`](crate::LockRequest::try_acquire)
+    /// and [`try_run`](crate::LockRequest::try_run) answer with `None` is the same;
+    /// [`UnlessBusy`](crate::UnlessBusy) makes one of the other.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -187,7 +187,8 @@ impl LockError {
         matches!(self, Self::Lost { .. })
     }
 
-    /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what each of them did.
+    /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what
+    /// each of them did.
     ///
     /// ```
     /// use locktopus::{BackendError, BackendErrorKind, Executed, LockError, LockKind, LockName, LockTarget, Phase};
@@ -353,8 +354,8 @@ pub enum LostCause {
     /// You turned the guard into a ticket.
     Transferred,
     /// It was released by force. If another process did that, the holder asks the backend for the
-    /// reason, and waits for it for a quarter of a second at most. Without an answer this is `Missing`
-    /// or `TakenOver`.
+    /// reason, and waits for it for a quarter of a second at most. Without an answer this is
+    /// `Missing` or `TakenOver`.
     Evicted {
         /// The reason that was given.
         reason: String,

@@ -1,5 +1,5 @@
-//! The engine: how a lock is acquired, kept and given back. It knows backends by their contract alone, and nothing of
-//! the guards and requests that users have in hand.
+//! The engine: how a lock is acquired, kept and given back. It knows backends by their contract
+//! alone, and nothing of the guards and requests that users have in hand.
 //!
 //! * `holding`: leases that are held. Renewal, loss, release, and every call to the backend.
 //! * `observe`: what is told of both to those who watch, as spans and metrics.

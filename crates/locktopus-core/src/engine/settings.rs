@@ -107,27 +107,30 @@ pub(crate) fn heartbeat_bounds() -> std::ops::RangeInclusive<Duration> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Stand in the backend's queue and be handed the lock. The default, with a heartbeat of one second.
+    /// Stand in the backend's queue and be handed the lock. The default, with a heartbeat of one
+    /// second.
     ///
-    /// A grant that is pushed is used at once, without asking, if the waiter's last heartbeat leaves enough of
-    /// the lease: half of one that is renewed, nine tenths of one that is not. Otherwise, or with `confirm`,
-    /// the backend is asked first, which costs a round trip. Where the kind or the backend has no queue, this
-    /// is [`Notify`](Self::Notify).
+    /// A grant that is pushed is used at once, without asking, if the waiter's last heartbeat
+    /// leaves enough of the lease: half of one that is renewed, nine tenths of one that is not.
+    /// Otherwise, or with
+    /// `confirm`, the backend is asked first, which costs a round trip. Where the kind or the backend has no queue, this is [`Notify`](Self::Notify).
     HandOff {
-        /// How often to tell the backend that the waiter is alive, give or take a quarter; the place in the
-        /// queue is lost after three heartbeats of silence. Shortened to a tenth of the lease.
+        /// How often to tell the backend that the waiter is alive, give or take a quarter; the
+        /// place in the queue is lost after three heartbeats of silence. Shortened to a tenth of
+        /// the lease.
         heartbeat: Duration,
         /// Never believe a pushed grant, for networks in which others could forge one.
         confirm: bool,
     },
-    /// Sleep until the backend says that the lock was released, then ask again, and look by yourself every now
-    /// and then in case the message was lost. Waiters in a queue are served first.
+    /// Sleep until the backend says that the lock was released, then ask again, and look by
+    /// yourself every now and then in case the message was lost. Waiters in a queue are served
+    /// first.
     Notify {
         /// How long to sleep at most, give or take a quarter.
         heartbeat: Duration,
     },
-    /// Spin: ask again after a random pause that doubles from `min` to `max`. For locks shared with libraries
-    /// that send no message. Waiters in a queue are served first.
+    /// Spin: ask again after a random pause that doubles from `min` to `max`. For locks shared with
+    /// libraries that send no message. Waiters in a queue are served first.
     Poll {
         /// Bound for the first pause.
         min: Duration,

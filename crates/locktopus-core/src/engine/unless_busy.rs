@@ -2,7 +2,8 @@
 
 use crate::engine::error::LockError;
 
-/// Makes a busy lock an answer instead of an error: `Ok(None)`, as [`try_acquire`](crate::LockRequest::try_acquire) and
+/// Makes a busy lock an answer instead of an error:
+/// `Ok(None)`, as [`try_acquire`](crate::LockRequest::try_acquire) and
 /// [`try_run`](crate::LockRequest::try_run) say it.
 ///
 /// ```

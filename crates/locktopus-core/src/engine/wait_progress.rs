@@ -1,6 +1,7 @@
 //! What a waiter can know while it waits: its place in the queue, and how long it may take.
 //!
-//! The acquire loop reports each answer through a [`Reporter`]; the caller looks at a [`WaitProgress`].
+//! The acquire loop reports each answer through a
+//! [`Reporter`]; the caller looks at a [`WaitProgress`].
 
 use std::time::Duration;
 
@@ -26,20 +27,23 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitPosition {
-    /// How many are ahead in the queue, those of this process that came before included; 0 is next. `None` while the
-    /// waiter has no place in one: the strategy, the kind or the backend has no queue.
+    /// How many are ahead in the queue, those of this process that came before included; 0 is next.
+    /// `None` while the waiter has no place in one: the strategy, the kind or the backend has no
+    /// queue.
     pub ahead: Option<u64>,
-    /// What is left of the lease in the way, unless its holder renews it. `None` if nobody holds the lock or the
-    /// lease never ends.
+    /// What is left of the lease in the way, unless its holder renews it. `None` if nobody holds
+    /// the lock or the lease never ends.
     pub holder_remaining: Option<Duration>,
-    /// How much longer the wait may take. `None` without a place in a queue, or if there is nothing to judge by.
+    /// How much longer the wait may take. `None` without a place in a queue, or if there is nothing
+    /// to judge by.
     pub estimate: Option<WaitEstimate>,
-    /// When the answer came. It is repeated with every heartbeat. While the lock is passed on inside this process nobody
-    /// asks the backend: then it is when this process looked.
+    /// When the answer came. It is repeated with every heartbeat. While the lock is passed on
+    /// inside this process nobody asks the backend: then it is when this process looked.
     pub seen_at: Instant,
 }
 
-/// How much longer a wait may take, and where that comes from. A guess either way: holders do what they like.
+/// How much longer a wait may take, and where that comes from. A guess either way: holders do what
+/// they like.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -50,11 +54,12 @@ pub struct WaitPosition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitEstimate {
-    /// The queue moved since this waiter joined it: the mean time in which one of those ahead went, for each of
-    /// those still ahead and for the present holder.
+    /// The queue moved since this waiter joined it: the mean time in which one of those ahead went,
+    /// for each of those still ahead and for the present holder.
     Observed(Duration),
-    /// The queue did not move yet: what is left of the lease in the way, and for each of those ahead a lease as long
-    /// as the one this waiter asks for. Too long if they release early, too short if they renew.
+    /// The queue did not move yet: what is left of the lease in the way, and for each of those
+    /// ahead a lease as long as the one this waiter asks for. Too long if they release early, too
+    /// short if they renew.
     Leases(Duration),
 }
 
@@ -92,14 +97,15 @@ pub struct WaitProgress {
 }
 
 impl WaitProgress {
-    /// Where the waiter stood when the backend answered last. `None` before that: perhaps it got the lock at once.
+    /// Where the waiter stood when the backend answered last. `None` before that: perhaps it got
+    /// the lock at once.
     #[must_use]
     pub fn latest(&self) -> Option<WaitPosition> {
         self.seen.borrow().standing
     }
 
-    /// Waits for the next answer and returns it; `None` once the wait is over, with or without the lock. Answers
-    /// that come faster than this is called are left out.
+    /// Waits for the next answer and returns it; `None` once the wait is over, with or without the
+    /// lock. Answers that come faster than this is called are left out.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -151,8 +157,8 @@ impl Reporter {
         (Self { seen: sender }, WaitProgress { seen: receiver })
     }
 
-    /// Notes an answer: how many are ahead, if there is a queue, and what is left of the lease in the way. `lease`
-    /// is what the waiter asks for.
+    /// Notes an answer: how many are ahead, if there is a queue, and what is left of the lease in
+    /// the way. `lease` is what the waiter asks for.
     pub(crate) fn report(&self, ahead: Option<u64>, remaining: Option<Duration>, lease: Duration) {
         let now = Instant::now();
         self.seen.send_modify(|seen| {

@@ -116,7 +116,8 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`], heartbeat one second.
+    /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`], heartbeat one
+    /// second.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -131,8 +132,8 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How far tasks of this process pass a lock to each other before it goes back to the backend. Default: 64 times,
-    /// for 20 ms.
+    /// How far tasks of this process pass a lock to each other before it goes back to the backend.
+    /// Default: 64 times, for 20 ms.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -146,9 +147,11 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Keeps the leases of all [locks](Locktopus::lock) and native [mutexes](Locktopus::mutex) for a moment after they
-    /// are released, as [`LockRequest::lease_cache`](crate::LockRequest::lease_cache) does for one; what a single request says goes first. Kinds that
-    /// cannot be kept are not affected, and a lease is kept for at most a third of its length. Default: off (zero).
+    /// Keeps the leases of all [locks](Locktopus::lock) and native [mutexes](Locktopus::mutex) for
+    /// a moment after they are released, as
+    /// [`LockRequest::lease_cache`](crate::LockRequest::lease_cache) does for one; what a single
+    /// request says goes first. Kinds that cannot be kept are not affected, and a lease is kept for
+    /// at most a third of its length. Default: off (zero).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -165,8 +168,10 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How long the last fencing token of a name is remembered after a grant; what a single request says goes first
-    /// ([`LockRequest::token_retention`](crate::LockRequest::token_retention)). Default: what the backend was given (`token_retention` in a URL), or a day.
+    /// How long the last fencing token of a name is remembered after a grant; what a single request
+    /// says goes first
+    /// ([`LockRequest::token_retention`](crate::LockRequest::token_retention)). Default: what the backend was given (`token_retention`
+    /// in a URL), or a day.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -180,10 +185,10 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How long a waiting acquisition puts up with a backend that does not answer before it fails with
-    /// [`LockError::Backend`]. Default 10 s. A backend may say
-    /// [when it is ready](crate::BackendError::ready_in). A longer wait goes on until then, and
-    /// starts to count this time there.
+    /// How long a waiting acquisition puts up with a backend that does not answer before it fails
+    /// with [`LockError::Backend`]. Default 10 s. A backend may say [when it is
+    /// ready](crate::BackendError::ready_in). A longer wait goes on until then, and starts to count
+    /// this time there.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -197,14 +202,15 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Lets people who look at locks see who holds them and waits for them: a label, and beside it this host and process. Text
-    /// will do; [`Label`] says what can be chosen. [`Locktopus::who`] and the command `locktopus` show it.
+    /// Lets people who look at locks see who holds them and waits for them: a label, and beside it
+    /// this host and process. Text will do; [`Label`] says what can be chosen. [`Locktopus::who`]
+    /// and the command `locktopus` show it.
     ///
-    /// Costs one request every 25 seconds, and nothing for each acquisition: owner ids tell which instance they are of, and
-    /// what that is stands once at the backend, which keeps it for two minutes from the last request. It is removed by
-    /// [`shutdown`](Locktopus::shutdown), or when the last clone is gone. That is best effort: what cannot be written is logged
-    /// and tried again, and locks do not depend on it. A backend that does not keep such records
-    /// ([`LockBackend::instances`](crate::LockBackend::instances)) is not asked. Default: no label, and nothing is sent.
+    /// Costs one request every 25 seconds, and nothing for each acquisition: owner ids tell which
+    /// instance they are of, and what that is stands once at the backend, which keeps it for two
+    /// minutes from the last request. It is removed by
+    /// [`shutdown`](Locktopus::shutdown), or when the last clone is gone. That is best effort: what cannot be written is logged and tried again, and locks do not depend on it. A backend that does not keep such records ([`LockBackend::instances`](crate::LockBackend::instances))
+    /// is not asked. Default: no label, and nothing is sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -220,7 +226,8 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Has no label after all, whatever a URL said before: for tools that look at locks and hold none.
+    /// Has no label after all, whatever a URL said before: for tools that look at locks and hold
+    /// none.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -233,8 +240,9 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Lets spans of waits and holds say the lock's name, in the field `lock.name`. Default: they do not, because names may
-    /// be personal data, and there may be many of them. Metrics never have names.
+    /// Lets spans of waits and holds say the lock's name, in the field `lock.name`. Default: they
+    /// do not, because names may be personal data, and there may be many of them. Metrics never
+    /// have names.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -20,10 +20,10 @@ use crate::handles::ticket::LeaseTicket;
 
 /// A held lock.
 ///
-/// **Dropping it does not release the lock at once.** Drop stops renewal now and hands the release to a
-/// background task; it never blocks and never panics, also outside a runtime. If that task cannot run any
-/// more, the lock is free when its lease has ended. [`release`](Self::release) is the reliable way, and
-/// the only one that tells whether the lock was held to the end.
+/// **Dropping it does not release the lock at once.** Drop stops renewal now and hands the release
+/// to a background task; it never blocks and never panics, also outside a runtime. If that task
+/// cannot run any more, the lock is free when its lease has ended. [`release`](Self::release) is
+/// the reliable way, and the only one that tells whether the lock was held to the end.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -191,8 +191,8 @@ impl LockGuard {
         self.turn().holds()
     }
 
-    /// Enters the lock again: another guard on the same lease and token, without asking the backend. The
-    /// lock is released with the last guard.
+    /// Enters the lock again: another guard on the same lease and token, without asking the
+    /// backend. The lock is released with the last guard.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -224,7 +224,8 @@ impl LockGuard {
         Ok(Self { held })
     }
 
-    /// Makes the lease last at least `lease` from now, and returns until when it may be believed in.
+    /// Makes the lease last at least `lease` from now, and returns until when it may be believed
+    /// in.
     ///
     /// Never shortens a lease. If the watchdog renews this lock, it goes on with the new lease. An
     /// extension does not reach past the maximum hold time.
@@ -242,13 +243,14 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the lock was lost before or turns out to be; [`LockError::Backend`] if the
-    /// backend failed, in which case the deadline is unchanged; [`LockError::Option`] for a bad lease.
+    /// [`LockError::Lost`] if the lock was lost before or turns out to be; [`LockError::Backend`]
+    /// if the backend failed, in which case the deadline is unchanged; [`LockError::Option`] for a
+    /// bad lease.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the extension may or may not happen; the guard's deadline only moves if it is known to
-    /// have happened.
+    /// Cancel safe: the extension may or may not happen; the guard's deadline only moves if it is
+    /// known to have happened.
     pub async fn extend(&self, lease: Duration) -> Result<Instant, LockError> {
         let (services, held) = (self.services(), &self.turn().lease);
         let lease = services.settings.check_lease("extend", lease)?;
@@ -284,8 +286,9 @@ impl LockGuard {
         })
     }
 
-    /// Gives the lock back and waits for the answer. If other guards share the lease, only this hold ends. If a task of
-    /// this process goes on with the lease, or it is [kept](crate::LockRequest::lease_cache), the backend is not asked.
+    /// Gives the lock back and waits for the answer. If other guards share the lease, only this
+    /// hold ends. If a task of this process goes on with the lease, or it is
+    /// [kept](crate::LockRequest::lease_cache), the backend is not asked.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -300,9 +303,9 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the lock had been lost before: what was done under it may have overlapped
-    /// with another holder. [`LockError::Backend`] if the backend gave no definite answer within its call
-    /// timeout; releasing then goes on in the background until the lease has ended.
+    /// [`LockError::Lost`] if the lock had been lost before: what was done under it may have overlapped with another holder. [`LockError::Backend`]
+    /// if the backend gave no definite answer within its call timeout; releasing then goes on in
+    /// the background until the lease has ended.
     ///
     /// # Cancel safety
     ///
@@ -312,8 +315,8 @@ impl LockGuard {
     }
 
     /// Turns the guard into a ticket with which another process can take over the lease, by
-    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now; whoever adopts the ticket must
-    /// do so before the lease ends.
+    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now; whoever adopts the
+    /// ticket must do so before the lease ends.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -327,8 +330,8 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// Gives the guard back if the lease is lost or shared with other guards, or if a read-write lock is held for
-    /// reading and for writing at once.
+    /// Gives the guard back if the lease is lost or shared with other guards, or if a read-write
+    /// lock is held for reading and for writing at once.
     pub fn into_ticket(self) -> Result<LeaseTicket, Self> {
         let shared = self.turn().lease.shared_owner();
         if self.ensure_valid().is_err() || shared.is_some_and(|shared| !shared.is_over()) {

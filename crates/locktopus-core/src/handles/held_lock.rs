@@ -36,8 +36,8 @@ pub struct HeldLock {
     pub token: Option<FencingToken>,
     /// Whether the watchdog renews it.
     pub renewed: bool,
-    /// How many guards share it. 0: nobody holds it, but this process [keeps](crate::LockRequest::lease_cache) it at
-    /// the backend, or is passing it on.
+    /// How many guards share it. 0: nobody holds it, but this process
+    /// [keeps](crate::LockRequest::lease_cache) it at the backend, or is passing it on.
     pub holds: usize,
     /// How many permits of a semaphore; 1 for locks.
     pub permits: u32,

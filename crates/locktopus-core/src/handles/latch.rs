@@ -12,12 +12,12 @@ use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::Named;
 
-/// A count that others wait for to reach zero. Made by [`Locktopus::latch`](crate::Locktopus::latch). On Redis it is
-/// Redisson's `RCountDownLatch`.
+/// A count that others wait for to reach zero. Made by
+/// [`Locktopus::latch`](crate::Locktopus::latch). On Redis it is Redisson's `RCountDownLatch`.
 ///
-/// A latch without a count is open: waiting for it ends at once. So set the count before those who wait can ask. At
-/// zero the count is gone, and the latch may be used again with a new one; those who had not noticed the zero by then
-/// wait for the new count as well.
+/// A latch without a count is open: waiting for it ends at once. So set the count before those who
+/// wait can ask. At zero the count is gone, and the latch may be used again with a new one; those
+/// who had not noticed the zero by then wait for the new count as well.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,10 +38,11 @@ use crate::handles::lock_request::Named;
 ///
 /// # Errors
 ///
-/// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent, with
-/// [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend refuses or cannot be reached
-/// for as long as [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations that may have run
-/// are repeated under one id and have the effect of once.
+/// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent,
+/// with [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend
+/// refuses or cannot be reached for as long as
+/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations
+/// that may have run are repeated under one id and have the effect of once.
 #[derive(Clone)]
 #[must_use = "a latch does nothing until it is counted or waited for"]
 pub struct Latch {
@@ -72,8 +73,8 @@ impl Latch {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped. Doing it again does no harm while the count is not
-    /// zero.
+    /// It may or may not have happened if the future is dropped. Doing it again does no harm while
+    /// the count is not zero.
     pub async fn initialise(&self, count: u64) -> Result<bool, LockError> {
         if !(1..TOKEN_LIMIT).contains(&count) {
             let rule = "a latch counts from at least 1 and less than 2^53";
@@ -82,8 +83,8 @@ impl Latch {
         Ok(self.change(CounterAction::Initialise(count)).await?.changed)
     }
 
-    /// Counts one down and returns what is left. At zero everybody who waits goes on. Counting an open latch down does
-    /// nothing.
+    /// Counts one down and returns what is left. At zero everybody who waits goes on. Counting an
+    /// open latch down does nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -129,8 +130,8 @@ impl Latch {
         Ok(left(self.change(CounterAction::Read).await?))
     }
 
-    /// Forgets the count; says whether there was one. The latch is open then, but those who wait may notice only with
-    /// their next heartbeat.
+    /// Forgets the count; says whether there was one. The latch is open then, but those who wait
+    /// may notice only with their next heartbeat.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

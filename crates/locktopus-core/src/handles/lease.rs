@@ -15,8 +15,8 @@ use crate::engine::holding::turn::Turn;
 
 /// A read-only view of a held lock, to be passed to whatever works under it.
 ///
-/// Cheap to clone and independent of the guard: when the guard is released or dropped, the lease ends with
-/// [`LostCause::Released`].
+/// Cheap to clone and independent of the guard: when the guard is released or dropped, the lease
+/// ends with [`LostCause::Released`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,8 +72,8 @@ impl Lease {
         self.turn.token
     }
 
-    /// The token bound to this lock and this holder, to be sent along with what is written under the lock;
-    /// `None` if there is no [token](Self::token).
+    /// The token bound to this lock and this holder, to be sent along with what is written under
+    /// the lock; `None` if there is no [token](Self::token).
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         let token = self.turn.token?;
@@ -115,8 +115,9 @@ impl Lease {
 
     /// Checks that the lock may still be believed in. Call it right before a side effect.
     ///
-    /// Looks at the clock, not at a flag, so it is right even if this task was stopped for a minute just
-    /// before the call. It cannot help if the task is stopped just after; only a fencing token can.
+    /// Looks at the clock, not at a flag, so it is right even if this task was stopped for a minute
+    /// just before the call. It cannot help if the task is stopped just after; only a fencing token
+    /// can.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -153,8 +154,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if it is lost; with cause [`LostCause::Expired`] also if it is only too short,
-    /// in which case the lease itself is untouched.
+    /// [`LockError::Lost`] if it is lost; with cause [`LostCause::Expired`] also if it is only too
+    /// short, in which case the lease itself is untouched.
     pub fn ensure_valid_for(&self, ahead: Duration) -> Result<(), LockError> {
         let turn = &self.turn;
         let cause = match turn.lost() {
@@ -204,8 +205,8 @@ impl Lease {
         self.turn.lost().cloned().unwrap_or(LostCause::Expired)
     }
 
-    /// A token that is cancelled when the lease ends, for code that already knows `CancellationToken`s.
-    /// Cancelling it has no effect on the lock.
+    /// A token that is cancelled when the lease ends, for code that already knows
+    /// `CancellationToken`s. Cancelling it has no effect on the lock.
     ///
     /// The runtime where you call this cancels it. If that one ends first, another runtime that
     /// uses this `Locktopus` does.

@@ -46,9 +46,9 @@ impl LockList {
         })
     }
 
-    /// The next page; `None` after the last one. A page may be empty, and a lock may come twice. Locks that are taken or
-    /// released meanwhile may or may not come. Names longer than [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES), which this
-    /// library cannot have made, are left out.
+    /// The next page;
+    /// `None` after the last one. A page may be empty, and a lock may come twice. Locks that are taken or released meanwhile may or may not come. Names longer than [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES),
+    /// which this library cannot have made, are left out.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -129,7 +129,8 @@ impl ListedLock {
     }
 
     /// The name under which it is asked for: without the namespace, and as it was before
-    /// [encoding](crate::LocktopusBuilder::names). `None` if no name that is asked for becomes this one.
+    /// [encoding](crate::LocktopusBuilder::names). `None` if no name that is asked for becomes this
+    /// one.
     #[must_use]
     pub fn given_name(&self) -> Option<Vec<u8>> {
         let settings = &self.engine.settings;

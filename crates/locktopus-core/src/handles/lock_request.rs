@@ -29,15 +29,14 @@ use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 
-/// A lock that somebody is about to ask for. Made by [`Locktopus::lock`](crate::Locktopus::lock) and its
-/// siblings; nothing happens until one of the asynchronous methods is awaited. Awaiting the request itself
-/// is [`acquire`](Self::acquire).
+/// A lock that somebody is about to ask for. Made by
+/// [`Locktopus::lock`](crate::Locktopus::lock) and its siblings; nothing happens until one of the asynchronous methods is awaited. Awaiting the request itself is [`acquire`](Self::acquire).
 ///
-/// Without options: the lock is waited for as long as it takes, in the queue of those who wait, and held for a
-/// lease of 30 s that is renewed every 10 s.
+/// Without options: the lock is waited for as long as it takes, in the queue of those who wait, and
+/// held for a lease of 30 s that is renewed every 10 s.
 ///
-/// `G` is the guard it turns into: [`LockGuard`], or [`WriteGuard`](crate::WriteGuard) for the exclusive half of a
-/// read-write lock.
+/// `G` is the guard it turns into: [`LockGuard`], or [`WriteGuard`](crate::WriteGuard) for the
+/// exclusive half of a read-write lock.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -87,19 +86,21 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// [`LockError::Name`] and [`LockError::Option`] before anything is sent; [`LockError::WaitTimeout`],
-    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] if waiting ended without the lock;
-    /// [`LockError::Backend`] at once if the backend refuses, also because the name is in use as another kind
-    /// ([`LockError::other_kind`]), and after ten seconds
-    /// ([`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage)) if it cannot be reached;
-    /// [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] instead of a deadlock if the owner already holds
-    /// this mutex, or reads what it wants to write;
-    /// [`LockError::Lost`] if the owner's earlier hold of this lock is lost and not yet dropped.
+    /// [`LockError::Name`] and [`LockError::Option`] before anything is sent;
+    /// [`LockError::WaitTimeout`], [`LockError::Cancelled`] and
+    /// [`LockError::ShutDown`] if waiting ended without the lock; [`LockError::Backend`] at once if
+    /// the backend refuses, also because the name is in use as another kind
+    /// ([`LockError::other_kind`]), and after ten seconds ([`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage))
+    /// if it cannot be reached; [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`]
+    /// instead of a deadlock if the owner already holds this mutex, or reads what it wants to
+    /// write; [`LockError::Lost`] if the owner's earlier hold of this lock is lost and not yet
+    /// dropped.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind. What an attempt under
-    /// way may still take is given back in the background. The place among the waiters is lost.
+    /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind. What an
+    /// attempt under way may still take is given back in the background. The place among the
+    /// waiters is lost.
     #[expect(
         clippy::manual_async_fn,
         reason = "an `async fn` keeps its arguments twice, and there may be many who wait"
@@ -143,7 +144,8 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), except that a backend that cannot be reached is an error at once.
+    /// As [`acquire`](Self::acquire), except that a backend that cannot be reached is an error at
+    /// once.
     ///
     /// # Cancel safety
     ///

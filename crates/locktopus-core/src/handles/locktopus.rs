@@ -40,7 +40,8 @@ use crate::handles::semaphore::Semaphore;
 /// ```
 ///
 /// When the last clone, request and guard are gone, the background tasks end by themselves. Call
-/// [`shutdown`](Self::shutdown) before the process exits: it waits for releases that are still under way.
+/// [`shutdown`](Self::shutdown) before the process exits: it waits for releases that are still
+/// under way.
 #[derive(Debug, Clone)]
 pub struct Locktopus {
     pub(super) engine: Arc<Engine>,
@@ -81,8 +82,8 @@ impl Locktopus {
         LocktopusBuilder::new(backend)
     }
 
-    /// The default lock: exclusive, reentrant by [owner handle](crate::Owner). On Redis it is Redisson's
-    /// `RLock`.
+    /// The default lock: exclusive, reentrant by [owner handle](crate::Owner). On Redis it is
+    /// Redisson's `RLock`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -98,13 +99,13 @@ impl Locktopus {
         self.request(name.into(), LockKind::Reentrant)
     }
 
-    /// A lock that is granted strictly in order of arrival, across all processes: exclusive and reentrant, as
-    /// [`lock`](Self::lock). On Redis it is Redisson's `RFairLock`.
+    /// A lock that is granted strictly in order of arrival, across all processes: exclusive and
+    /// reentrant, as [`lock`](Self::lock). On Redis it is Redisson's `RFairLock`.
     ///
     /// Waiters have a place in the queue, and keep it as long as they are heard of, whatever their
-    /// [strategy](LockRequest::strategy). [`LockRequest::with_progress`] tells the place and an estimate of the time. A
-    /// waiter that gives up, is cancelled or dropped leaves the queue; one that crashes is passed over when its
-    /// place has lapsed.
+    /// [strategy](LockRequest::strategy). [`LockRequest::with_progress`] tells the place and an
+    /// estimate of the time. A waiter that gives up, is cancelled or dropped leaves the queue; one
+    /// that crashes is passed over when its place has lapsed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -165,8 +166,9 @@ impl Locktopus {
         RwLock::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
-    /// A semaphore. On Redis it is Redisson's `RSemaphore`, which keeps only a number; who holds how many permits until
-    /// when stands beside it, so that permits of crashed native holders come back. Those of other libraries do not.
+    /// A semaphore. On Redis it is Redisson's `RSemaphore`, which keeps only a number; who holds
+    /// how many permits until when stands beside it, so that permits of crashed native holders come
+    /// back. Those of other libraries do not.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -183,8 +185,8 @@ impl Locktopus {
         Semaphore::new(Arc::clone(&self.engine), name, LockKind::Semaphore)
     }
 
-    /// A semaphore each of whose permits has an id and an expiry that all libraries see. On Redis it is Redisson's
-    /// `RPermitExpirableSemaphore`.
+    /// A semaphore each of whose permits has an id and an expiry that all libraries see. On Redis
+    /// it is Redisson's `RPermitExpirableSemaphore`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -216,8 +218,9 @@ impl Locktopus {
         Latch::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
-    /// A lock whose kind is only known when the program runs, for example from a command line. The methods above give
-    /// handles of their kind; this gives a request for one holder, with [`permits`](LockRequest::permits) for several.
+    /// A lock whose kind is only known when the program runs, for example from a command line. The
+    /// methods above give handles of their kind; this gives a request for one holder, with
+    /// [`permits`](LockRequest::permits) for several.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -233,8 +236,8 @@ impl Locktopus {
         self.request(name.into(), kind)
     }
 
-    /// Several locks of the default kind, all or nothing. [`MultiLock::add`] adds locks of other kinds, and of other
-    /// backends.
+    /// Several locks of the default kind, all or nothing. [`MultiLock::add`] adds locks of other
+    /// kinds, and of other backends.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -249,7 +252,8 @@ impl Locktopus {
         requests.fold(MultiLock::new(), MultiLock::add)
     }
 
-    /// A token that is cancelled as soon as [`shutdown`](Self::shutdown) begins, for loops of your own. Cancelling it has no effect on the locks.
+    /// A token that is cancelled as soon as [`shutdown`](Self::shutdown) begins, for loops of your
+    /// own. Cancelling it has no effect on the locks.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -282,8 +286,9 @@ impl Locktopus {
         LockRequest::new(Arc::clone(&self.engine), Named::Given(name), kind)
     }
 
-    /// Lists the locks of this namespace that are held, by anybody, and whose names begin with `prefix`, a page at a
-    /// time. An empty prefix lists the whole namespace. Never blocks the server for long.
+    /// Lists the locks of this namespace that are held, by anybody, and whose names begin with
+    /// `prefix`, a page at a time. An empty prefix lists the whole namespace. Never blocks the
+    /// server for long.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -308,8 +313,8 @@ impl Locktopus {
         LockList::new(&self.engine, &prefix.into())
     }
 
-    /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache), longest held first.
-    /// Asks nobody.
+    /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache),
+    /// longest held first. Asks nobody.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -344,8 +349,8 @@ impl Locktopus {
         self.engine.backend.info()
     }
 
-    /// Looks for what silently breaks locks on this backend. Backends on servers also take a probe lock and
-    /// give it back, which shows missing permissions.
+    /// Looks for what silently breaks locks on this backend. Backends on servers also take a probe
+    /// lock and give it back, which shows missing permissions.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -367,7 +372,8 @@ impl Locktopus {
     ///
     /// Cancel safe: a probe lock that was taken lapses after a second.
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
-        // A score of calls one after the other, and a server that hangs takes as long as one may, twice.
+        // A score of calls one after the other, and a server that hangs takes as long as one may,
+        // twice.
         let deadline = timer_in(self.engine.call_timeout().saturating_mul(5));
         let mut diagnosis = self.engine.backend.diagnose(deadline).await?;
         let outlives = self.backend().outlives;

@@ -13,9 +13,9 @@ use crate::handles::guard::LockGuard;
 
 /// An owner of locks that may enter its reentrant locks again.
 ///
-/// Re-entry belongs to this handle, not to a thread or a task: pass the handle (it is cheap to clone) to
-/// whatever works on the owner's behalf. Acquiring a lock that the same owner holds gives another guard on
-/// the same lease, at once and without asking the backend. Only a longer
+/// Re-entry belongs to this handle, not to a thread or a task: pass the handle (it is cheap to
+/// clone) to whatever works on the owner's behalf. Acquiring a lock that the same owner holds gives
+/// another guard on the same lease, at once and without asking the backend. Only a longer
 /// [`fixed_lease`](crate::LockRequest::fixed_lease) asks the backend, to extend the lease.
 ///
 /// After a loss, entering again fails with [`LockError::Lost`](crate::LockError::Lost) until the
@@ -48,8 +48,8 @@ tokio::task_local! {
 /// Which lock of which `Locktopus`, whatever half of it.
 pub(crate) type HeldKey = (usize, LockTarget);
 
-/// What an owner holds of one lock. Locked while the owner acquires that lock, so that two of its tasks do not race each
-/// other for it.
+/// What an owner holds of one lock. Locked while the owner acquires that lock, so that two of its
+/// tasks do not race each other for it.
 pub(crate) type HeldCell = Arc<tokio::sync::Mutex<HeldByOwner>>;
 
 /// The turns that an owner holds of one lock. Both halves of a read-write lock are in here: whether
@@ -67,11 +67,11 @@ impl Owner {
         Self::default()
     }
 
-    /// Runs `work` as this owner: requests awaited in it are this owner's, unless they name another one. The scope
-    /// ends with the work and does not reach into tasks spawned by it.
+    /// Runs `work` as this owner: requests awaited in it are this owner's, unless they name another
+    /// one. The scope ends with the work and does not reach into tasks spawned by it.
     ///
-    /// Futures that are joined in one scope are one owner: they enter its reentrant locks together, and are told
-    /// [`NotReentrant`](crate::LockError::NotReentrant) for its mutexes.
+    /// Futures that are joined in one scope are one owner: they enter its reentrant locks together,
+    /// and are told [`NotReentrant`](crate::LockError::NotReentrant) for its mutexes.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -19,15 +19,16 @@ use crate::handles::lock_request::{LockRequest, Named};
 /// A lock that many may hold for reading, or one for writing. Made by
 /// [`Locktopus::rw_lock`](crate::Locktopus::rw_lock). On Redis it is Redisson's `RReadWriteLock`.
 ///
-/// * **Order.** Readers and writers are served in order of arrival: a reader that comes while a writer waits does not
-///   overtake it, so writers are not starved. Readers next to each other go together.
-/// * **Re-entry** is by [owner](crate::Owner): whoever reads may read again, whoever writes may write again, and
-///   whoever writes may also read, at once. The halves are released in any order.
-/// * **Downgrade.** [`WriteGuard::downgrade`] turns writing into reading with no writer in between; other readers
-///   that wait are let in.
-/// * **No upgrade.** A reader that asks to write would wait for itself. If both are asked for by the same owner, the
-///   answer is [`LockError::UpgradeRefused`]. Without an owner, or its [scope](crate::Owner::scope), nobody can tell
-///   and the request waits.
+/// * **Order.** Readers and writers are served in order of arrival: a reader that comes while a
+///   writer waits does not overtake it, so writers are not starved. Readers next to each other go
+///   together.
+/// * **Re-entry** is by [owner](crate::Owner): whoever reads may read again, whoever writes may
+///   write again, and whoever writes may also read, at once. The halves are released in any order.
+/// * **Downgrade.** [`WriteGuard::downgrade`] turns writing into reading with no writer in between;
+///   other readers that wait are let in.
+/// * **No upgrade.** A reader that asks to write would wait for itself. If both are asked for by
+///   the same owner, the answer is [`LockError::UpgradeRefused`]. Without an owner, or its
+///   [scope](crate::Owner::scope), nobody can tell and the request waits.
 ///
 /// Writers have fencing tokens, readers have none.
 ///

@@ -14,19 +14,20 @@ use crate::handles::lock_request::{LockRequest, Named};
 /// The most permits that a semaphore can have: 2^31 - 1, as other libraries count them.
 pub const MAX_TOTAL: u32 = i32::MAX as u32;
 
-/// A number of permits that is shared out. Made by [`Locktopus::semaphore`](crate::Locktopus::semaphore) and
-/// [`Locktopus::permit_semaphore`](crate::Locktopus::permit_semaphore); on Redis they are Redisson's `RSemaphore` and
-/// `RPermitExpirableSemaphore`.
+/// A number of permits that is shared out. Made by
+/// [`Locktopus::semaphore`](crate::Locktopus::semaphore) and [`Locktopus::permit_semaphore`](crate::Locktopus::permit_semaphore);
+/// on Redis they are Redisson's `RSemaphore` and `RPermitExpirableSemaphore`.
 ///
 /// Set the number of permits first, by [`initialise`](Self::initialise) or
 /// [`resize`](Self::resize). Until then requests fail at once. So does a request for more permits
 /// than there are in all, free, held and drained ([`LockError::too_few_permits`]). To make requests
 /// wait, [`drain`](Self::drain) the semaphore.
 ///
-/// Permits are held by a lease, like locks, in both kinds: renewed by the watchdog for as long as the guard lives, or
-/// [for a fixed time](LockRequest::fixed_lease). Those of a crashed holder come back when its lease ends, by the backend's
-/// clock. Waiters are served in order of arrival, so one that wants many permits is not starved by those who want
-/// few. Permits belong to their guard; [owners](crate::Owner) play no part.
+/// Permits are held by a lease, like locks, in both kinds: renewed by the watchdog for as long as
+/// the guard lives, or [for a fixed time](LockRequest::fixed_lease). Those of a crashed holder come
+/// back when its lease ends, by the backend's clock. Waiters are served in order of arrival, so one
+/// that wants many permits is not starved by those who want few. Permits belong to their guard;
+/// [owners](crate::Owner) play no part.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,10 +46,11 @@ pub const MAX_TOTAL: u32 = i32::MAX as u32;
 ///
 /// # Errors
 ///
-/// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent, with
-/// [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend refuses or cannot be reached
-/// for as long as [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations that may have run
-/// are repeated under one id and have the effect of once.
+/// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent,
+/// with [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend
+/// refuses or cannot be reached for as long as
+/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations
+/// that may have run are repeated under one id and have the effect of once.
 #[derive(Clone)]
 #[must_use = "a semaphore does nothing until permits are acquired or counted"]
 pub struct Semaphore {
@@ -62,7 +64,8 @@ impl Semaphore {
         Self { engine, name, kind }
     }
 
-    /// Asks for this many permits together, all or none: between 1 and [`MAX_PERMITS`](crate::MAX_PERMITS).
+    /// Asks for this many permits together, all or none: between 1 and
+    /// [`MAX_PERMITS`](crate::MAX_PERMITS).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -80,8 +83,8 @@ impl Semaphore {
         LockRequest::new(services, name, self.kind.clone()).permits(permits)
     }
 
-    /// How many permits are free. Negative after a [`resize`](Self::resize) below what is held; `None` if nobody has
-    /// said how many there are.
+    /// How many permits are free. Negative after a
+    /// [`resize`](Self::resize) below what is held; `None` if nobody has said how many there are.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -130,10 +133,11 @@ impl Semaphore {
         Ok(self.count(CounterAction::Initialise(total)).await?.changed)
     }
 
-    /// Sets how many permits there are in all, free and held, and returns how many are free then, before
-    /// those who wait take theirs. Nobody loses a permit: if more are held, the number of free ones is negative until
-    /// enough have come back. Permits of a plain semaphore that Redisson's clients hold are not on record and count as
-    /// neither: with four of them out, a resize to ten leaves ten free ones.
+    /// Sets how many permits there are in all, free and held, and returns how many are free then,
+    /// before those who wait take theirs. Nobody loses a permit: if more are held, the number of
+    /// free ones is negative until enough have come back. Permits of a plain semaphore that
+    /// Redisson's clients hold are not on record and count as neither: with four of them out, a
+    /// resize to ten leaves ten free ones.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -160,8 +164,8 @@ impl Semaphore {
         Ok(outcome.value.unwrap_or_default())
     }
 
-    /// Adds free permits, or takes some away if `more` is negative, and returns how many are free then, before
-    /// those who wait take theirs.
+    /// Adds free permits, or takes some away if `more` is negative, and returns how many are free
+    /// then, before those who wait take theirs.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -207,7 +211,8 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped, and then nobody knows how many were taken.
+    /// It may or may not have happened if the future is dropped, and then nobody knows how many
+    /// were taken.
     pub async fn drain(&self) -> Result<u32, LockError> {
         let taken = self.count(CounterAction::Drain).await?.value;
         let taken = taken.unwrap_or_default().max(0);

@@ -12,10 +12,10 @@ use crate::engine::holding::turn::Turn;
 
 /// A lease that nobody renews, ready to be [adopted](crate::LockRequest::adopt).
 ///
-/// Whoever has the ticket can take or release the lock: treat its text as a secret. `Debug` does not
-/// show it. Dropping a ticket does nothing; the lock is free when the lease has ended. Adopt it once: two
-/// guards made from copies of one ticket believe in the same lease, and the first release ends both. For a
-/// mutex, adopt it with the profile it was taken with.
+/// Whoever has the ticket can take or release the lock: treat its text as a secret. `Debug` does
+/// not show it. Dropping a ticket does nothing; the lock is free when the lease has ended. Adopt it
+/// once: two guards made from copies of one ticket believe in the same lease, and the first release
+/// ends both. For a mutex, adopt it with the profile it was taken with.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -69,7 +69,8 @@ impl LeaseTicket {
         self.permits
     }
 
-    /// The ticket as one line of printable ASCII, to be sent over a trusted channel and parsed again.
+    /// The ticket as one line of printable ASCII, to be sent over a trusted channel and parsed
+    /// again.
     #[must_use]
     pub fn expose(&self) -> String {
         let token = self.token.map_or(0, FencingToken::get);
@@ -116,7 +117,8 @@ impl FromStr for LeaseTicket {
             Some(Ok(permits)) if permits > 1 && permits <= MAX_PERMITS => permits,
             Some(_) => return Err(damaged("permits")),
         };
-        // What kinds there are may be another matter where it comes from. What a kind's word looks like is not.
+        // What kinds there are may be another matter where it comes from. What a kind's word looks
+        // like is not.
         let is_word = |kind: &&str| {
             !kind.is_empty() && kind.bytes().all(|c| c.is_ascii_lowercase() || c == b'_')
         };

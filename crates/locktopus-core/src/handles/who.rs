@@ -28,8 +28,9 @@ pub struct Who {
 }
 
 impl Who {
-    /// What the instance says that made this owner id. `None`: it has no label, it ended more than two minutes ago without a
-    /// shutdown, its record could not be written, or the owner is of another library.
+    /// What the instance says that made this owner id. `None`: it has no label, it ended more than
+    /// two minutes ago without a shutdown, its record could not be written, or the owner is of
+    /// another library.
     #[must_use]
     pub fn of(&self, owner: &OwnerId) -> Option<&InstanceRecord> {
         self.known.get(&owner.instance()?)
@@ -37,11 +38,12 @@ impl Who {
 }
 
 impl Locktopus {
-    /// Looks up what the [labels](crate::LocktopusBuilder::label) of these holders and waiters say. Asks the backend once for
-    /// every 256 instances among them, however many owners; nothing if none of them can have a label.
+    /// Looks up what the [labels](crate::LocktopusBuilder::label) of these holders and waiters say.
+    /// Asks the backend once for every 256 instances among them, however many owners; nothing if
+    /// none of them can have a label.
     ///
-    /// A record is what its writer says, kept as long as servers keep it: good for a person who looks for a stuck process, and
-    /// no proof of anything.
+    /// A record is what its writer says, kept as long as servers keep it: good for a person who
+    /// looks for a stuck process, and no proof of anything.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

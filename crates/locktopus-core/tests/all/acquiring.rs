@@ -130,7 +130,8 @@ async fn an_outage_is_put_up_with_for_a_while() {
     let tries = script.calls("attempt").len();
     assert!((20..=200).contains(&tries), "{tries} tries in four seconds");
 
-    // An outage that ends in time is not noticed; what the backend refuses for good is told at once.
+    // An outage that ends in time is not noticed; what the backend refuses for good is told at
+    // once.
     script.next("attempt", [Fate::Refuse; 10]);
     script.always("attempt", Fate::Pass);
     drop(locks.lock("a").acquire().await.unwrap());
@@ -287,7 +288,8 @@ async fn an_attempt_under_way_at_a_shutdown_is_given_back() {
     );
 }
 
-/// A backend whose `Locktopus` is shut down, as by another thread, the moment an attempt reaches it.
+/// A backend whose `Locktopus` is shut down, as by another thread, the moment an attempt reaches
+/// it.
 #[derive(Debug)]
 struct ClosedMeanwhile {
     inner: MemoryBackend,

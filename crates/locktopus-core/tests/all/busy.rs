@@ -1,4 +1,5 @@
-//! Somebody else has the lock: told apart from failures, and the same whichever way it was asked for.
+//! Somebody else has the lock: told apart from failures, and the same whichever way it was asked
+//! for.
 
 use crate::common;
 

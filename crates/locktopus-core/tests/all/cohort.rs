@@ -113,7 +113,8 @@ async fn a_lease_serves_as_many_turns_as_allowed_each_with_a_token_of_its_own() 
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
 }
 
-/// Twenty who come while one alone holds the lock: it reserved few tokens, or as many as there may be turns.
+/// Twenty who come while one alone holds the lock: it reserved few tokens, or as many as there may
+/// be turns.
 #[tokio::test(start_paused = true)]
 async fn one_alone_reserves_few_tokens_unless_they_are_counted() {
     for (source, leases) in [(TokenSource::Clock, 2), (TokenSource::Count, 1)] {
@@ -560,7 +561,8 @@ async fn a_lock_that_a_stalled_leader_is_granted_comes_free() {
     let follower = tokio::spawn(acquiring(&locks));
     sleep(Duration::from_secs(1)).await;
     held.release().await.unwrap();
-    // The grant was pushed to a task that does not run. Without the check it would last for the whole lease.
+    // The grant was pushed to a task that does not run. Without the check it would last for the
+    // whole lease.
     let guard = timeout(Duration::from_secs(4), follower).await.unwrap();
     drop((guard.unwrap().unwrap(), stalled));
     until("nothing is left", || store.population() == (0, 0)).await;

@@ -1,4 +1,5 @@
-//! Very many who ask at one moment: a bounded number of attempts is under way, and none waits for another shard's.
+//! Very many who ask at one moment: a bounded number of attempts is under way, and none waits for
+//! another shard's.
 
 use crate::common;
 
@@ -33,7 +34,8 @@ fn crowd(locks: &Locktopus, shard: char, many: usize) -> Crowd {
 #[tokio::test(start_paused = true)]
 async fn a_crowd_is_served_a_bounded_number_at_a_time() {
     let script = Scripted::new();
-    // All are served before the first of them has waited for a quarter of the call timeout, which is 100 ms here.
+    // All are served before the first of them has waited for a quarter of the call timeout, which
+    // is 100 ms here.
     let round_trip = MOMENT / 2;
     script.always("attempt", Fate::SlowReply(round_trip));
     let locks = script.locks();
@@ -109,7 +111,8 @@ fn owe_too_much(script: &Scripted, locks: &Locktopus) {
     assert_eq!((locks.background_tasks(), sent), (OWED, OWED));
 }
 
-/// Attempts that were sent arrive late and are given back. Those that waited for a turn owe nothing.
+/// Attempts that were sent arrive late and are given back. Those that waited for a turn owe
+/// nothing.
 #[tokio::test(start_paused = true)]
 async fn futures_that_are_dropped_owe_a_bounded_number_and_hold_up_no_other_shard() {
     let script = Scripted::new();

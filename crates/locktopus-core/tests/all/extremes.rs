@@ -1,4 +1,5 @@
-//! Durations of any length, in every place where a user can set one: an answer or an error, never a panic.
+//! Durations of any length, in every place where a user can set one: an answer or an error, never a
+//! panic.
 
 use crate::common;
 
@@ -81,8 +82,8 @@ async fn used(what: &str, request: LockRequest, duration: Duration) {
     let _ = timeout(MOMENT, guard.release()).await;
 }
 
-/// Everything that can be done with these locks, where they are free, where they are held, and on a backend that is
-/// away.
+/// Everything that can be done with these locks, where they are free, where they are held, and on a
+/// backend that is away.
 async fn everything(what: &str, script: &Scripted, locks: &Locktopus, duration: Duration) {
     for state in ["free", "held", "away"] {
         let what = format!("{what}, {state}:");

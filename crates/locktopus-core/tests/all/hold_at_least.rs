@@ -74,14 +74,16 @@ async fn who_holds_it_for_longer_gives_it_back_at_once() {
     assert!(others.lock("a").try_acquire().await.unwrap().is_some());
 }
 
-/// The turn that one task of a process is done with goes to no other task before its time, waiting or not.
+/// The turn that one task of a process is done with goes to no other task before its time, waiting
+/// or not.
 #[tokio::test(start_paused = true)]
 async fn nobody_of_the_same_process_has_it_early() {
     let (locks, _) = two();
     let begun = Instant::now();
     let guard = held_at_least(&locks).acquire().await.unwrap();
     let waiting = tokio::spawn(held_at_least(&locks).into_future());
-    // No time passes, so that the local queue could pass the lease on: its time budget (20 ms) is not used up.
+    // No time passes, so that the local queue could pass the lease on: its time budget (20 ms) is
+    // not used up.
     for _ in 0..100 {
         yield_now().await;
     }
@@ -148,7 +150,8 @@ async fn several_are_held_together_or_leave_nothing() {
     is_free_in_time(&others, begun).await;
 }
 
-/// Locks of one store are taken together or not at all. Of two stores one is taken first, and given back.
+/// Locks of one store are taken together or not at all. Of two stores one is taken first, and given
+/// back.
 #[tokio::test(start_paused = true)]
 async fn several_of_two_stores_leave_nothing_either() {
     let ((here, others_here), (there, others_there)) = (two(), two());

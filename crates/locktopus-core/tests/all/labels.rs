@@ -138,7 +138,8 @@ async fn many_owners_are_few_questions() {
     assert_eq!(backend.calls("instances").len(), 1 + 3);
 }
 
-/// Locks are taken, renewed, handed on and given back as ever, and the record is written once it can be.
+/// Locks are taken, renewed, handed on and given back as ever, and the record is written once it
+/// can be.
 #[tokio::test(start_paused = true)]
 async fn announcements_that_fail_harm_no_lock() {
     for fate in [Fate::Refuse, Fate::Deny, Fate::LoseReply, Fate::Hang] {

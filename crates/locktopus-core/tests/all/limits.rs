@@ -8,7 +8,8 @@ use common::{Fate, Scripted};
 use locktopus_core::{LockError, LockRequest, Locktopus, WaitPosition, WaitStrategy};
 use tokio::time::{Instant, sleep};
 
-/// What the first attempt has for its answer, and what a backend has that does not keep to its deadline.
+/// What the first attempt has for its answer, and what a backend has that does not keep to its
+/// deadline.
 const FIRST: Duration = Duration::from_millis(250 + 50);
 const CALL: Duration = Duration::from_secs(5);
 
@@ -188,7 +189,8 @@ async fn debts_end_with_the_lease_they_are_owed_for() {
     assert!(script.calls("release").len() <= 3 * 64 + 64);
 }
 
-/// A release that was never answered has no second look to make, so an attempt without an answer gains it no time.
+/// A release that was never answered has no second look to make, so an attempt without an answer
+/// gains it no time.
 #[tokio::test(start_paused = true)]
 async fn debts_of_attempts_without_an_answer_end_with_their_lease_too() {
     let script = Scripted::with_call_timeout(CALL);

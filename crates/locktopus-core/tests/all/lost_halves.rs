@@ -11,7 +11,8 @@ use tokio::time::{sleep, sleep_until};
 const LEASE: Duration = Duration::from_secs(1);
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Renewals fail, and the writer's lease ends while the readers' half is granted; then everything works again.
+/// Renewals fail, and the writer's lease ends while the readers' half is granted; then everything
+/// works again.
 async fn lost_meanwhile(script: &Scripted) -> WriteGuard {
     let locks = script.locks();
     let write = locks.rw_lock("a").write().renewed_lease(LEASE);

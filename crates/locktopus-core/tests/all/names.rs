@@ -16,7 +16,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Any bytes, or text made of what means something to somebody. Mostly short, so that names meet.
+    /// Any bytes, or text made of what means something to somebody. Mostly short, so that names
+    /// meet.
     fn bytes(&mut self, out: &mut Vec<u8>) {
         const MEANINGFUL: &[u8; 16] = b"{}%2:a7B*[\\\0 \"\n\xff";
         let dice = self.next();

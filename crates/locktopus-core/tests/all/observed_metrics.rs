@@ -15,8 +15,8 @@ use tokio::time::sleep;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What was measured, by name and labels (but for `backend`): gauges as they are, the others since the last look, of
-/// histograms how many values.
+/// What was measured, by name and labels (but for `backend`): gauges as they are, the others since
+/// the last look, of histograms how many values.
 type Measured = BTreeMap<String, f64>;
 
 /// A recorder whose snapshots begin everything anew, gauges too.

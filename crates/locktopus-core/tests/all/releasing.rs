@@ -242,7 +242,8 @@ async fn a_shutdown_twice_and_guards_after_it_are_fine() {
     assert_eq!(locks.shutdown(Duration::ZERO).await.abandoned, 0);
 }
 
-/// Their guards are still there. What they stood for is over, and nobody is kept out by it once the shutdown says that nothing is left.
+/// Their guards are still there. What they stood for is over, and nobody is kept out by it once the
+/// shutdown says that nothing is left.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_leaves_nothing_of_what_was_held_for_too_long() {
     for told in [false, true] {

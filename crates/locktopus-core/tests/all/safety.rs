@@ -31,8 +31,8 @@ async fn eventually(check: impl AsyncFn() -> bool) {
     }
 }
 
-/// A holder hands the lock to a waiter of a backend with this mode, whose next attempts have these fates. How many
-/// attempts followed the hand-off.
+/// A holder hands the lock to a waiter of a backend with this mode, whose next attempts have these
+/// fates. How many attempts followed the hand-off.
 async fn handed_on(
     safety: SafetyMode,
     fates: impl IntoIterator<Item = Fate>,
@@ -167,7 +167,8 @@ async fn nobody_goes_on_under_an_id_that_a_release_is_on_its_way_for() {
     assert!(!goes_on_under_the_same_id(REPLICATED).await);
 }
 
-/// A store that ends the locks of one session together, as etcd does, frees a dead process's lock late.
+/// A store that ends the locks of one session together, as etcd does, frees a dead process's lock
+/// late.
 #[tokio::test]
 async fn a_backend_whose_locks_outlive_their_leases_is_said_to() {
     for (longer, said) in [(0, None), (9, Some("for 9s after its lease"))] {

@@ -116,8 +116,8 @@ async fn several_locks_and_one_of_them_joined_in_one_scope() {
     several.unwrap();
 }
 
-/// A probe that only finds out that the owner is inside must not be a hold: whoever releases at that moment would
-/// leave the release to the probe.
+/// A probe that only finds out that the owner is inside must not be a hold: whoever releases at
+/// that moment would leave the release to the probe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn being_told_not_reentrant_is_no_hold() {
     let locks = locks();

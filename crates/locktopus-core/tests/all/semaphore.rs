@@ -325,7 +325,8 @@ async fn tickets_carry_the_permits() {
     until("nothing is left", || store.population() == (0, 0)).await;
 }
 
-/// Backends remember for two minutes what an operation came to. Whatever an outage may last, what may have run is not sent again after that.
+/// Backends remember for two minutes what an operation came to. Whatever an outage may last, what
+/// may have run is not sent again after that.
 #[tokio::test(start_paused = true)]
 async fn what_may_have_run_is_not_repeated_for_longer_than_it_is_remembered() {
     let script = Scripted::new();

@@ -1,6 +1,7 @@
-//! Owners that are shared between tasks, and leases that are passed on inside a process, at random: guards that are entered again,
-//! extended, dropped, given back, turned into tickets and adopted, futures that are dropped, and shutdowns in the middle of it, while
-//! the watchdog renews and calls fail.
+//! Owners that are shared between tasks, and leases that are passed on inside a process, at random:
+//! guards that are entered again, extended, dropped, given back, turned into tickets and adopted,
+//! futures that are dropped, and shutdowns in the middle of it, while the watchdog renews and calls
+//! fail.
 //!
 //! `LOCKTOPUS_SCHEDULES=20000` for so many schedules; `LOCKTOPUS_SEED=N` for one.
 
@@ -311,7 +312,8 @@ impl Task {
     }
 }
 
-/// Calls that go wrong, now and then. None comes later than twice the time for its answer: then nobody would look any more.
+/// Calls that go wrong, now and then. None comes later than twice the time for its answer: then
+/// nobody would look any more.
 async fn break_things(scripts: [Scripted; 2], mut dice: Dice) {
     loop {
         let pause = dice.millis(20);

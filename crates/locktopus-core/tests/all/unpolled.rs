@@ -1,4 +1,5 @@
-//! Members of a line whose tasks do not run: nobody waits for them longer than they said they would take.
+//! Members of a line whose tasks do not run: nobody waits for them longer than they said they would
+//! take.
 
 use crate::common;
 
@@ -94,7 +95,8 @@ async fn a_leader_that_stops_in_a_short_step_is_deposed_after_that_step() {
     script.next("attempt", [Fate::SlowReply(slow)]);
     let mut leader = asleep(locks.lock("a"));
     let follower = tokio::spawn(locks.lock("a").acquire());
-    // The check comes by during the attempt, which may take an hour. Then the leader goes to sleep for a second.
+    // The check comes by during the attempt, which may take an hour. Then the leader goes to sleep
+    // for a second.
     sleep(slow * 2).await;
     assert!(poll(&mut leader).is_pending());
     held.release().await.unwrap();
@@ -105,7 +107,8 @@ async fn a_leader_that_stops_in_a_short_step_is_deposed_after_that_step() {
     follower.unwrap().unwrap().release().await.unwrap();
 }
 
-/// Wherever a leader stops, it is deposed: in every call of an acquisition, the first time and the second time.
+/// Wherever a leader stops, it is deposed: in every call of an acquisition, the first time and the
+/// second time.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stops_anywhere_is_deposed() {
     for (call, skip, keep) in [
@@ -141,7 +144,8 @@ async fn a_leader_that_stops_anywhere_is_deposed() {
     }
 }
 
-/// It was granted the lock and slept, so another one leads. It does not wait behind that one, and has no limit that is over.
+/// It was granted the lock and slept, so another one leads. It does not wait behind that one, and
+/// has no limit that is over.
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_wait_and_is_deposed_finds_the_lock_free_or_busy() {
     let script = Scripted::new();

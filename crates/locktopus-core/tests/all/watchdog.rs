@@ -268,8 +268,8 @@ fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
     });
 }
 
-/// The place of a released lease is given to the next one, while the answer to the renewal of the first is
-/// still on its way. That answer must not be taken for the other lease's.
+/// The place of a released lease is given to the next one, while the answer to the renewal of the
+/// first is still on its way. That answer must not be taken for the other lease's.
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_does_not_renew_the_lease_that_took_the_place() {
     let script = Scripted::new();
@@ -298,7 +298,8 @@ async fn a_late_answer_does_not_renew_the_lease_that_took_the_place() {
     );
 }
 
-/// A timer that has fired is dead. Taking its lease out must not disarm the timer that came after it.
+/// A timer that has fired is dead. Taking its lease out must not disarm the timer that came after
+/// it.
 #[tokio::test(start_paused = true)]
 async fn leases_that_come_and_go_leave_the_others_watched() {
     let script = Scripted::new();
@@ -323,7 +324,8 @@ async fn leases_that_come_and_go_leave_the_others_watched() {
     kept.release().await.unwrap();
 }
 
-/// Of a lock that was lost the guard still stands for what is to be given back, unless it was held too long.
+/// Of a lock that was lost the guard still stands for what is to be given back, unless it was held
+/// too long.
 #[tokio::test(start_paused = true)]
 async fn only_what_is_held_too_long_is_given_back_before_its_guard_is() {
     let script = Scripted::new();

@@ -26,8 +26,9 @@ fn stopped(lease: Lease, steps: &Arc<AtomicUsize>) -> impl Future<Output = ()> +
     })
 }
 
-/// A process that was stopped goes on: its clock says that the lease is over, and no task of it has noticed yet. The work
-/// is polled by hand, so that nothing else of this runtime can run between two steps.
+/// A process that was stopped goes on: its clock says that the lease is over, and no task of it has
+/// noticed yet. The work is polled by hand, so that nothing else of this runtime can run between
+/// two steps.
 fn takes_one_step<T: Debug>(
     working: impl Future<Output = Result<T, LockError>>,
     steps: &AtomicUsize,

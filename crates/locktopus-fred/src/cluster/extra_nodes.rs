@@ -1,7 +1,8 @@
 //! Nodes that are not in the slot table, kept because commands are redirected to them.
 //!
-//! A node to which a first slot migrates serves none yet, so no table names it, and every command for a lock in the
-//! migrating slot is redirected to it. Without this cache, each redirect would open a connection.
+//! A node to which a first slot migrates serves none yet, so no table names it, and every command
+//! for a lock in the migrating slot is redirected to it. Without this cache, each redirect would
+//! open a connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

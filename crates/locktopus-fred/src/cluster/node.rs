@@ -69,8 +69,9 @@ impl Node {
 
     /// Sends one command behind `ASKING`.
     ///
-    /// ASKING counts for the next command on its connection only, so these pairs have a connection of their own, and
-    /// none gets between the two of another. Nobody waits for the answer to another one's pair.
+    /// ASKING counts for the next command on its connection only, so these pairs have a connection
+    /// of their own, and none gets between the two of another. Nobody waits for the answer to
+    /// another one's pair.
     pub(super) async fn ask(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let request = Request::new(words)?;
         let (turns, link) = self.asking.get_or_init(|| {

@@ -1,7 +1,7 @@
 //! Refreshes the slot table of a cluster: whenever it may be stale, and periodically.
 //!
-//! fred tells nothing when a slot with subscriptions moves away: it throws the server's `sunsubscribe`
-//! away. Comparing the table with the nodes of the subscriptions finds that out.
+//! fred tells nothing when a slot with subscriptions moves away: it throws the server's
+//! `sunsubscribe` away. Comparing the table with the nodes of the subscriptions finds that out.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -112,8 +112,8 @@ impl Shared {
         )
     }
 
-    /// Waits for the next refresh of the slot table. In the pause after a refresh it does not wait: the table is as
-    /// fresh as possible, and callers ask again.
+    /// Waits for the next refresh of the slot table. In the pause after a refresh it does not wait:
+    /// the table is as fresh as possible, and callers ask again.
     pub(super) async fn wait_for_refresh(&self) {
         let mut done = self.refreshes.subscribe();
         self.stale.notify_one();

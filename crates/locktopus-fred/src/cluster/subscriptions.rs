@@ -1,7 +1,7 @@
 //! Subscriptions on a cluster: which node carries which channel.
 //!
-//! A shard channel must be on the node that serves its slot. A plain channel may be on any node, so it
-//! stays where it is while that node is up.
+//! A shard channel must be on the node that serves its slot. A plain channel may be on any node, so
+//! it stays where it is while that node is up.
 
 use std::collections::HashMap;
 use std::sync::Arc;

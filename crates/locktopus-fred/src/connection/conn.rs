@@ -1,9 +1,10 @@
 //! One fred client that is exactly one TCP connection, and dies with it.
 //!
-//! fred's own reconnecting router queues commands while it is disconnected and writes them later, even
-//! if their callers are long gone: a late acquire would make a lock that nobody knows of. It also stops
-//! serving every cluster node while it reconnects to one. So fred runs here without a reconnect policy.
-//! When the connection fails, its queue dies with it, and [`Link`](crate::connection::link::Link) dials a new one.
+//! fred's own reconnecting router queues commands while it is disconnected and writes them later,
+//! even if their callers are long gone: a late acquire would make a lock that nobody knows of. It
+//! also stops serving every cluster node while it reconnects to one. So fred runs here without a
+//! reconnect policy. When the connection fails, its queue dies with it, and
+//! [`Link`](crate::connection::link::Link) dials a new one.
 
 use std::fmt;
 use std::pin::Pin;
@@ -98,7 +99,8 @@ impl Conn {
     /// `host:port` of the server at the other end, or in words what it is.
     pub(crate) fn server(&self) -> String {
         let servers = self.client.active_connections();
-        // fred lists only connections whose number it may ask for (CLIENT ID), which not every user may.
+        // fred lists only connections whose number it may ask for (CLIENT ID), which not every user
+        // may.
         servers
             .first()
             .map_or_else(|| self.target.clone(), ToString::to_string)
@@ -295,8 +297,9 @@ impl Drop for Call {
     }
 }
 
-/// fred treats CLUSTERDOWN as the end of a connection and gives that one server error to every command
-/// in flight. It is this command's own answer only if no other command was on the connection.
+/// fred treats CLUSTERDOWN as the end of a connection and gives that one server error to every
+/// command in flight. It is this command's own answer only if no other command was on the
+/// connection.
 fn translate(failure: &fred::error::Error, alone: bool) -> ClientError {
     if alone && failure.details().starts_with("CLUSTERDOWN") {
         ClientError::rejected(failure.details())

@@ -144,7 +144,8 @@ impl Dialer {
         }
     }
 
-    /// A connection to the server that the sentinels name, if it does not say itself that it is a replica.
+    /// A connection to the server that the sentinels name, if it does not say itself that it is a
+    /// replica.
     async fn primary(&self, sentinels: &Sentinels, purpose: Purpose) -> Result<Conn, String> {
         let named = sentinels.primary().await.map_err(|error| match error {
             ClientError::NotSent(why) => why,
@@ -340,8 +341,9 @@ fn ending(ended: Result<Result<(), fred::error::Error>, JoinError>) -> String {
     }
 }
 
-/// A word as servers read it in a command that is one line, which is how fred sends `HELLO`: a space or a quote in a
-/// password would otherwise end it, and a line break would begin another command.
+/// A word as servers read it in a command that is one line, which is how fred sends `HELLO`: a
+/// space or a quote in a password would otherwise end it, and a line break would begin another
+/// command.
 fn inline(word: String) -> String {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {

@@ -1,7 +1,7 @@
 //! Keeps one connection to one target alive, by dialling again whenever it dies.
 //!
-//! A link never queues: a caller either gets a connection that is up, or waits for the outcome of the
-//! dialling in progress with nothing sent, or hears in the pause after a failure what that was.
+//! A link never queues: a caller either gets a connection that is up, or waits for the outcome of
+//! the dialling in progress with nothing sent, or hears in the pause after a failure what that was.
 
 use std::fmt;
 use std::sync::Arc;
@@ -90,8 +90,8 @@ impl Link {
         }
     }
 
-    /// The connection that is up, or the outcome of the dialling in progress. In the pause after a failed attempt,
-    /// what that one said.
+    /// The connection that is up, or the outcome of the dialling in progress. In the pause after a
+    /// failed attempt, what that one said.
     pub(crate) async fn conn(&self) -> Result<Arc<Conn>, ClientError> {
         if let Some(conn) = self.current() {
             return Ok(conn);

@@ -1,11 +1,13 @@
 //! Subscribing on one connection, and forwarding what arrives on it.
 //!
 //! fred answers SUBSCRIBE before it is even written and throws the server's confirmation away. The
-//! answer to a PING behind it on the same connection is the confirmation here. SSUBSCRIBE is sent raw,
-//! one channel per command, because then each has exactly one answer: its confirmation or an error.
+//! answer to a PING behind it on the same connection is the confirmation here. SSUBSCRIBE is sent
+//! raw, one channel per command, because then each has exactly one answer: its confirmation or an
+//! error.
 //!
-//! Many subscriptions are under way at once: taking turns, a server 150 ms away would confirm six in a second. Answers come
-//! in the order of the commands, and each is checked for being the one to its own.
+//! Many subscriptions are under way at once: taking turns, a server 150 ms away would confirm six
+//! in a second. Answers come in the order of the commands, and each is checked for being the one to
+//! its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,8 +46,8 @@ pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(
     }
 }
 
-/// Both in one pipeline: fred throws a refusal away that comes while no command waits for an answer, so
-/// the PING must stand in line before SUBSCRIBE can be refused.
+/// Both in one pipeline: fred throws a refusal away that comes while no command waits for an
+/// answer, so the PING must stand in line before SUBSCRIBE can be refused.
 async fn subscribe_and_ping(
     conn: &Conn,
     names: Vec<String>,
@@ -59,8 +61,8 @@ async fn subscribe_and_ping(
     pipeline.last().await
 }
 
-/// Whether this is a server's refusal: its lines begin with a word in capitals (`ERR`, `NOPERM`), and
-/// fred's own errors do not.
+/// Whether this is a server's refusal: its lines begin with a word in capitals (`ERR`, `NOPERM`),
+/// and fred's own errors do not.
 fn is_denial(line: &str) -> bool {
     let code = line.split(' ').next().unwrap_or_default();
     code.len() > 1 && code.bytes().all(|byte| byte.is_ascii_uppercase())

@@ -1,4 +1,5 @@
--- Looking at and clearing a hold kept as Redisson keeps its RLock. Defines `holders`, `clear`, `available`.
+-- Looking at and clearing a hold kept as Redisson keeps its RLock. Defines `holders`, `clear`,
+-- `available`.
 
 -- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of everybody who holds it.
 local function holders()

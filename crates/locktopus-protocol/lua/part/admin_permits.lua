@@ -1,8 +1,9 @@
--- Looking at and clearing permits kept as Redisson keeps its RPermitExpirableSemaphore.
--- Defines `holders`, `clear`, `available`, `held`.
--- Reading takes no expired permits back: whoever does must wake the waiters, and an inspection wakes nobody.
+-- Looking at and clearing permits kept as Redisson keeps its RPermitExpirableSemaphore. Defines
+-- `holders`, `clear`, `available`, `held`. Reading takes no expired permits back: whoever does must
+-- wake the waiters, and an inspection wakes nobody.
 
--- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand permits whose lease has not ended.
+-- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand permits whose lease
+-- has not ended.
 local function holders()
   local found = {}
   local from = '(' .. math.floor(now / 1000)
@@ -23,7 +24,8 @@ local function clear()
   return ids
 end
 
--- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if there is no semaphore.
+-- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if
+-- there is no semaphore.
 local function available()
   local free = tonumber(redis.call('GET', KEYS[1]) or '')
   return free and free + #redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE') or ''

@@ -1,5 +1,6 @@
--- Looking at and clearing permits kept as Redisson keeps its RSemaphore. Defines `holders`, `clear`, `available`, `held`.
--- Reading takes no expired permits back: whoever does must wake the waiters, and an inspection wakes nobody.
+-- Looking at and clearing permits kept as Redisson keeps its RSemaphore. Defines
+-- `holders`, `clear`, `available`, `held`. Reading takes no expired permits back: whoever does must
+-- wake the waiters, and an inspection wakes nobody.
 
 -- {owner, mode, permits, remaining lease in ms} of the first thousand whose lease has not ended.
 local function holders()
@@ -24,7 +25,8 @@ local function clear()
   return owners
 end
 
--- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if there is no semaphore.
+-- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if
+-- there is no semaphore.
 local function available()
   local free = tonumber(redis.call('GET', KEYS[1]) or '')
   if not free then

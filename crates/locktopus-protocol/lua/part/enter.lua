@@ -1,10 +1,12 @@
--- Taking a place in the waiting queue of every kind but the fair lock; what is in it says `queue`. Needs `time`, `now`; KEYS and ARGV
--- of acquire. Defines `look_back`, `tail`, `place_of`, `rejoin`, `enter`.
+-- Taking a place in the waiting queue of every kind but the fair lock; what is in it says
+-- `queue`. Needs `time`, `now`; KEYS and ARGV of acquire. Defines `look_back`, `tail`, `place_of`,
+-- `rejoin`, `enter`.
 
 -- As in queue, which comes later.
 local ASIDE = 4e15
 
--- The greatest ticket of the waiters that are set aside, as far as this script has looked; 0 if none.
+-- The greatest ticket of the waiters that are set aside, as far as this script has looked; 0 if
+-- none.
 local aside = 0
 
 -- The last in line and its ticket. Empty if there is no waiter, and false if all are set aside.
@@ -27,7 +29,8 @@ local function look_back()
   return tail[1]
 end
 
--- The place that this attempt asks for, as a member of the queue; that with another inbox, if it is given.
+-- The place that this attempt asks for, as a member of the queue; that with another inbox, if it is
+-- given.
 local function place_of(owner, inbox)
   return table.concat({ARGV[10], ARGV[2], ARGV[7], ARGV[6], ARGV[5], #owner, owner, inbox or ARGV[11]}, ' ')
 end
@@ -46,8 +49,8 @@ local function note(owner, place, ticket)
   end
 end
 
--- Puts a waiter back into the line if it was set aside. Returns its ticket (nil if it has no place), and
--- whether it was set aside. A place that it took with its other inbox becomes this one.
+-- Puts a waiter back into the line if it was set aside. Returns its ticket (nil if it has no
+-- place), and whether it was set aside. A place that it took with its other inbox becomes this one.
 local function come_back(owner, member)
   local ticket = redis.call('ZSCORE', KEYS[3], member)
   if not ticket and ARGV[15] then
@@ -82,8 +85,8 @@ local function stay(owner, place, member)
   return redis.call('ZRANK', KEYS[3], member)
 end
 
--- Takes a place at the end, or keeps the one there is. Returns how many are ahead; of a newcomer at most 1, as they are not
--- counted for it.
+-- Takes a place at the end, or keeps the one there is. Returns how many are ahead; of a newcomer at
+-- most 1, as they are not counted for it.
 local function enter(owner, place, _, newcomer)
   local member = place_of(owner)
   local ahead = not newcomer and stay(owner, place, member)
@@ -106,7 +109,8 @@ local function enter(owner, place, _, newcomer)
   if ahead_of_clock then
     note(owner, place, ticket)
   end
-  -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth newcomer.
+  -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth
+  -- newcomer.
   if greatest == 0 then
     redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * place))
   elseif now % 16 == 0 then

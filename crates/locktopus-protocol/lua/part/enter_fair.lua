@@ -1,5 +1,7 @@
--- Taking a place in the queue of the fair lock. Needs what that queue needs; ARGV of acquire. Defines `enter`; `look_back` and `tail`,
--- which say that somebody may be in line, without a look; `rejoin`; `place_of`: places are found by their owner.
+-- Taking a place in the queue of the fair lock. Needs what that queue needs; ARGV of acquire.
+-- Defines `enter`; `look_back` and
+-- `tail`, which say that somebody may be in line, without a look; `rejoin`; `place_of`: places are
+-- found by their owner.
 local function place_of() end
 local tail
 local function look_back()
@@ -7,7 +9,8 @@ local function look_back()
   return true
 end
 
--- Redisson's own wait of a waiter, ms. Natives write deadlines as Redisson would, so that its clients leave them alone.
+-- Redisson's own wait of a waiter, ms. Natives write deadlines as Redisson would, so that its
+-- clients leave them alone.
 local REDISSON_WAIT = 300000
 -- How many waiters one look takes in, and how often it looks.
 local LOOK, LOOKS = 64, 64
@@ -19,9 +22,9 @@ local function arrival(note)
   return tonumber(string.match(note, '^%d+'))
 end
 
--- Puts back one of our waiters that is not in line any more: Redisson removed it as dead, by a clock that is ahead, or it was set
--- aside. Either happens only to heads, so other libraries' waiters belong behind it, and those of ours that arrived later.
--- Returns how many are ahead.
+-- Puts back one of our waiters that is not in line any more: Redisson removed it as dead, by a
+-- clock that is ahead, or it was set aside. Either happens only to heads, so other libraries'
+-- waiters belong behind it, and those of ours that arrived later. Returns how many are ahead.
 local function put_back(owner)
   local arrived = arrival(redis.call('HGET', KEYS[4], '#' .. owner) or '0')
   local ahead = 0
@@ -50,7 +53,8 @@ local function put_back(owner)
   return redis.call('RPUSH', KEYS[3], owner) - 1
 end
 
--- Keeps the hash for as long as this place. Only the hash may expire: Redisson's two never do. Others may need it for longer.
+-- Keeps the hash for as long as this place. Only the hash may expire: Redisson's two never do.
+-- Others may need it for longer.
 local function keep_records(place)
   local ttl = math.max(60000, 2 * place)
   if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
@@ -100,8 +104,8 @@ local function rejoin(owner)
   return true
 end
 
--- The same for a newcomer, whose place is the last. It asks the one before it, which looked when it came: what a place
--- costs must not grow with the line.
+-- The same for a newcomer, whose place is the last. It asks the one before it, which looked when it
+-- came: what a place costs must not grow with the line.
 local function join(owner, place)
   local ahead = redis.call('RPUSH', KEYS[3], owner) - 1
   local before = ahead > 0 and redis.call('LRANGE', KEYS[3], -2, -2)[1]
@@ -124,12 +128,13 @@ local function join(owner, place)
   return ahead, theirs, 0, ahead
 end
 
--- Takes a place at the end, or keeps the one there is. `foreign` is 1 if another library's client has the lock. Returns how
--- many are ahead, and 1 if another library's waiter is among them.
+-- Takes a place at the end, or keeps the one there is. `foreign` is 1 if another library's client
+-- has the lock. Returns how many are ahead, and 1 if another library's waiter is among them.
 local function enter(owner, kept, foreign, newcomer)
   local place, rest = tonumber(kept), table.concat({ARGV[2], ARGV[7], ARGV[6], ARGV[5], ARGV[11]}, ' ')
   if foreign == 1 then
-    -- It took the lock, so its turn has ended and it is alive: forget what was noted, for when it waits again.
+    -- It took the lock, so its turn has ended and it is alive: forget what was noted, for when it
+    -- waits again.
     redis.call('HDEL', KEYS[4], '!turn', '?' .. redis.call('HKEYS', KEYS[1])[1])
   end
   local now_ms = now / 1000
@@ -145,10 +150,10 @@ local function enter(owner, kept, foreign, newcomer)
   if theirs and newcomer or new and not newcomer then
     redis.call('HSET', KEYS[4], '#' .. owner, arrived .. (theirs and ' ' .. theirs or ''))
   end
-  -- Redisson takes one wait off every deadline with each of its grants, so there must be one for everybody ahead. Kept
-  -- up with every heartbeat: it removes a head whose deadline is over.
-  -- The deadline of a waiter that polls is the end of its place, so that Redisson's waiters pass a
-  -- dead one. Only the grants of Redisson's waiters that are ahead of it come before that.
+  -- Redisson takes one wait off every deadline with each of its grants, so there must be one for
+  -- everybody ahead. Kept up with every heartbeat: it removes a head whose deadline is over. The
+  -- deadline of a waiter that polls is the end of its place, so that Redisson's waiters pass a dead
+  -- one. Only the grants of Redisson's waiters that are ahead of it come before that.
   local polls = ARGV[11] == ''
   local deadline = now_ms + (polls and others * REDISSON_WAIT + place or (ahead + 1) * REDISSON_WAIT)
   if polls or known < deadline then

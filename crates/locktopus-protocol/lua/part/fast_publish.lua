@@ -1,5 +1,5 @@
--- Fast path: the new holder's heartbeat is forgotten, and its grant is published last, because its process relies on it at once.
--- A head that is not granted the lock here keeps its place.
+-- Fast path: the new holder's heartbeat is forgotten, and its grant is published last, because its
+-- process relies on it at once. A head that is not granted the lock here keeps its place.
 if fast_token then
   if math.abs(now - ticket) >= head_place * 125 then
     redis.call('HDEL', KEYS[4], head)
@@ -14,7 +14,8 @@ end
 if member then
   redis.call('ZADD', KEYS[3], ticket, member)
   if redis.call('PTTL', KEYS[3]) == -1 then
-    -- It was alone, and the time after which its queue is forgotten went with it. Heartbeats have at least the same.
+    -- It was alone, and the time after which its queue is forgotten went with it. Heartbeats have
+    -- at least the same.
     redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * (head_place or 0), redis.call('PTTL', KEYS[4])))
   end
 end

@@ -1,6 +1,7 @@
--- Fast path of releasing a lock, before anything else is even defined: nobody waits for it, and there is no recall
--- note. Not looked at first where somebody probably waits: then the head of the queue is. Defines `released`. HDEL removes the key with its only field, and runs even when the server is out of
--- memory.
+-- Fast path of releasing a lock, before anything else is even defined: nobody waits for it, and
+-- there is no recall note. Not looked at first where somebody probably waits: then the head of the
+-- queue is. Defines `released`. HDEL removes the key with its only field, and runs even when the
+-- server is out of memory.
 local dropped = redis.pcall('HDEL', KEYS[1], ARGV[1])
 local released = dropped == 1
 if released and ARGV[8] ~= '1' and (not KEYS[3] or redis.call('EXISTS', KEYS[3], KEYS[4]) == 0) then

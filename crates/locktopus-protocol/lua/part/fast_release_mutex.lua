@@ -1,5 +1,6 @@
--- Fast path of releasing a mutex, before anything else is even defined: nobody waits for it, and there is no recall
--- note. Not looked at first where somebody probably waits: then the head of the queue is. Defines `released`.
+-- Fast path of releasing a mutex, before anything else is even defined: nobody waits for it, and
+-- there is no recall note. Not looked at first where somebody probably waits: then the head of the
+-- queue is. Defines `released`.
 local holder = redis.pcall('GET', KEYS[1])
 local released = holder == ARGV[1]
 if released then

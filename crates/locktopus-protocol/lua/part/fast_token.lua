@@ -1,7 +1,7 @@
--- Fast path: reserves the tokens, in straight code, because defining a function would cost every script. The last of the
--- tokens is the server's clock, if the last token given is below them all: its decimal text is what TIME answered, with no
--- formatting.
--- Needs `time`, `now`, `keep`, KEYS[2], and `wanted` (how many tokens; nil if the fast path does not apply). Defines
+-- Fast path: reserves the tokens, in straight code, because defining a function would cost every
+-- script. The last of the tokens is the server's clock, if the last token given is below them all:
+-- its decimal text is what TIME answered, with no formatting. Needs `time`, `now`,
+-- `keep`, KEYS[2], and `wanted` (how many tokens; nil if the fast path does not apply). Defines
 -- `fast_token`, the first of them; nil if the slow path has to be taken.
 local fast_token
 if wanted then

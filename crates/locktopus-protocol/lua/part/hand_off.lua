@@ -1,8 +1,8 @@
--- Direct hand-off: what became free is granted to the first waiters in the queue, and their processes are told.
--- Ordinary releases of `lock` and `mutex` take the fast path instead (`fast_head`, `fast_publish`).
--- Needs `publish`, `channel`; `parse`, `wake`, `leave` of the queue; `say`, `next_waiter`; `exclusive`, `letters`, `status`,
--- `take` of the kind; `keep_for`, `reserve`.
--- Defines `room_for`, `hand_off`.
+-- Direct hand-off: what became free is granted to the first waiters in the queue, and their
+-- processes are told. Ordinary releases of `lock` and `mutex` take the fast path instead
+-- (`fast_head`, `fast_publish`). Needs `publish`, `channel`; `parse`, `wake`,
+-- `leave` of the queue; `say`, `next_waiter`; `exclusive`, `letters`, `status`,
+-- `take` of the kind; `keep_for`, `reserve`. Defines `room_for`, `hand_off`.
 
 -- As `status` of the kind, but also 2 if there is no room beside what is kept for waiters ahead. A
 -- writer has no room beside readers.
@@ -14,11 +14,11 @@ local function room_for(owner, mode, permits, kept)
   return code, remaining, foreign
 end
 
--- Grants what is free to the first waiters that can have it. Call it when something is free. `self` is a waiter that looks
--- for itself, and `inbox` its channel.
--- Returns 'empty' if no (other) waiter is left, 'self' if `self` is next, 'busy' if another waiter got everything or waits
--- for more than is free; how many were granted; how many permits are kept for waiters that poll;
--- and the record of `self`, if it is next.
+-- Grants what is free to the first waiters that can have it. Call it when something is free.
+-- `self` is a waiter that looks for itself, and `inbox` its channel. Returns 'empty' if no (other)
+-- waiter is left, 'self' if
+-- `self` is next, 'busy' if another waiter got everything or waits for more than is free; how many were granted; how many permits are kept for waiters that poll; and the record of `self`,
+-- if it is next.
 --
 -- A waiter that does not listen (its connection is gone, perhaps its process) is passed over, also
 -- one that waits for more than is free: see `next_waiter`. So is one that waits for more permits
@@ -80,8 +80,8 @@ local function hand_off(self, inbox)
       end
     end
   end
-  -- Enough for one script. The next waiter checks and goes on from here; but not if this script granted
-  -- nothing, because its check would end the same way.
+  -- Enough for one script. The next waiter checks and goes on from here; but not if this script
+  -- granted nothing, because its check would end the same way.
   local owner, record = next_waiter(skip, self)
   if record and granted > 0 then
     say(select(6, parse(record)), '0', owner)

@@ -1,9 +1,10 @@
--- A hold kept as Redisson keeps its RLock: KEYS[1] is a hash with one field, the owner, and the lease as its expiry.
--- A lock and a fair lock look the same; the numbers in the owners' ids are even for one and odd for the other.
--- Redisson's own holders cannot be told apart.
--- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may want it), `letters`
--- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `status`, `other`, `take`, `extend_hold`,
--- `drop`, `announcement`.
+-- A hold kept as Redisson keeps its RLock: KEYS[1] is a hash with one field, the owner, and the
+-- lease as its expiry. A lock and a fair lock look the same; the numbers in the owners' ids are
+-- even for one and odd for the other. Redisson's own holders cannot be told apart. Needs
+-- `wrong_type`. Defines `exclusive` (one holder at a time),
+-- `turns` (clients that cannot queue may want it), `letters` (of those who wait for this kind),
+-- `came_back` (something became free in this script by itself: never), `status`, `other`, `take`,
+-- `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters, parity = true, true, false, 'x', 0
 
 local function native(owner)
@@ -25,8 +26,9 @@ local function other()
   return (fields.err or fields[1]) and not ours(fields)
 end
 
--- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry, or not
--- looked at, as it is `unwanted`); 1 if that other one is another library's.
+-- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease
+-- in ms (-1: no expiry, or not looked at, as it is `unwanted`); 1 if that other one is another
+-- library's.
 local function status(owner, _, _, unwanted)
   local fields = redis.pcall('HKEYS', KEYS[1])
   local holder = fields[1]

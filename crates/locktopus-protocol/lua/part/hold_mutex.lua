@@ -1,11 +1,13 @@
--- A hold kept as one plain string, as SET key value NX PX does: KEYS[1] holds the owner.
--- Needs `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may want it), `letters`
--- (of those who wait for this kind), `came_back` (something became free in this script by itself: never), `status`, `other`, `take`, `extend_hold`,
--- `drop`, `announcement`.
+-- A hold kept as one plain string, as SET key value NX PX does: KEYS[1] holds the owner. Needs
+-- `wrong_type`. Defines `exclusive` (one holder at a time),
+-- `turns` (clients that cannot queue may want it), `letters` (of those who wait for this kind),
+-- `came_back` (something became free in this script by itself: never), `status`, `other`, `take`,
+-- `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters = true, true, false, 'm'
 
--- Whether this value, with this time left, is something else's. A number that never ends is the one inside a semaphore or
--- a latch; other libraries' holders may be any text, and one with an end is taken for a holder.
+-- Whether this value, with this time left, is something else's. A number that never ends is the one
+-- inside a semaphore or a latch; other libraries' holders may be any text, and one with an end is
+-- taken for a holder.
 local function foreign_to_mutex(value, remaining)
   return wrong_type(value) or remaining == -1 and #value < 18 and string.find(value, '^%-?%d+$') ~= nil
 end
@@ -16,9 +18,9 @@ local function other()
   return value and foreign_to_mutex(value, redis.call('PTTL', KEYS[1]))
 end
 
--- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease in ms (-1: no expiry, or not
--- looked at, as it is `unwanted` and the holder one of this library's); and 0: holders of other libraries look the same, and
--- their releases notify nobody.
+-- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease
+-- in ms (-1: no expiry, or not looked at, as it is `unwanted` and the holder one of this
+-- library's); and 0: holders of other libraries look the same, and their releases notify nobody.
 local function status(owner, _, _, unwanted)
   local holder = redis.pcall('GET', KEYS[1])
   if not holder then

@@ -1,7 +1,7 @@
--- A mutex shared with a library that notifies its waiters: does so whenever the mutex becomes free. Releases and
--- evictions have in ARGV[8] the message to publish on the channel instead of '0', and in ARGV[9] a list to push a one to, on
--- which waiters block; either may be empty.
--- Redefines `drop` and `announcement` of the mutex.
+-- A mutex shared with a library that notifies its waiters: does so whenever the mutex becomes free.
+-- Releases and evictions have in ARGV[8] the message to publish on the channel instead of '0', and
+-- in ARGV[9] a list to push a one to, on which waiters block; either may be empty. Redefines
+-- `drop` and `announcement` of the mutex.
 
 -- How long a one stays in the list if nobody waits for it, in ms.
 local KEPT = 1000

@@ -1,9 +1,10 @@
--- Permits kept as Redisson keeps its RPermitExpirableSemaphore: KEYS[1] is the number of free ones, KEYS[5] those held
--- (sorted set: sixteen raw bytes -> server time in ms at which they come back). The permits of one acquisition differ
--- in the last two bytes, which are the number of each.
--- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its holders.
--- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits), `letters`,
--- `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`, `held`.
+-- Permits kept as Redisson keeps its RPermitExpirableSemaphore: KEYS[1] is the number of free ones,
+-- KEYS[5] those held (sorted set: sixteen raw bytes -> server time in ms at which they come back).
+-- The permits of one acquisition differ in the last two bytes, which are the number of each.
+-- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its
+-- holders. Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back
+-- expired permits), `letters`, `status`, `other`, `give`, `take`, `extend_hold`,
+-- `drop`, `announcement`, `held`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 'p'
 
 -- What the name is in use as: see `counted_as`. Looked up once in a script, with how many permits
@@ -26,8 +27,8 @@ local function permit(owner, number)
   return string.sub(owner, 1, 14) .. string.char(math.floor(number / 256), number % 256)
 end
 
--- Calls a command with every permit of an acquisition, a thousand at a time, and adds up the answers. `score` comes
--- before each, if given.
+-- Calls a command with every permit of an acquisition, a thousand at a time, and adds up the
+-- answers. `score` comes before each, if given.
 local function each(owner, permits, score, ...)
   local sum = 0
   for from = 0, permits - 1, 1000 do

@@ -58,7 +58,8 @@ local function stop_writing(owner)
   end
 end
 
--- The owner that writes, whether it reads as well, and the end of its writing if it has one of its own.
+-- The owner that writes, whether it reads as well, and the end of its writing if it has one of its
+-- own.
 local function writer()
   local fields, owner, ends = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do
@@ -73,8 +74,9 @@ end
 -- The writer that `status` found to be about to read.
 local joins
 
--- 0 free, 1 held by this owner in this mode, 2 held by others, 3 free for this owner whoever waits (a writer may read
--- what it writes), 4 in use as something else; the remaining lease in ms (-1: no expiry).
+-- 0 free, 1 held by this owner in this mode, 2 held by others, 3 free for this owner whoever waits
+-- (a writer may read what it writes), 4 in use as something else; the remaining lease in ms (-1: no
+-- expiry).
 local function status(owner, mode)
   local now_in, used = held_in()
   if not now_in then
@@ -112,7 +114,8 @@ local function take(owner, lease, mode)
     return
   end
   if joins == owner then
-    -- Not from PTTL: on some servers the clock has gone on since `now`, and the write lease would be cut short.
+    -- Not from PTTL: on some servers the clock has gone on since `now`, and the write lease would
+    -- be cut short.
     local ends = redis.call('PEXPIRETIME', KEYS[1])
     write_until(owner, ends < 0 and math.floor(now / 1000) + lease or ends)
   else
@@ -136,7 +139,8 @@ local function extend_hold(owner, lease, mode)
   lengthen(KEYS[1], lease)
 end
 
--- For how long the longest of the holds that are left still lasts, in ms; 0 if all of them are over.
+-- For how long the longest of the holds that are left still lasts, in ms; 0 if all of them are
+-- over.
 local function longest_left()
   local longest = 0
   local fields = redis.call('HGETALL', KEYS[1])
@@ -164,8 +168,8 @@ local function drop_reader(owner)
   if redis.call('HLEN', KEYS[1]) == 1 then
     redis.call('DEL', KEYS[1])
   elseif own < 0 or own + 5 >= redis.call('PTTL', KEYS[1]) then
-    -- This reader's expiry may have been the longest, so another one's counts now. Looked up only then: it takes a
-    -- command for every reader.
+    -- This reader's expiry may have been the longest, so another one's counts now. Looked up only
+    -- then: it takes a command for every reader.
     local longest = longest_left()
     if longest > 0 then
       redis.call('PEXPIRE', KEYS[1], longest)
@@ -194,8 +198,8 @@ local function drop(owner, mode)
   return not came_back
 end
 
--- '1' lets all waiters of other clients look, '0' one. What a writer leaves is for all readers; what a reader leaves, if
--- it was the last one, is for one writer.
+-- '1' lets all waiters of other clients look, '0' one. What a writer leaves is for all readers;
+-- what a reader leaves, if it was the last one, is for one writer.
 local function announcement(_, mode)
   local now_in = held_in()
   if mode == 'r' and not came_back then

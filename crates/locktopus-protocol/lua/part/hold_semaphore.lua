@@ -1,12 +1,13 @@
--- Permits kept as Redisson keeps its RSemaphore: KEYS[1] is the number of free ones. Beside it, unseen by Redisson,
--- KEYS[5]: who holds how many until when (sorted set: '<permits> <owner>' -> server time in ms), so that the permits of
--- a crashed holder come back.
--- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its holders.
--- Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits), `letters`,
--- `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`, `held`.
+-- Permits kept as Redisson keeps its RSemaphore: KEYS[1] is the number of free ones. Beside it,
+-- unseen by Redisson, KEYS[5]: who holds how many until when (sorted set: '<permits> <owner>' ->
+-- server time in ms), so that the permits of a crashed holder come back. KEYS[6] says which kind
+-- the number belongs to, KEYS[7] where the other kind of permits keeps its holders. Needs
+-- `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits),
+-- `letters`, `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`, `held`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 's'
 
--- What the name is in use as: see `counted_as`. Looked up once in a script, with how many permits there are.
+-- What the name is in use as: see `counted_as`. Looked up once in a script, with how many permits
+-- there are.
 local KIND = 'semaphore'
 local used, all, drained
 local function used_as()
@@ -77,8 +78,8 @@ local function held()
   return permits
 end
 
--- How many permits there are, if so many were asked for and they are fewer. Those that another library gave or holds are not
--- known here: without a number of ours, nothing is.
+-- How many permits there are, if so many were asked for and they are fewer. Those that another
+-- library gave or holds are not known here: without a number of ours, nothing is.
 local function too_few(free, permits)
   if all and permits > all then
     local most = math.max(0, all, free + held() + drained)
@@ -86,8 +87,9 @@ local function too_few(free, permits)
   end
 end
 
--- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else, 5 more than there are; the
--- time until the first lease ends in ms (-1: none does), or with 5 how many there are (-1: nobody has said).
+-- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else, 5 more
+-- than there are; the time until the first lease ends in ms (-1: none does), or with 5 how many
+-- there are (-1: nobody has said).
 local function status(owner, _, permits)
   if other() then
     return 4

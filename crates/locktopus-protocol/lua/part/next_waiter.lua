@@ -1,22 +1,23 @@
--- Finds the first waiter that listens. Deaf waiters before it are set aside: they keep their places but do
--- not block others, and their next attempt puts them back into the line. A waiter without an inbox
--- may not listen. It polls, and is not deaf.
--- Needs `publish`; `first`, `parse`, `line_from`, `set_aside` of the queue. Defines `say`, `next_waiter`.
+-- Finds the first waiter that listens. Deaf waiters before it are set aside: they keep their places
+-- but do not block others, and their next attempt puts them back into the line. A waiter without an
+-- inbox may not listen. It polls, and is not deaf. Needs `publish`; `first`, `parse`, `line_from`,
+-- `set_aside` of the queue. Defines `say`, `next_waiter`.
 
--- Publishes a message about a waiter to its process: a token is a grant, 0 asks the waiter to check for itself.
--- A waiter that polls has no inbox.
+-- Publishes a message about a waiter to its process: a token is a grant, 0 asks the waiter to check
+-- for itself. A waiter that polls has no inbox.
 local function say(inbox, word, owner)
   return inbox ~= '' and redis.pcall(publish, inbox, word .. ' ' .. owner)
 end
 
--- Whether an inbox has a listener on this server, for each inbox that this script asked about. All waiters
--- of a process share one.
+-- Whether an inbox has a listener on this server, for each inbox that this script asked about. All
+-- waiters of a process share one.
 local heard = {[''] = true}
 
 -- Asks about the inboxes of these waiters.
 --
--- Listeners are counted before anything is published: messages also reach this server's replicas, and a client that is
--- subscribed there would rely on a grant that is not made because it was not counted.
+-- Listeners are counted before anything is published: messages also reach this server's replicas,
+-- and a client that is subscribed there would rely on a grant that is not made because it was not
+-- counted.
 local function count(waiters)
   local inboxes = {}
   for i, waiter in ipairs(waiters) do
@@ -30,11 +31,12 @@ local function count(waiters)
   end
 end
 
--- How often one script may set up to 64 waiters aside: a crowd of deaf waiters must not make it slow.
+-- How often one script may set up to 64 waiters aside: a crowd of deaf waiters must not make it
+-- slow.
 local batches = 16
 
--- Sets this deaf waiter aside, and deaf ones behind it. Publishes 'd' to each: a waiter that hears it is
--- subscribed on the wrong server.
+-- Sets this deaf waiter aside, and deaf ones behind it. Publishes 'd' to each: a waiter that hears
+-- it is subscribed on the wrong server.
 local function pass_over(skip, owner, self)
   local waiters, unknown, asked = line_from(skip, owner), {}, {}
   for _, waiter in ipairs(waiters) do
@@ -57,9 +59,10 @@ local function pass_over(skip, owner, self)
   set_aside(deaf)
 end
 
--- The first waiter after `skip` of them that listens or is `self`, with its record; or another library's
--- waiter, which has no record. If there is none: nil, nil, and 'more' if this script has set aside as many
--- as it may. A publish command in lower case means that listeners on other nodes cannot be counted.
+-- The first waiter after `skip` of them that listens or is `self`, with its record; or another
+-- library's waiter, which has no record. If there is none: nil, nil, and 'more' if this script has
+-- set aside as many as it may. A publish command in lower case means that listeners on other nodes
+-- cannot be counted.
 local function next_waiter(skip, self)
   while true do
     local owner, record = first(skip)

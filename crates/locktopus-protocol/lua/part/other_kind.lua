@@ -1,6 +1,7 @@
 -- Keeping apart the kinds of one name by the type of a key. Defines `wrong_type`.
 
--- Whether an answer is the error of a command on a key of another type. Any other error ends the script.
+-- Whether an answer is the error of a command on a key of another type. Any other error ends the
+-- script.
 local function wrong_type(answer)
   if type(answer) ~= 'table' or not answer.err then
     return false

@@ -1,13 +1,9 @@
--- The waiting queue of every kind but the fair lock.
--- Needs `now`; KEYS[3] the queue (sorted set: member -> ticket, the server's time in us when its waiter came), KEYS[4] (hash:
--- owner -> until when it is alive, in ms, once it has sent a heartbeat; '!open' -> until when the lock is left to others, in ms;
--- '!recall' -> see recall).
--- A member is '<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>': all that a grant
--- needs. From its ticket on a waiter is alive for as long as its place; heartbeats are noted only after an eighth of that (see
--- `enter`), so that who is granted the lock earlier has no note that would have to be removed. Where a ticket is ahead of the
--- clock by more than that eighth, because the clock was set back, a note counts alone: those who come then have one at once.
--- Defines `first`, `line_from`, `set_aside`, `leave`, `give_up`, `parse`, `alive_until`, `ticket_of`, `wake`, `window`,
--- `open_window`.
+-- The waiting queue of every kind but the fair lock. Needs
+-- `now`; KEYS[3] the queue (sorted set: member -> ticket, the server's time in us when its waiter came), KEYS[4] (hash: owner -> until when it is alive, in ms, once it has sent a heartbeat; '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A member is '<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>': all that a grant needs. From its ticket on a waiter is alive for as long as its place; heartbeats are noted only after an eighth of that (see `enter`),
+-- so that who is granted the lock earlier has no note that would have to be removed. Where a ticket
+-- is ahead of the clock by more than that eighth, because the clock was set back, a note counts
+-- alone: those who come then have one at once. Defines `first`, `line_from`, `set_aside`, `leave`,
+-- `give_up`, `parse`, `alive_until`, `ticket_of`, `wake`, `window`, `open_window`.
 
 local function parse(member)
   local place, lease, tokens, permits, mode, length, rest =
@@ -17,7 +13,8 @@ local function parse(member)
   end
 end
 
--- Until when a waiter is alive, in us, by its note if it has one. What is no member of this queue is not alive.
+-- Until when a waiter is alive, in us, by its note if it has one. What is no member of this queue
+-- is not alive.
 local function alive_until(place, ticket, note)
   local by_note = (tonumber(note or 0) or 0) * 1000
   if not place or note and ticket - now >= place * 125 then
@@ -74,8 +71,8 @@ local function give_up(owner, member)
   return true
 end
 
--- Added to the ticket of a deaf waiter that is set aside: it stands behind the line until its next attempt
--- subtracts it again (see `come_back` in enter). Tickets stay below this until 2096.
+-- Added to the ticket of a deaf waiter that is set aside: it stands behind the line until its next
+-- attempt subtracts it again (see `come_back` in enter). Tickets stay below this until 2096.
 local ASIDE = 4e15
 
 -- The ticket that is in a score, and whether its waiter is set aside.
@@ -87,7 +84,8 @@ local function ticket_of(score)
   return score, false
 end
 
--- Removes the dead at the beginning of these members with their scores, up to the first that is alive.
+-- Removes the dead at the beginning of these members with their scores, up to the first that is
+-- alive.
 local function remove_dead(entries)
   local places, owners = {}, {}
   for i = 1, #entries / 2 do
@@ -112,9 +110,9 @@ local function remove_dead(entries)
   end
 end
 
--- The first waiter in line that is alive, after `skip` of them, with its member. Removes the dead ones before
--- it, up to 64 with every look: a crowd of dead waiters must not make one script slow. If there is none: nil,
--- nil, and true if that was not enough, or if some are set aside.
+-- The first waiter in line that is alive, after `skip` of them, with its member. Removes the dead
+-- ones before it, up to 64 with every look: a crowd of dead waiters must not make one script slow.
+-- If there is none: nil, nil, and true if that was not enough, or if some are set aside.
 local function first(skip)
   for _ = 1, 16 do
     local entry = redis.call('ZRANGE', KEYS[3], skip, skip, 'WITHSCORES')
@@ -147,8 +145,8 @@ local function line_from(skip)
   return found
 end
 
--- Sets waiters of `line_from` aside. Removes dead ones that were set aside before, which would otherwise pile
--- up behind a line that never ends.
+-- Sets waiters of `line_from` aside. Removes dead ones that were set aside before, which would
+-- otherwise pile up behind a line that never ends.
 local function set_aside(waiters)
   remove_dead(redis.call('ZRANGE', KEYS[3], ASIDE, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES'))
   local words = {}
@@ -161,8 +159,8 @@ end
 -- For how long waiters leave the lock to clients that cannot queue, in ms.
 local OPEN = 20
 
--- What is left of that time; nil if none. If more than all of it seems left, the server's clock was set back since: it is
--- over.
+-- What is left of that time; nil if none. If more than all of it seems left, the server's clock was
+-- set back since: it is over.
 local function window()
   local left = tonumber(redis.call('HGET', KEYS[4], '!open') or 0) - now / 1000
   if left > 0 and left <= OPEN then

@@ -1,5 +1,5 @@
--- A queue that outlived its lock, and belongs to another kind of the same name. Needs `letters` of the kind,
--- `parse` of the queue. Defines `queue_of_other_kind`.
+-- A queue that outlived its lock, and belongs to another kind of the same name. Needs
+-- `letters` of the kind, `parse` of the queue. Defines `queue_of_other_kind`.
 local WAITING = {x = 'lock', m = 'mutex', f = 'fair_lock', r = 'rw_lock', w = 'rw_lock', s = 'semaphore',
   p = 'permit_semaphore', t = 'rate_limiter'}
 

@@ -1,6 +1,7 @@
 -- Recall: a process that caches its lease after a release is told when another one wants the lock.
--- Needs `publish`; KEYS[4] the waiters (hash: '!recall' -> '<holder> <inbox channel>'), absent where nobody queues.
--- Defines `note_recall`, `recall`, `forget_recall`.
+-- Needs
+-- `publish`; KEYS[4] the waiters (hash: '!recall' -> '<holder> <inbox channel>'), absent where nobody queues. Defines `note_recall`,
+-- `recall`, `forget_recall`.
 
 -- Notes whom to send the recall to, at least for the time of its lease.
 local function note_recall(owner, lease, inbox)
@@ -10,8 +11,8 @@ local function note_recall(owner, lease, inbox)
   end
 end
 
--- Sends the recall to the holder: 'w <holder>'. Once is enough if somebody received it; a note left by an earlier
--- holder has no receiver.
+-- Sends the recall to the holder: 'w <holder>'. Once is enough if somebody received it; a note left
+-- by an earlier holder has no receiver.
 local function recall()
   local note = KEYS[4] and redis.call('HGET', KEYS[4], '!recall')
   if not note then

@@ -1,10 +1,12 @@
 -- What blocks the lock, and waiting for it, before anything is defined that only granting needs.
--- Needs `late`, `status`, `kind_conflict`, `recall`, `look_back`, `enter`; KEYS and ARGV of acquire. Defines `owner`, `lease`, `mode`, `permits`,
--- `tokens`, `floor`, `newcomer`, `wait`, and `code`, `remaining`, `foreign` as `status` returns them.
+-- Needs `late`, `status`, `kind_conflict`, `recall`, `look_back`, `enter`; KEYS and ARGV of
+-- acquire. Defines `owner`, `lease`, `mode`, `permits`, `tokens`, `floor`, `newcomer`, `wait`, and
+-- `code`, `remaining`, `foreign` as `status` returns them.
 local owner, lease, mode, permits = ARGV[1], ARGV[2], ARGV[5], tonumber(ARGV[6])
 local tokens, floor = tonumber(ARGV[7]), tonumber(ARGV[8])
--- Most attempts that have to wait are the first of their owner, and many of those are granted before their second: what only
--- later ones need is not looked up. No grant was pushed to this owner before, so every token is a new one.
+-- Most attempts that have to wait are the first of their owner, and many of those are granted
+-- before their second: what only later ones need is not looked up. No grant was pushed to this
+-- owner before, so every token is a new one.
 local newcomer = ARGV[14] == '1'
 
 if late then
@@ -35,8 +37,8 @@ code, remaining, foreign = status(owner, mode, permits, newcomer and KEYS[3] and
 -- Expired permits may be too few for this one and enough for waiters ahead.
 if (code == 2 or code == 5) and not came_back then
   local answer = wait(remaining, foreign)
-  -- Whoever was first to wait has sent the recall; if those ahead were passed over since, their heartbeats and this owner's
-  -- send another.
+  -- Whoever was first to wait has sent the recall; if those ahead were passed over since, their
+  -- heartbeats and this owner's send another.
   if not newcomer or answer[4] ~= 1 then
     recall()
   end

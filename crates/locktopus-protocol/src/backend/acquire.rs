@@ -15,7 +15,8 @@ use crate::wire::reply::Acquired;
 use crate::wire::{other_kind, too_few};
 
 impl Context {
-    /// Sends the attempt, and again if the server refused it because this process had estimated the server's clock wrongly.
+    /// Sends the attempt, and again if the server refused it because this process had estimated the
+    /// server's clock wrongly.
     pub(super) async fn attempt(
         &self,
         attempt: &AcquireAttempt,
@@ -153,8 +154,8 @@ impl Context {
         }
     }
 
-    /// Subscribes the waiter of a fair lock to its own channel, on which Redisson wakes each waiter by name. True if the
-    /// subscription is new.
+    /// Subscribes the waiter of a fair lock to its own channel, on which Redisson wakes each waiter
+    /// by name. True if the subscription is new.
     async fn listen_for_waiter(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
         let by_name = kinds::of(attempt.target.kind()).is_some_and(|row| row.wakes_by_name);
         let Some((topic, base)) = self

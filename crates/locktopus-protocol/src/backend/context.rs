@@ -1,4 +1,5 @@
-//! What every operation of a backend needs: the client, its options, and what is known about the servers.
+//! What every operation of a backend needs: the client, its options, and what is known about the
+//! servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,8 +148,8 @@ impl Context {
         Ok(context)
     }
 
-    /// Asks for the server's time if it is unknown. Without an estimate an attempt has no limit, and
-    /// takes the lock whenever it arrives.
+    /// Asks for the server's time if it is unknown. Without an estimate an attempt has no limit,
+    /// and takes the lock whenever it arrives.
     ///
     /// # Errors
     ///
@@ -213,8 +214,8 @@ impl Context {
         self.executor.client().deployment() == Deployment::Cluster
     }
 
-    /// The command that scripts publish with. In lower case if the number of receivers that it returns does not include those
-    /// on other nodes.
+    /// The command that scripts publish with. In lower case if the number of receivers that it
+    /// returns does not include those on other nodes.
     pub(super) fn publish_command(&self) -> &'static [u8] {
         match self.flavour {
             ChannelFlavour::Plain if self.is_cluster() => b"publish",
@@ -238,9 +239,10 @@ impl Context {
         Some([prefix, &self.inbox].concat())
     }
 
-    /// The same for a place in the queue. Empty if the server does not let this client listen there:
-    /// then the waiter polls in its turn. The second is what an earlier attempt may have said
-    /// instead: whether a subscription is refused may have become known since, or have changed.
+    /// The same for a place in the queue. Empty if the server does not let this client listen
+    /// there: then the waiter polls in its turn. The second is what an earlier attempt may have
+    /// said instead: whether a subscription is refused may have become known since, or have
+    /// changed.
     pub(super) fn inbox_of_place(&self, keys: &Keys) -> Option<(String, Option<String>)> {
         let inbox = self.inbox(keys)?;
         Some(match self.hub.is_refused(&inbox) {
@@ -316,7 +318,8 @@ impl Context {
         self.options.token_retention.after_lease(Duration::ZERO)
     }
 
-    /// How long a token stays after a grant for this lease, as scripts take it: in ms, 0 = for ever.
+    /// How long a token stays after a grant for this lease, as scripts take it: in ms, 0 = for
+    /// ever.
     pub(super) fn retention(&self, asked: Option<TokenRetention>, lease: Duration) -> u64 {
         let keep = asked.unwrap_or(self.options.token_retention);
         keep.after_lease(lease).map_or(0, whole_millis)
@@ -331,7 +334,8 @@ impl Context {
     }
 }
 
-/// 128 random bits, as text: the uuid of this process is known to others, so the rest of an owner id is not enough.
+/// 128 random bits, as text: the uuid of this process is known to others, so the rest of an owner
+/// id is not enough.
 fn inbox_name() -> String {
     let owner = OwnerId::generate();
     let digest = sha1_smol::Sha1::from(owner.expose()).digest().to_string();

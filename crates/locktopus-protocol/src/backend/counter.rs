@@ -12,7 +12,8 @@ use crate::execution::call::{Call, Effect, OnSplit};
 use crate::execution::replication::Confirmed;
 use crate::kinds::{Counter, Counts};
 
-/// How long the server remembers the answer to an operation, in ms: longer than any client repeats the operation.
+/// How long the server remembers the answer to an operation, in ms: longer than any client repeats
+/// the operation.
 const REMEMBERED: &str = "120000";
 
 pub(crate) async fn run(

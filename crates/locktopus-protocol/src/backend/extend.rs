@@ -38,10 +38,12 @@ fn not_in_full(
 }
 
 impl Context {
-    /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are apart.
+    /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are
+    /// apart.
     pub(super) fn shard(&self, target: &LockTarget) -> u32 {
         let slot = if self.is_cluster() {
-            // Not from the key cache: every renewal of every lock asks, and there may be more locks than the cache holds.
+            // Not from the key cache: every renewal of every lock asks, and there may be more locks
+            // than the cache holds.
             u32::from(key_slot(target.key().as_bytes()))
         } else {
             0
@@ -183,7 +185,8 @@ impl Context {
         self.run(Effect::Extend, call).await.map(drop)
     }
 
-    /// Turns extensions that too few replicas confirmed into errors. A hold that was found lost stays lost.
+    /// Turns extensions that too few replicas confirmed into errors. A hold that was found lost
+    /// stays lost.
     fn unconfirmed(
         &self,
         answers: Vec<Result<ExtendOutcome, BackendError>>,

@@ -1,4 +1,5 @@
-//! The identity of a server (run id, uptime), for quorums: a server that was restarted has forgotten its locks.
+//! The identity of a server (run id, uptime), for quorums: a server that was restarted has
+//! forgotten its locks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use crate::execution::executor::Executor;
 /// client first saw the run id, and the run id.
 const RUNS: &[u8] = b"locktopus_history_runs";
 
-/// Asks a standalone server for its identity. Made by [`RedisBackend::probe`](crate::RedisBackend::probe).
+/// Asks a standalone server for its identity. Made by
+/// [`RedisBackend::probe`](crate::RedisBackend::probe).
 #[derive(Debug)]
 pub(crate) struct ServerProbe {
     contexts: Arc<Contexts>,
@@ -78,7 +80,8 @@ impl NodeProbe for ServerProbe {
         let uptime = server.get("uptime_in_seconds");
         let uptime: Option<i64> = uptime.and_then(|seconds| seconds.parse().ok());
         let uptime = uptime.ok_or_else(|| missing("uptime_in_seconds"))?;
-        // The server tells whole seconds, perhaps rounded up; and less than none if its clock was set back since it was started.
+        // The server tells whole seconds, perhaps rounded up; and less than none if its clock was
+        // set back since it was started.
         let uptime = Duration::from_secs(u64::try_from(uptime.saturating_sub(1)).unwrap_or(0));
         let identity = NodeIdentity::new(run_id.as_str(), uptime);
         Ok(match replication.get("master_replid") {

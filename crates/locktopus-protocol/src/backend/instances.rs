@@ -1,4 +1,5 @@
-//! What instances say about themselves: a key with an end for each, in a slot of its own, so that no server of a cluster has all.
+//! What instances say about themselves: a key with an end for each, in a slot of its own, so that
+//! no server of a cluster has all.
 
 use std::time::Duration;
 

@@ -13,14 +13,16 @@ use locktopus_contract::{SafetyMode, TokenRetention};
 pub struct BackendOptions {
     /// How long to wait for one answer. Default 1 s.
     pub call_timeout: Duration,
-    /// How long a lock's token key stays after its last grant, where a request does not say. Default: a day.
+    /// How long a lock's token key stays after its last grant, where a request does not say.
+    /// Default: a day.
     pub token_retention: TokenRetention,
     /// Which flavour of pub/sub to use. Must be the same for all who share locks.
     pub pubsub: PubSubMode,
-    /// What a grant is worth when a server fails. Must be the same for all who share locks. Default: plain.
+    /// What a grant is worth when a server fails. Must be the same for all who share locks.
+    /// Default: plain.
     pub safety: SafetyMode,
-    /// What the connect-time probe puts in front of its lock's name, `locktopus:probe`: the namespace, so that a user who may
-    /// only touch keys with that prefix passes. Default: nothing.
+    /// What the connect-time probe puts in front of its lock's name, `locktopus:probe`: the
+    /// namespace, so that a user who may only touch keys with that prefix passes. Default: nothing.
     pub probe_prefix: String,
 }
 

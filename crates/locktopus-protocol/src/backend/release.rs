@@ -163,8 +163,8 @@ impl Context {
         }
         let message = "granted, but not confirmed by enough replicas; giving it back failed too";
         match unconfirmed {
-            // The release may still arrive. Of this kind, so that nobody asks again under this owner id, whatever it was that
-            // refused the question.
+            // The release may still arrive. Of this kind, so that nobody asks again under this
+            // owner id, whatever it was that refused the question.
             Unconfirmed::Refused(error) => {
                 let kind = BackendErrorKind::NotReplicated;
                 let message = format!("{message}; asking the replicas (WAIT, ROLE) failed");

@@ -1,12 +1,12 @@
 //! Repeats releases after a failover: the new primary may never have received them.
 //!
-//! A replica that is promoted lacks the last writes of its primary. Without a repetition, a lock whose
-//! release was lost stays held by a dead owner until its lease ends. This module repeats releases in
-//! two cases:
+//! A replica that is promoted lacks the last writes of its primary. Without a repetition, a lock
+//! whose release was lost stays held by a dead owner until its lease ends. This module repeats
+//! releases in two cases:
 //!
 //! * Another server may answer: it repeats all releases of the last seconds.
-//! * A grant arrives for an owner that is gone: it repeats the release of that owner. The new primary
-//!   still had the owner in a queue.
+//! * A grant arrives for an owner that is gone: it repeats the release of that owner. The new
+//!   primary still had the owner in a queue.
 //!
 //! A repeated release is safe at any time. It ends the hold of its owner and nothing else, and no
 //! attempt follows under that owner id: only releases with [`ReleaseRequest::last`] are kept.
@@ -84,8 +84,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Keeps nothing yet. The hub sends the owner ids of grants without a waiter. Must be called on a
-    /// runtime.
+    /// Keeps nothing yet. The hub sends the owner ids of grants without a waiter. Must be called on
+    /// a runtime.
     pub(super) fn new(changes: watch::Receiver<u64>) -> (Self, mpsc::Sender<Bytes>) {
         let (unclaimed, wanted) = mpsc::channel(UNCLAIMED);
         let repeats = Self {

@@ -1,7 +1,8 @@
-//! Lists of locks: `SCAN` a page at a time, one primary after the other, then one script that classifies the keys found.
+//! Lists of locks: `SCAN` a page at a time, one primary after the other, then one script that
+//! classifies the keys found.
 //!
-//! A key is a lock if its bytes look like one. What other libraries keep as plain strings cannot be told from other
-//! data and is left out.
+//! A key is a lock if its bytes look like one. What other libraries keep as plain strings cannot be
+//! told from other data and is left out.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +26,14 @@ use crate::scripts::CLASSIFY;
 const LOOKED_AT: &str = "500";
 /// How many empty pages are passed over before an empty one is returned.
 const EMPTY_PAGES: usize = 16;
-/// Of how many slots the keys are classified at once. Few round trips even if each key of a page has a slot of its own, and
-/// not so much that other commands wait for long behind it.
+/// Of how many slots the keys are classified at once. Few round trips even if each key of a page
+/// has a slot of its own, and not so much that other commands wait for long behind it.
 const SLOTS_AT_ONCE: usize = 128;
 /// What the names of side keys begin with.
 const SIDE_KEYS: [&str; 2] = ["locktopus_", "redisson_"];
 
-/// Where a list continues: at a primary, identified by its first slot, and there at the server's cursor.
+/// Where a list continues: at a primary, identified by its first slot, and there at the server's
+/// cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     slot: u16,
@@ -56,8 +58,8 @@ impl Place {
     }
 }
 
-/// One page. An empty one with a cursor if nothing is found in half of the time: the other half is left for the answers
-/// that are under way then.
+/// One page. An empty one with a cursor if nothing is found in half of the time: the other half is
+/// left for the answers that are under way then.
 pub(crate) async fn page(
     context: &Context,
     prefix: &str,
@@ -88,7 +90,8 @@ pub(crate) async fn page(
     Ok(LockPage::default())
 }
 
-/// A prefix as a pattern that matches only itself. Without wildcards of its own, matching takes linear time.
+/// A prefix as a pattern that matches only itself. Without wildcards of its own, matching takes
+/// linear time.
 fn literal(prefix: &str) -> String {
     let mut pattern = String::with_capacity(prefix.len());
     for c in prefix.chars() {

@@ -1,12 +1,14 @@
-//! When to try again what failed: connecting, asking sentinels, refreshing a slot map, subscribing again.
+//! When to try again what failed: connecting, asking sentinels, refreshing a slot map, subscribing
+//! again.
 //!
-//! One rule for all of them, in both adapters and in the hub. The first try after a loss is made at once. From
-//! then on pauses grow by half each time, from 20 ms to two seconds, and each is shortened by chance by up to a half,
-//! so that thousands of clients do not come back to a server at the same moment. A pause is about a third of the
-//! outage so far, so connecting again is late by no more than that.
+//! One rule for all of them, in both adapters and in the hub. The first try after a loss is made at
+//! once. From then on pauses grow by half each time, from 20 ms to two seconds, and each is
+//! shortened by chance by up to a half, so that thousands of clients do not come back to a server
+//! at the same moment. A pause is about a third of the outage so far, so connecting again is late
+//! by no more than that.
 //!
-//! Nobody waits for the end of a pause: whoever calls meanwhile is told at once what the last attempt said, and the
-//! layers above, which know their callers' deadlines, ask again.
+//! Nobody waits for the end of a pause: whoever calls meanwhile is told at once what the last
+//! attempt said, and the layers above, which know their callers' deadlines, ask again.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -128,8 +130,8 @@ impl Redial {
         self.not_before = None;
     }
 
-    /// The connection is gone. A server that accepts connections and closes them again, because it has too many or
-    /// stands for one that is down, is as good as one that refuses them.
+    /// The connection is gone. A server that accepts connections and closes them again, because it
+    /// has too many or stands for one that is down, is as good as one that refuses them.
     pub fn lost(&mut self, now: Instant) {
         let since = self.connected.take();
         if since.is_some_and(|since| now.saturating_duration_since(since) >= SETTLED) {

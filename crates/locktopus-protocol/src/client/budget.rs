@@ -1,7 +1,7 @@
 //! How long each step may take that a client takes by itself.
 //!
-//! Two options say it, and every other limit follows from them here, so that no step gives up long before the user
-//! would, and none goes on for ever:
+//! Two options say it, and every other limit follows from them here, so that no step gives up long
+//! before the user would, and none goes on for ever:
 //!
 //! | step | limit |
 //! |---|---|
@@ -25,7 +25,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The limits for a client with these options. No duration is too long: more than an hour counts as one.
+    /// The limits for a client with these options. No duration is too long: more than an hour
+    /// counts as one.
     #[must_use]
     pub fn of(options: &ConnectOptions) -> Self {
         Self {

@@ -37,8 +37,8 @@ pub type CredentialsError = Box<dyn Error + Send + Sync>;
 pub trait ProvideCredentials: Send + Sync + 'static {
     /// The credentials for one login.
     ///
-    /// The answer counts towards [`ConnectOptions::connect_timeout`]. If a token takes longer, keep it
-    /// and renew it ahead of time.
+    /// The answer counts towards [`ConnectOptions::connect_timeout`]. If a token takes longer, keep
+    /// it and renew it ahead of time.
     ///
     /// # Errors
     ///

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::client::credentials::CredentialsProvider;
 
-/// A connection takes several exchanges and the computing of two handshakes, however impatient the calls are.
+/// A connection takes several exchanges and the computing of two handshakes, however impatient the
+/// calls are.
 const SHORTEST_CONNECT: Duration = Duration::from_secs(1);
 
 /// Where the servers are and how to talk to them.
@@ -30,14 +31,16 @@ pub struct ConnectOptions {
     pub sentinel_credentials_provider: Option<CredentialsProvider>,
     /// Logical database; must be 0 in a cluster.
     pub database: u32,
-    /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to plain TCP.
+    /// TLS settings; `None` means plain TCP. Redirects and sentinel answers never fall back to
+    /// plain TCP.
     pub tls: Option<TlsOptions>,
     /// TLS settings for the sentinels.
     pub sentinel_tls: SentinelTls,
     /// Who decides which node of a cluster a command goes to.
     pub cluster_router: ClusterRouter,
-    /// Longest time for one connection: credentials from their provider, TCP and TLS handshake, login,
-    /// database and client name. What other steps may take follows from it and from `command_timeout`: see [`Budget`](crate::Budget).
+    /// Longest time for one connection: credentials from their provider, TCP and TLS handshake,
+    /// login, database and client name. What other steps may take follows from it and from
+    /// `command_timeout`: see [`Budget`](crate::Budget).
     pub connect_timeout: Duration,
     /// Longest time for one command. The backend enforces it; clients set theirs a little longer.
     pub command_timeout: Duration,
@@ -49,7 +52,8 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// Settings with the defaults: connect 1 s, command 1 s, database 0, no login, no TLS, not lazy.
+    /// Settings with the defaults: connect 1 s, command 1 s, database 0, no login, no TLS, not
+    /// lazy.
     #[must_use]
     pub fn new(servers: Servers) -> Self {
         let command_timeout = Duration::from_secs(1);
@@ -70,7 +74,8 @@ impl ConnectOptions {
         }
     }
 
-    /// How long a connection may take if nothing else is said: as long as an answer, and at least a second.
+    /// How long a connection may take if nothing else is said: as long as an answer, and at least a
+    /// second.
     #[must_use]
     pub fn usual_connect_timeout(command_timeout: Duration) -> Duration {
         command_timeout.max(SHORTEST_CONNECT)
@@ -124,7 +129,8 @@ pub enum Servers {
     reason = "protocol and adapters are released together"
 )]
 pub struct HostPort {
-    /// Name, IPv4 or IPv6 address (without brackets). If it begins with `/`, the path of a unix socket.
+    /// Name, IPv4 or IPv6 address (without brackets). If it begins with `/`, the path of a unix
+    /// socket.
     pub host: String,
     /// TCP port; 0 for a unix socket.
     pub port: u16,
@@ -247,10 +253,12 @@ pub struct TlsOptions {
     pub client_identity: Option<ClientIdentity>,
     /// Accept any certificate. Named so that it stands out in `Debug` output and in a URL.
     pub danger_accept_invalid_certs: bool,
-    /// The name that certificates must be for, and that is asked for (SNI); `None`: the host that is connected to. One name
-    /// for all servers, for those that are reached by addresses their certificates do not have.
+    /// The name that certificates must be for, and that is asked for (SNI); `None`: the host that
+    /// is connected to. One name for all servers, for those that are reached by addresses their
+    /// certificates do not have.
     pub server_name: Option<String>,
-    /// A configuration that the program has made. Then the files and `danger_accept_invalid_certs` play no part.
+    /// A configuration that the program has made. Then the files and `danger_accept_invalid_certs`
+    /// play no part.
     #[cfg(feature = "tls")]
     pub prepared: Option<crate::client::prepared_tls::PreparedTls>,
 }
@@ -310,7 +318,8 @@ pub enum ClusterRouter {
     /// The adapter, which keeps a connection to each primary.
     #[default]
     Own,
-    /// The client library's own cluster client, with its retries turned off. Not every adapter has one.
+    /// The client library's own cluster client, with its retries turned off. Not every adapter has
+    /// one.
     Client,
 }
 
@@ -323,7 +332,8 @@ pub enum ClusterRouter {
 pub struct ReadSettings {
     /// Addresses, logins, database and TLS.
     pub options: ConnectOptions,
-    /// Why the TLS settings could not be read, although there are some: they have to be given in another way.
+    /// Why the TLS settings could not be read, although there are some: they have to be given in
+    /// another way.
     pub hidden_tls: Option<SettingsError>,
 }
 

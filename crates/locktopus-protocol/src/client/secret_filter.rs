@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::client::options::{ConnectOptions, Credentials, Secret};
 
-/// Where a server that does not know a command begins to repeat its arguments, which may be a login.
+/// Where a server that does not know a command begins to repeat its arguments, which may be a
+/// login.
 const REPEATS: &str = "args beginning with";
 
 /// Shorter passwords are not removed: they could be part of any word.
@@ -12,8 +13,9 @@ const SHORTEST: usize = 4;
 
 /// Removes a client's passwords from texts of others.
 ///
-/// A server or proxy that has no `HELLO` or `AUTH` answers with an error that repeats their arguments, and a client library
-/// hands that on. The adapters pass everything through here that they tell about making a connection.
+/// A server or proxy that has no `HELLO` or `AUTH` answers with an error that repeats their
+/// arguments, and a client library hands that on. The adapters pass everything through here that
+/// they tell about making a connection.
 #[derive(Clone)]
 pub struct SecretFilter {
     secrets: Vec<Secret>,

@@ -1,17 +1,22 @@
-//! Who the primary is, by the sentinels: the newest answer of all of them, and news of the next one.
+//! Who the primary is, by the sentinels: the newest answer of all of them, and news of the next
+//! one.
 //!
-//! After a failover the old primary goes on for a while, because nobody has told it yet (about ten seconds where it was
-//! alive all the time), and a sentinel that did not take part names it until it hears of the change. Clients that believe
-//! the first sentinel that answers, or stay where they are as long as that works, then hold locks on both. So:
+//! After a failover the old primary goes on for a while, because nobody has told it yet (about ten
+//! seconds where it was alive all the time), and a sentinel that did not take part names it until
+//! it hears of the change. Clients that believe the first sentinel that answers, or stay where they
+//! are as long as that works, then hold locks on both. So:
 //!
-//! * **All are asked at once**, and of their answers the one with the highest configuration epoch counts, which grows
-//!   with every failover. One that is silent costs no more than a [short grace](GRACE), one that is down nothing.
-//! * **What was heard is remembered.** Less than a majority cannot lead back to a primary that was replaced.
+//! * **All are asked at once**, and of their answers the one with the highest configuration epoch
+//!   counts, which grows with every failover. One that is silent costs no more than a [short
+//!   grace](GRACE), one that is down nothing.
+//! * **What was heard is remembered.** Less than a majority cannot lead back to a primary that was
+//!   replaced.
 //! * **Connected clients listen on.** Each sentinel is asked again when it announces a change, and
-//!   [now and then](INTERVAL); a connection to a primary that was replaced is [given up](Sentinels::replaced).
+//!   [now and then](INTERVAL); a connection to a primary that was replaced is [given
+//!   up](Sentinels::replaced).
 //!
-//! What is left: sentinels take moments to agree, and a client that reaches only some that have not heard yet cannot
-//! know better.
+//! What is left: sentinels take moments to agree, and a client that reaches only some that have not
+//! heard yet cannot know better.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -28,14 +33,15 @@ use crate::client::budget::Budget;
 use crate::client::options::HostPort;
 use crate::client::{ClientError, Reply};
 
-/// How much longer other sentinels have once one has answered: as long again as that took, and at least this.
+/// How much longer other sentinels have once one has answered: as long again as that took, and at
+/// least this.
 pub const GRACE: Duration = Duration::from_millis(50);
 
 /// How often a sentinel is asked that announces nothing.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What sentinels announce when another server is the primary: the one that led the failover as soon as the server
-/// confirms it, and the others when they hear of it.
+/// What sentinels announce when another server is the primary: the one that led the failover as
+/// soon as the server confirms it, and the others when they hear of it.
 pub const ANNOUNCEMENTS: [&str; 2] = ["+switch-master", "+promoted-slave"];
 
 /// Makes connections to sentinels: what this module needs of a client library.
@@ -57,7 +63,8 @@ pub trait SentinelLine: Send + Sync {
     /// Subscribes to the channels. The sentinel may refuse.
     async fn subscribe(&self, channels: &[&'static str]) -> Result<(), ClientError>;
 
-    /// Resolves when a message has arrived since the last call, or the connection is gone. Never without subscriptions.
+    /// Resolves when a message has arrived since the last call, or the connection is gone. Never
+    /// without subscriptions.
     async fn message(&self);
 }
 
@@ -113,8 +120,9 @@ impl Sentinels {
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotSent`] if no sentinel answers with an address within a connection and an answer of the
-    /// [`Budget`], or if fewer than a majority answer and all name a primary that is known to have been replaced.
+    /// [`ClientError::NotSent`] if no sentinel answers with an address within a connection and an answer of the [`Budget`],
+    /// or if fewer than a majority answer and all name a primary that is known to have been
+    /// replaced.
     ///
     /// # Cancel safety
     ///
@@ -185,7 +193,8 @@ impl Sentinels {
         Some(outcome)
     }
 
-    /// The highest epoch that was heard, of [`RedisClient::configuration_epoch`](crate::RedisClient::configuration_epoch).
+    /// The highest epoch that was heard, of
+    /// [`RedisClient::configuration_epoch`](crate::RedisClient::configuration_epoch).
     #[must_use]
     pub fn epoch(&self) -> Option<u64> {
         self.newest.borrow().as_ref()?.epoch
@@ -252,7 +261,8 @@ impl Sentinels {
         }
     }
 
-    /// Takes note of what a sentinel says by the way. Only what is certainly newer counts: the others were not asked.
+    /// Takes note of what a sentinel says by the way. Only what is certainly newer counts: the
+    /// others were not asked.
     fn hear(&self, named: NamedPrimary) {
         self.newest.send_if_modified(|newest| {
             let is_news = newest
@@ -266,7 +276,8 @@ impl Sentinels {
         });
     }
 
-    /// Over a connection of its own: this is needed only when something is wrong, and then a fresh one tells more.
+    /// Over a connection of its own: this is needed only when something is wrong, and then a fresh
+    /// one tells more.
     async fn ask_once(&self, sentinel: &HostPort) -> Result<NamedPrimary, ClientError> {
         let line = self.dialer.dial(sentinel).await?;
         self.ask(sentinel, &*line).await
@@ -278,7 +289,8 @@ impl Sentinels {
         line: &dyn SentinelLine,
     ) -> Result<NamedPrimary, ClientError> {
         let name = self.master_name.as_bytes();
-        // The sentinel that leads a failover gives the new address before the record of the old primary changes.
+        // The sentinel that leads a failover gives the new address before the record of the old
+        // primary changes.
         let address: [&[u8]; 3] = [b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", name];
         let record: [&[u8]; 3] = [b"SENTINEL", b"MASTER", name];
         let unhelpful = |error: &dyn fmt::Display| {

@@ -27,8 +27,9 @@ pub struct SlotRange {
     pub primary: HostPort,
 }
 
-/// Reads the answer of `asked` to `CLUSTER SLOTS`. Rows that cannot be read are left out, and so are primaries whose
-/// address the server does not know (`?`). `None` if no range is left.
+/// Reads the answer of `asked` to `CLUSTER
+/// SLOTS`. Rows that cannot be read are left out, and so are primaries whose address the server does not know (`?`).
+/// `None` if no range is left.
 ///
 /// ```
 /// use locktopus_protocol::{HostPort, Reply, slot_map::slot_ranges};
@@ -54,8 +55,8 @@ pub fn slot_ranges(answer: &Reply, asked: &HostPort) -> Option<Vec<SlotRange>> {
     (!ranges.is_empty()).then_some(ranges)
 }
 
-/// The lowest slot of each primary, ascending. Primaries are told apart by their node ids, so that also those count whose
-/// address is not known.
+/// The lowest slot of each primary, ascending. Primaries are told apart by their node ids, so that
+/// also those count whose address is not known.
 pub(crate) fn first_slots(answer: &Reply) -> Vec<u16> {
     let mut lowest: BTreeMap<&Bytes, u16> = BTreeMap::new();
     for row in rows(answer) {
@@ -83,8 +84,8 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// Reads `<slot> <host>:<port>`, which is what follows the code of the refusal that came from `refused`. A missing
-    /// host is the host of `refused`. `None` for anything else.
+    /// Reads `<slot> <host>:<port>`, which is what follows the code of the refusal that came from
+    /// `refused`. A missing host is the host of `refused`. `None` for anything else.
     ///
     /// ```
     /// use locktopus_protocol::{HostPort, slot_map::Redirect};

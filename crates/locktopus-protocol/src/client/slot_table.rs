@@ -126,8 +126,8 @@ impl<N: Clone> SlotTable<N> {
 
 /// Chooses which node tells the slot table.
 ///
-/// First comes the node that a `MOVED` named. Nodes that failed come last, because their view of the
-/// cluster may be old. The others take turns, because a node without a connection to the rest
+/// First comes the node that a `MOVED` named. Nodes that failed come last, because their view of
+/// the cluster may be old. The others take turns, because a node without a connection to the rest
 /// answers fast, and wrongly.
 #[derive(Debug, Default)]
 pub struct Informants {
@@ -193,8 +193,8 @@ impl Informants {
         Err(failure)
     }
 
-    /// The primaries without a failure, and then everybody else. A seed that is no primary may need a
-    /// connection of its own, so it is not asked beside them.
+    /// The primaries without a failure, and then everybody else. A seed that is no primary may need
+    /// a connection of its own, so it is not asked beside them.
     fn in_turn(
         &self,
         primaries: &[HostPort],

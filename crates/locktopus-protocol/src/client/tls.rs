@@ -1,7 +1,8 @@
 //! TLS settings as a rustls configuration, for every adapter.
 //!
-//! The cryptography provider is passed on explicitly. A process has one default provider, and that is the program's to
-//! choose: a library that installed one would make the program's own choice fail, or take its place.
+//! The cryptography provider is passed on explicitly. A process has one default provider, and that
+//! is the program's to choose: a library that installed one would make the program's own choice
+//! fail, or take its place.
 
 use std::fmt;
 use std::path::Path;
@@ -19,7 +20,8 @@ use tokio_rustls::TlsConnector;
 use crate::client::options::{PEM_MARK, TlsOptions};
 pub use crate::client::prepared_tls::PreparedTls;
 
-/// Why there is no TLS configuration: one line for humans, which names files and shows nothing of what is in them.
+/// Why there is no TLS configuration: one line for humans, which names files and shows nothing of
+/// what is in them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TlsError(String);
@@ -28,8 +30,8 @@ pub struct TlsError(String);
 ///
 /// # Errors
 ///
-/// [`TlsError`] if a file cannot be used, the server name is none, or the system has no trusted authorities and none are
-/// named.
+/// [`TlsError`] if a file cannot be used, the server name is none, or the system has no trusted
+/// authorities and none are named.
 ///
 /// # Cancel safety
 ///
@@ -46,8 +48,9 @@ pub async fn connector(options: &TlsOptions) -> Result<TlsConnector, TlsError> {
     }
 }
 
-/// Reads the files and puts a configuration together: with the program's provider if it has installed one, for a program
-/// that is bound to a certain cryptography, and with ring otherwise. Installs nothing.
+/// Reads the files and puts a configuration together: with the program's provider if it has
+/// installed one, for a program that is bound to a certain cryptography, and with ring otherwise.
+/// Installs nothing.
 async fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
     let options = options.clone();
     let read = tokio::task::spawn_blocking(move || read(&options)).await;

@@ -1,8 +1,9 @@
 //! Quarantine: nothing is granted while leases may still run that the server does not know of.
 //!
-//! The scripts decide, by the replication id of the server they run on and a record beside the locks
-//! (`lua/part/quarantine.lua`). A missing record may be a lost one, so a slot that is used for the
-//! first time is quarantined too, unless the client has observed its server for long enough: this module does so.
+//! The scripts decide, by the replication id of the server they run on and a record beside the
+//! locks (`lua/part/quarantine.lua`). A missing record may be a lost one, so a slot that is used
+//! for the first time is quarantined too, unless the client has observed its server for long
+//! enough: this module does so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -145,7 +146,8 @@ impl Drop for Quarantine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Primary {
     history: String,
-    /// The newest epoch of the sentinels before it was asked: with a newer one it may be a primary again.
+    /// The newest epoch of the sentinels before it was asked: with a newer one it may be a primary
+    /// again.
     epoch: Option<u64>,
     /// Its slots and the epoch in which it got them, as it writes them. `None` outside a cluster.
     domain: Option<Domain>,
@@ -164,7 +166,8 @@ struct Watched {
 }
 
 impl Watched {
-    /// Records what all primaries said before `at`. A primary that is missing or changed starts from zero.
+    /// Records what all primaries said before `at`. A primary that is missing or changed starts
+    /// from zero.
     fn note(&self, found: Vec<Primary>, at: Instant) {
         let mut known = self.lock();
         let since = |primary: &Primary| {
@@ -178,9 +181,8 @@ impl Watched {
         *known = found.collect();
     }
 
-    /// `<history>=<ms>` of the primary that serves a slot, as scripts take it; empty if it is not known, or was seen in
-    /// another epoch only. The time is cut by a hundredth, in case this machine's clock is fast. Behind it `@<epoch>`, if
-    /// there is one.
+    /// `<history>=<ms>` of the primary that serves a slot, as scripts take it; empty if it is not known, or was seen in another epoch only. The time is cut by a hundredth, in case this machine's clock is fast. Behind it `@<epoch>`,
+    /// if there is one.
     fn seen(&self, slot: Option<u16>, epoch: Option<u64>, now: Instant) -> String {
         let known = self.lock();
         let serves = |primary: &Primary| match (slot, &primary.domain) {
@@ -310,7 +312,8 @@ fn replication_id(info: &str) -> Option<&str> {
         .map(str::trim)
 }
 
-/// The answering node's own epoch and slots, from `CLUSTER NODES`. What is on its way to or from it does not count.
+/// The answering node's own epoch and slots, from `CLUSTER NODES`. What is on its way to or from it
+/// does not count.
 fn domain(nodes: &str) -> Option<Domain> {
     let own = nodes.lines().find(|line| line.contains("myself"))?;
     let fields: Vec<_> = own.split_whitespace().collect();

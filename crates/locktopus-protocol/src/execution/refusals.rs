@@ -5,8 +5,8 @@ use crate::wire::{other_kind, too_few};
 /// How the errors begin with which our scripts refuse something before their first write.
 const UNTOUCHED: &str = "nothing was written: ";
 
-/// Whether an error proves that nothing was written. Any other may have stopped a script half-way: the same command fails
-/// before the first write of one script and after that of another.
+/// Whether an error proves that nothing was written. Any other may have stopped a script half-way:
+/// the same command fails before the first write of one script and after that of another.
 pub(super) fn was_refused(code: &str, message: &str) -> bool {
     // The server looks at these before a script's first write, and never again.
     let by_server = matches!(
@@ -41,8 +41,8 @@ pub(super) fn refuses_scripts(message: &str) -> bool {
     names.iter().any(|name| said.contains(name)) && !said.contains("script:")
 }
 
-/// Transient refusals. The node did not run the script: servers look at these, too, before the first
-/// write of a script, and never again.
+/// Transient refusals. The node did not run the script: servers look at these, too, before the
+/// first write of a script, and never again.
 pub(crate) fn is_passing(code: &str) -> bool {
     matches!(
         code,

@@ -1,7 +1,7 @@
 //! Scripts whose effect counts once enough replicas have it.
 //!
-//! `WAIT` goes right behind the script, on a connection that carries nothing else. Between the two comes a write without
-//! meaning (`wait_offset.lua`): a script that finds everything done already, as a repeated attempt or the confirmation of a
+//! `WAIT` goes right behind the script, on a connection that carries nothing else. Between the two comes a write without meaning (`wait_offset.lua`):
+//! a script that finds everything done already, as a repeated attempt or the confirmation of a
 //! pushed grant does, writes nothing that `WAIT` could wait for.
 
 use std::collections::HashMap;
@@ -29,9 +29,11 @@ pub(crate) struct Replication {
     need: ReplicaNeed,
     timeout: Duration,
     cluster: bool,
-    /// The most replicas that each primary was seen with. A disconnected replica may still be promoted.
+    /// The most replicas that each primary was seen with. A disconnected replica may still be
+    /// promoted.
     seen: Mutex<HashMap<String, u32>>,
-    /// How many had to confirm last time, by range of slots: `WAIT` needs a number before the current one is known.
+    /// How many had to confirm last time, by range of slots: `WAIT` needs a number before the
+    /// current one is known.
     guesses: Mutex<HashMap<u16, u32>>,
 }
 

@@ -1,8 +1,8 @@
 //! Subscribing for those who join: in batches, of which a few are under way at a time.
 //!
-//! A lock that is waited for alone is subscribed to at once. Where thousands of them are waited for from one moment to the
-//! next, each command, its buffers and its task would be there thousands of times: a burst takes no more memory than its
-//! batches, and fewer writes.
+//! A lock that is waited for alone is subscribed to at once. Where thousands of them are waited for
+//! from one moment to the next, each command, its buffers and its task would be there thousands of
+//! times: a burst takes no more memory than its batches, and fewer writes.
 
 use std::mem::take;
 use std::sync::atomic::Ordering;
@@ -18,8 +18,8 @@ use crate::client::ClientError;
 
 /// How many topics are subscribed to together.
 const BATCH: usize = 64;
-/// How many batches are under way at once: channels of a node that does not answer hold up those of others only where there
-/// are more of them than this.
+/// How many batches are under way at once: channels of a node that does not answer hold up those of
+/// others only where there are more of them than this.
 const BATCHES: usize = 8;
 
 /// Topics that somebody has joined and that are not subscribed to.
@@ -47,8 +47,9 @@ impl Joiners {
 }
 
 impl Shared {
-    /// Has a topic subscribed to. What comes back tells when that is confirmed, without a disruption in between; it is for
-    /// tasks of the hub to see to that, because a subscription that is dropped half-way would not be known to be there.
+    /// Has a topic subscribed to. What comes back tells when that is confirmed, without a
+    /// disruption in between; it is for tasks of the hub to see to that, because a subscription
+    /// that is dropped half-way would not be known to be there.
     pub(super) fn confirm(
         self: &Arc<Self>,
         topic: &Arc<Topic>,
@@ -78,7 +79,8 @@ impl Shared {
         answer
     }
 
-    /// Subscribes to all of them, and tells those who joined. A node that is down fails only its own channels.
+    /// Subscribes to all of them, and tells those who joined. A node that is down fails only its
+    /// own channels.
     async fn confirm_all(&self, topics: &[Arc<Topic>]) {
         let together = match topics {
             [_, _, ..] => self.subscribe_to(topics).await.is_ok(),
@@ -129,7 +131,8 @@ impl Subscribing {
         }
     }
 
-    /// Takes the next batch. False: there is none, and whoever joins from now on begins another task.
+    /// Takes the next batch. False: there is none, and whoever joins from now on begins another
+    /// task.
     fn next(&mut self) -> bool {
         let mut queue = lock(&self.shared.joining.0);
         let most = queue.topics.len().min(BATCH);

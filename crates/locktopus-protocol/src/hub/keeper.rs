@@ -1,4 +1,5 @@
-//! The keeper: the task that subscribes again after a disruption, refreshes subscriptions and drops idle ones.
+//! The keeper: the task that subscribes again after a disruption, refreshes subscriptions and drops
+//! idle ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,10 +16,11 @@ use crate::client::{Channel, ChannelFlavour};
 
 /// How long a channel without waiters stays subscribed, give or take a sweep.
 const LINGER: Duration = Duration::from_secs(2);
-/// How often shard channels are subscribed again unasked: one client says nothing when a slot moves away.
+/// How often shard channels are subscribed again unasked: one client says nothing when a slot moves
+/// away.
 const REFRESH: Duration = Duration::from_secs(5);
-/// How long a channel may go without a subscription once its server is back. Trying costs a server nothing while it is
-/// away: connections have pauses of their own.
+/// How long a channel may go without a subscription once its server is back. Trying costs a server
+/// nothing while it is away: connections have pauses of their own.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// How many channels are subscribed at once where each is tried by itself.
 const ONE_BY_ONE: usize = 64;
@@ -39,7 +41,8 @@ impl Shared {
                 continue;
             }
             tokio::select! {
-                // Timers first: news come all the time on a busy client, and must not keep idle channels subscribed.
+                // Timers first: news come all the time on a busy client, and must not keep idle
+                // channels subscribed.
                 biased;
                 () = sleep_until(sweep_at) => {
                     self.sweep().await;
@@ -54,9 +57,9 @@ impl Shared {
         }
     }
 
-    /// Subscribes to everything wanted until it works, and lets everybody look: once at the beginning,
-    /// because messages may be missing, and once more when a channel is confirmed again. Returns the
-    /// generation it served.
+    /// Subscribes to everything wanted until it works, and lets everybody look: once at the
+    /// beginning, because messages may be missing, and once more when a channel is confirmed again.
+    /// Returns the generation it served.
     async fn recover(&self) -> u64 {
         let mut backoff = Backoff::up_to(LONGEST_PAUSE);
         for topic in self.all_topics() {
@@ -75,8 +78,8 @@ impl Shared {
         }
     }
 
-    /// Subscribes to all of `topics`; true if every one was confirmed. A node that is down fails only its
-    /// own channels.
+    /// Subscribes to all of `topics`; true if every one was confirmed. A node that is down fails
+    /// only its own channels.
     async fn resubscribe(&self, topics: Vec<Arc<Topic>>, generation: u64) -> bool {
         let channels = self.channels(&topics);
         let confirmed = |topic: &Topic| {
@@ -130,8 +133,8 @@ impl Shared {
             return;
         }
         let _ = timeout(self.call_timeout, self.client.unsubscribe(&idle)).await;
-        // A waiter may have joined while its channel was being unsubscribed, and the server may have
-        // processed its subscription first.
+        // A waiter may have joined while its channel was being unsubscribed, and the server may
+        // have processed its subscription first.
         let generation = self.generation();
         let mut wanted = self.all_topics();
         wanted.retain(|topic| {

@@ -10,8 +10,9 @@ use super::lock;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Limits how often the client is told that it is subscribed on the wrong server: a new subscription may be on the wrong one
-/// again, if an address keeps leading to a replica, and each costs a connection and a check by every waiter.
+/// Limits how often the client is told that it is subscribed on the wrong server: a new
+/// subscription may be on the wrong one again, if an address keeps leading to a replica, and each
+/// costs a connection and a check by every waiter.
 #[derive(Debug, Default)]
 pub(super) struct MisplacedReports {
     /// When the last report was made, and how long the next one must wait.
@@ -19,8 +20,8 @@ pub(super) struct MisplacedReports {
 }
 
 impl MisplacedReports {
-    /// Whether to report now. The pause doubles if there is reason to report right after it, and is reset after a while
-    /// without.
+    /// Whether to report now. The pause doubles if there is reason to report right after it, and is
+    /// reset after a while without.
     pub(super) fn due(&self, now: Instant) -> bool {
         let mut last = lock(&self.last);
         let pause = match *last {

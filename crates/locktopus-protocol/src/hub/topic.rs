@@ -17,12 +17,14 @@ pub(crate) struct LockChannels {
     pub(crate) announced: Bytes,
     /// Where this process receives its grants.
     pub(crate) inbox: Option<Bytes>,
-    /// Nothing is ever published there: its subscribers are the clients that can be granted the lock directly. By their number
-    /// scripts know how many subscribers of `announced` belong to other libraries.
+    /// Nothing is ever published there: its subscribers are the clients that can be granted the
+    /// lock directly. By their number scripts know how many subscribers of `announced` belong to
+    /// other libraries.
     pub(crate) native: Option<Bytes>,
     /// Whether an announcement wakes all waiters, not one.
     pub(crate) wakes_all: bool,
-    /// Whether announcements are plain messages whatever the flavour of the others, because another library sends them.
+    /// Whether announcements are plain messages whatever the flavour of the others, because another
+    /// library sends them.
     pub(crate) plain: bool,
 }
 
@@ -102,8 +104,9 @@ impl Topic {
             }
             return Heard::Nothing;
         }
-        // `<token> <owner>`. Token 0: check again. `w`: recall, another process wants the lock. `d`: passed over, because the
-        // server counted no subscriber. `?`: no meaning. Anything else was not published by our scripts.
+        // `<token> <owner>`. Token 0: check again.
+        // `w`: recall, another process wants the lock. `d`: passed over, because the server counted
+        // no subscriber. `?`: no meaning. Anything else was not published by our scripts.
         if let Some((token, owner)) = grant(payload) {
             return match self.group.grant(owner, token) {
                 true => Heard::Nothing,

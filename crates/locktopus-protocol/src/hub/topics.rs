@@ -12,8 +12,8 @@ use super::topic::Topic;
 #[derive(Debug, Default)]
 pub(super) struct Topics {
     by_channel: HashMap<Bytes, Arc<Topic>>,
-    /// Those whose releases are announced on a channel that leads to another one: some kinds share theirs, and a name may have
-    /// been used as both.
+    /// Those whose releases are announced on a channel that leads to another one: some kinds share
+    /// theirs, and a name may have been used as both.
     beside: Vec<Arc<Topic>>,
 }
 

@@ -1,8 +1,9 @@
 //! The channels of single waiters, on which Redisson's fair lock wakes them by name.
 //!
-//! The [hub](crate::hub) subscribes to them only while a waiter is queued together with another library's client, and
-//! unsubscribes with its next sweep after the waiter has left. After a disruption each waiter checks for itself and asks for
-//! its channel again, so nothing has to be resubscribed here.
+//! The [hub](crate::hub) subscribes to them only while a waiter is queued together with another
+//! library's client, and unsubscribes with its next sweep after the waiter has left. After a
+//! disruption each waiter checks for itself and asks for its channel again, so nothing has to be
+//! resubscribed here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

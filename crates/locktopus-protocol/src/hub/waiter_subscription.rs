@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use super::{Hub, LockChannels, lock};
 
 impl Hub {
-    /// Subscribes to the channel of one waiter of a lock until that waiter is gone. True if the subscription is new: then the
-    /// waiter should check again. False if it existed, or the waiter is gone, or subscribing did not work within the
-    /// time.
+    /// Subscribes to the channel of one waiter of a lock until that waiter is gone. True if the
+    /// subscription is new: then the waiter should check again. False if it existed, or the waiter
+    /// is gone, or subscribing did not work within the time.
     pub(crate) async fn subscribe_waiter(
         &self,
         channels: &LockChannels,

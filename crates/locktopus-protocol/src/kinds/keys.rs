@@ -15,23 +15,23 @@ use crate::layout::tag::{prefix_name, tag};
 
 /// The names a lock uses on Redis.
 ///
-/// The main key is the lock's name itself. Everything beside it is named as Redisson does: a prefix, then
-/// the name as a hash tag, so that a cluster keeps all of it in one slot.
+/// The main key is the lock's name itself. Everything beside it is named as Redisson does: a
+/// prefix, then the name as a hash tag, so that a cluster keeps all of it in one slot.
 #[derive(Debug)]
 pub struct Keys {
-    /// The keys that scripts get as `KEYS`, in their order: the lock itself; its last fencing token; its queue and its
-    /// waiters; further ones of its kind. A mutex shared with others stops after the second or the first, and a latch has
-    /// only those of its kind.
+    /// The keys that scripts get as `KEYS`, in their order: the lock itself; its last fencing
+    /// token; its queue and its waiters; further ones of its kind. A mutex shared with others stops
+    /// after the second or the first, and a latch has only those of its kind.
     pub names: Vec<String>,
     /// The channel on which releases are announced to everybody; `None` for a single-key mutex.
     pub channel: Option<Bytes>,
     /// How another library's waiters are woken, if a mutex is shared with one that wakes them.
     pub notification: Option<Notification>,
-    /// What comes before a client's own part in the name of the channel on which it is handed this lock; `None` where
-    /// nothing is handed over.
+    /// What comes before a client's own part in the name of the channel on which it is handed this
+    /// lock; `None` where nothing is handed over.
     pub inbox: Option<String>,
-    /// The channel that says who of those listening to [`channel`](Self::channel) can be handed the lock; `None` where
-    /// nothing is handed over.
+    /// The channel that says who of those listening to
+    /// [`channel`](Self::channel) can be handed the lock; `None` where nothing is handed over.
     pub native: Option<Bytes>,
     slot: u16,
     has_token: bool,
@@ -135,8 +135,8 @@ impl Keys {
         matches!(self.notification, Some(Notification::Channel(_)))
     }
 
-    /// How to notify the other library's waiters, as scripts take it: what to say on the channel, and which list to put a
-    /// one into.
+    /// How to notify the other library's waiters, as scripts take it: what to say on the channel,
+    /// and which list to put a one into.
     pub(crate) fn notify_args(&self) -> Option<[&[u8]; 2]> {
         self.notification
             .as_ref()
@@ -178,8 +178,8 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// [`NameError::Refused`] naming the rule. The keys are not bent to fit: a changed key would no longer
-    /// be shared with anybody.
+    /// [`NameError::Refused`] naming the rule. The keys are not bent to fit: a changed key would no
+    /// longer be shared with anybody.
     pub fn check_one_slot(&self, backend: &'static str) -> Result<(), NameError> {
         let sides = self.names.iter().map(String::as_bytes);
         let list = match &self.notification {

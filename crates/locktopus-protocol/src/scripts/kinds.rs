@@ -1,8 +1,8 @@
 //! The scripts of each kind of lock: plain ones, and those for `safety=quarantine`.
 //!
-//! The latter are made of the same parts and two more: one that takes the further arguments off, and one that holds
-//! everything back while a lease may be running of which the server knows nothing. They have no fast path, which would
-//! grant before any part could object.
+//! The latter are made of the same parts and two more: one that takes the further arguments off,
+//! and one that holds everything back while a lease may be running of which the server knows
+//! nothing. They have no fast path, which would grant before any part could object.
 
 use super::script::{Script, script};
 
@@ -37,8 +37,9 @@ impl KindScripts {
     }
 }
 
-// Releasing, extending and looking must go on when memory is full, which the flag in the first line allows. Without such
-// a line, a demoted primary would answer from its stale data until the first write.
+// Releasing, extending and looking must go on when memory is full, which the flag in the first line
+// allows. Without such a line, a demoted primary would answer from its stale data until the first
+// write.
 /// The scripts of one kind from its parts.
 macro_rules! kind_scripts {
     (
@@ -261,7 +262,8 @@ kinds! {
         released: "part/no_fast_path",
     }
 
-    /// The exclusive half of the read-write lock. All but extending is the same text, so a server knows it once.
+    /// The exclusive half of the read-write lock. All but extending is the same text, so a server
+    /// knows it once.
     WRITE, QUARANTINED_WRITE {
         "write_lock",
         hold: "part/hold_rw",

@@ -1,4 +1,5 @@
-//! The scripts that belong to no kind of lock: numbers inside objects, several locks at once, and what is no lock.
+//! The scripts that belong to no kind of lock: numbers inside objects, several locks at once, and
+//! what is no lock.
 
 use super::script::{Script, granting_script, script};
 

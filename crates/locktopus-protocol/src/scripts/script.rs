@@ -20,8 +20,9 @@ impl Script {
     }
 }
 
-/// Puts the files in order: `first` is the line by which a server knows the script's flags, `head` a file that must come
-/// before everything else, and `args` a line that names the arguments that parts need.
+/// Puts the files in order: `first` is the line by which a server knows the script's flags, `head`
+/// a file that must come before everything else, and `args` a line that names the arguments that
+/// parts need.
 macro_rules! script {
     ($name:expr, $first:literal, $(head $head:literal,)? $($args:literal,)? [$($file:literal),+ $(,)?]) => {{
         const SOURCE: &str = concat!(
@@ -39,8 +40,8 @@ macro_rules! script {
     }};
 }
 
-/// Two scripts that grant: the plain one, and the one for `safety=quarantine`, with the parts that hold back after
-/// `before`.
+/// Two scripts that grant: the plain one, and the one for
+/// `safety=quarantine`, with the parts that hold back after `before`.
 macro_rules! granting_script {
     (
         $(#[$doc:meta])*

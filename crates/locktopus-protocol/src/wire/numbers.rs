@@ -25,7 +25,8 @@ impl From<i64> for Number {
     }
 }
 
-/// Several numbers as text, in place: requests have many short ones, which must not cost an allocation.
+/// Several numbers as text, in place: requests have many short ones, which must not cost an
+/// allocation.
 ///
 /// Written by `itoa`: the formatter of the standard library costs ten times the instructions.
 #[derive(Debug)]

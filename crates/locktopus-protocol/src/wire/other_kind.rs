@@ -1,11 +1,13 @@
-//! The error of scripts that find a name in use as another kind: `WRONGKIND <which of a group, from 0> <what is there>`.
+//! The error of scripts that find a name in use as another kind:
+//! `WRONGKIND <which of a group, from 0> <what is there>`.
 
 use locktopus_contract::{BackendError, BackendErrorKind, LockTarget};
 
 /// The word that such an error begins with. Nothing was done.
 pub(crate) const CODE: &str = "WRONGKIND";
 
-/// Turns the error of a script about the name of a target into a readable one; other errors stay as they are.
+/// Turns the error of a script about the name of a target into a readable one; other errors stay as
+/// they are.
 pub(crate) fn tell<'a>(
     error: BackendError,
     target: impl FnOnce(usize) -> &'a LockTarget,

@@ -16,7 +16,8 @@ use crate::kinds;
 pub(crate) struct Acquired {
     /// `None`: the script came too late and did nothing.
     pub(crate) outcome: Option<AttemptOutcome>,
-    /// Another library's client holds the lock, or is ahead in its queue. Only known of those who queue.
+    /// Another library's client holds the lock, or is ahead in its queue. Only known of those who
+    /// queue.
     pub(crate) foreign: bool,
     pub(crate) server_micros: i64,
 }
@@ -75,7 +76,8 @@ impl Decoder {
         })
     }
 
-    /// What a group got (`None`: too late), and the server's time. `wants` says which members have tokens.
+    /// What a group got (`None`: too late), and the server's time. `wants` says which members have
+    /// tokens.
     pub(crate) fn group(
         self,
         reply: &Reply,
@@ -305,9 +307,9 @@ impl Decoder {
     }
 }
 
-/// For how long a holder has held a lock at least. Its token says so: it is not below the server's time at the grant. That is the
-/// last one only for holders who got one, so for native ones alone, and those who hold alone. A token that is ahead of the
-/// server's clock says nothing.
+/// For how long a holder has held a lock at least. Its token says so: it is not below the server's
+/// time at the grant. That is the last one only for holders who got one, so for native ones alone,
+/// and those who hold alone. A token that is ahead of the server's clock says nothing.
 fn held_for(
     owner: &OwnerId,
     mode: Mode,

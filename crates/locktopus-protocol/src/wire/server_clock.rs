@@ -1,9 +1,10 @@
 //! Estimates of the servers' clocks.
 //!
-//! An attempt carries the latest server time at which it may run, so that a copy that was stuck in a
-//! network or a queue cannot take a lock after its caller is gone. For that the server's time must be
-//! estimated; every answer that carries the time corrects the estimate. A wrong estimate costs one more round trip,
-//! never a wrong grant: a server that finds an attempt late refuses it and tells its time.
+//! An attempt carries the latest server time at which it may run, so that a copy that was stuck in
+//! a network or a queue cannot take a lock after its caller is gone. For that the server's time
+//! must be estimated; every answer that carries the time corrects the estimate. A wrong estimate
+//! costs one more round trip, never a wrong grant: a server that finds an attempt late refuses it
+//! and tells its time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use tokio::time::Instant;
 
 use crate::layout::slot::SLOTS;
 
-/// Slots that share an estimate. A cluster's nodes own ranges of slots, and each node has a clock of its own.
+/// Slots that share an estimate. A cluster's nodes own ranges of slots, and each node has a clock
+/// of its own.
 const SLOTS_PER_GUESS: u16 = 64;
 const GUESSES: usize = (SLOTS / SLOTS_PER_GUESS) as usize;
 /// How much later than the caller's deadline an attempt may still run.
@@ -30,8 +32,8 @@ struct Range {
 }
 
 impl Range {
-    /// Adds an answer. If it contradicts the earlier ones, a clock was set or another server answers:
-    /// then only the new one counts.
+    /// Adds an answer. If it contradicts the earlier ones, a clock was set or another server
+    /// answers: then only the new one counts.
     fn narrowed_by(self, answer: Self) -> Self {
         let both = Self {
             least: self.least.max(answer.least),
@@ -70,12 +72,13 @@ impl ServerClock {
         self.lock().iter().all(Option::is_none)
     }
 
-    /// The latest server time in microseconds at which a request of this slot may run that has this much time left at
-    /// `now` (see [`stamp`](Self::stamp)); 0 if unknown.
+    /// The latest server time in microseconds at which a request of this slot may run that has this
+    /// much time left at `now` (see [`stamp`](Self::stamp)); 0 if unknown.
     ///
-    /// It uses the lower end of the range. So the limit is never later than the caller's deadline plus
-    /// the slack. It is earlier by at most the time that the quickest answer took to come back. An
-    /// attempt that runs after that is of no use, because its own answer comes after the deadline.
+    /// It uses the lower end of the range. So the limit is never later than the caller's deadline
+    /// plus the slack. It is earlier by at most the time that the quickest answer took to come
+    /// back. An attempt that runs after that is of no use, because its own answer comes after the
+    /// deadline.
     pub(crate) fn not_after(&self, slot: u16, now: i64, time_left: Duration) -> i64 {
         let guesses = self.lock();
         // An unknown slot may be on any server. The slowest clock errs towards refusing.

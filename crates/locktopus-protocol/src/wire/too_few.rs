@@ -1,4 +1,5 @@
-//! The error of scripts that find fewer permits than were asked for: `TOOFEW <how many there are, -1 if nobody has said>`.
+//! The error of scripts that find fewer permits than were asked for:
+//! `TOOFEW <how many there are, -1 if nobody has said>`.
 
 use locktopus_contract::{AcquireAttempt, BackendError, BackendErrorKind};
 

@@ -15,8 +15,8 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-/// A cluster of which either node refuses a script with several keys, as one of them is not there. One key is sent on to the node that
-/// has it.
+/// A cluster of which either node refuses a script with several keys, as one of them is not there.
+/// One key is sent on to the node that has it.
 #[derive(Debug, Default)]
 struct HalfMoved {
     scripts: AtomicUsize,

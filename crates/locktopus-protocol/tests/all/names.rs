@@ -1,5 +1,5 @@
-//! Names and slots, tried on random names: all keys and channels of a lock are in one slot, or a cluster's name
-//! check says why not.
+//! Names and slots, tried on random names: all keys and channels of a lock are in one slot, or a
+//! cluster's name check says why not.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -56,8 +56,8 @@ fn everything(keys: &Keys) -> impl Iterator<Item = Cow<'_, str>> {
     names.chain(channels).chain(inbox)
 }
 
-/// What the specification hashes: what is between the first `{` and the first `}` after it, if anything is; else
-/// the whole key.
+/// What the specification hashes: what is between the first `{` and the first `}` after it, if
+/// anything is; else the whole key.
 fn hashed(key: &str) -> &str {
     let behind = key.split_once('{').map_or("", |(_, behind)| behind);
     match behind.split_once('}') {
@@ -90,7 +90,8 @@ fn every_encoded_name_has_one_slot() {
         let name = LockName::encode(&bytes).unwrap();
         let kind = random.kind(&kinds);
         let keys = Keys::of(&LockTarget::new(name, kind));
-        // What is hashed is the same, so the slot is too, and no key can be taken for one of another name.
+        // What is hashed is the same, so the slot is too, and no key can be taken for one of
+        // another name.
         for key in everything(&keys) {
             assert_eq!(hashed(&key), keys.main(), "{bytes:?}");
         }
@@ -190,8 +191,8 @@ fn names_of(words: usize) -> Vec<String> {
     names
 }
 
-/// What is kept for a lock or said about it, as it is called: keys and channels are apart, and so are the channels of
-/// other libraries, who choose them.
+/// What is kept for a lock or said about it, as it is called: keys and channels are apart, and so
+/// are the channels of other libraries, who choose them.
 fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
     let keys = Keys::of(target);
     let channels = [&keys.channel, &keys.native].into_iter().flatten();
@@ -223,8 +224,8 @@ fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
     found
 }
 
-/// No two names that are accepted share a key or a channel, whatever they are used as. Kinds of one name share some; a
-/// mutex is the same lock under every name that makes the same key.
+/// No two names that are accepted share a key or a channel, whatever they are used as. Kinds of one
+/// name share some; a mutex is the same lock under every name that makes the same key.
 #[test]
 fn different_names_share_nothing() {
     let mut kinds = kinds();
@@ -260,7 +261,8 @@ fn different_names_share_nothing() {
     );
 }
 
-/// Only what would be shared is refused: without the rule, each of these would be found by the test above.
+/// Only what would be shared is refused: without the rule, each of these would be found by the test
+/// above.
 #[test]
 fn names_are_refused_for_a_reason() {
     let lock = |name: &str, kind| LockTarget::new(LockName::new(name).unwrap(), kind);

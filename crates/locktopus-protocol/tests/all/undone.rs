@@ -130,8 +130,9 @@ async fn what_was_not_surely_undone_is_not_replicated() {
     }
 }
 
-/// A waiter of a fair lock asks again once it listens as those of another library do. If it is granted the lock then, and that is
-/// not surely undone, it does not stand in line as it was told before.
+/// A waiter of a fair lock asks again once it listens as those of another library do. If it is
+/// granted the lock then, and that is not surely undone, it does not stand in line as it was told
+/// before.
 #[tokio::test(start_paused = true)]
 async fn a_second_question_that_was_not_surely_undone_is_no_place_in_line() {
     let told = asked(LockKind::Fair, None, false, true).await;

@@ -1,5 +1,5 @@
-//! Several locks, all or nothing: order, waiting, loss, and what is left behind. Here and not beside the core because
-//! some of the locks are kept by a quorum.
+//! Several locks, all or nothing: order, waiting, loss, and what is left behind. Here and not
+//! beside the core because some of the locks are kept by a quorum.
 
 use crate::quorum_common;
 
@@ -321,7 +321,8 @@ async fn what_cannot_be_extended_when_all_are_taken_is_taken_again() {
         .add_on("b", second.lock("y"))
         .fixed_lease(LEASE);
     let waiting = tokio::spawn(both.acquire());
-    // Too long for a lease that begins about when all are taken, and not so long that it is extended before.
+    // Too long for a lease that begins about when all are taken, and not so long that it is
+    // extended before.
     sleep(LEASE / 4).await;
     blocker.release().await.unwrap();
     let freed = Instant::now();

@@ -247,7 +247,8 @@ async fn a_failed_round_leaves_nothing_on_any_node() {
     assert!(matches!(granted, AttemptOutcome::Granted { .. }));
 }
 
-/// Who drops a round has not taken the lock. What it took is given back, and not left until the lease is over.
+/// Who drops a round has not taken the lock. What it took is given back, and not left until the
+/// lease is over.
 #[tokio::test(start_paused = true)]
 async fn a_round_that_is_dropped_gives_back_what_it_takes() {
     let peers = peers(3, 12);
@@ -264,7 +265,8 @@ async fn a_round_that_is_dropped_gives_back_what_it_takes() {
     assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
 }
 
-/// A release that got no answer may still come. If the same owner tried again there, it would lose a vote unseen.
+/// A release that got no answer may still come. If the same owner tried again there, it would lose
+/// a vote unseen.
 #[tokio::test(start_paused = true)]
 async fn an_owner_never_counts_on_a_node_that_may_still_release_it() {
     let peers = peers(3, 7);
@@ -776,7 +778,8 @@ async fn dropped_at_any_point_it_leaves_nothing() {
     assert!(cuts > 40, "{cuts}");
 }
 
-/// A name in use as another kind on so many nodes that no majority is left is an error at once, not one to be tried again.
+/// A name in use as another kind on so many nodes that no majority is left is an error at once, not
+/// one to be tried again.
 #[tokio::test(start_paused = true)]
 async fn a_name_in_use_as_another_kind_is_told() {
     let peers = peers(5, 40);

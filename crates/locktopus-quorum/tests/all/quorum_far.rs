@@ -55,7 +55,8 @@ async fn a_node_becomes_known_however_short_the_leases_are() {
     );
 }
 
-/// What their owner says a call may take is what they get, and the caller is told how long a round may be.
+/// What their owner says a call may take is what they get, and the caller is told how long a round
+/// may be.
 #[tokio::test(start_paused = true)]
 async fn nodes_have_the_time_of_their_own_calls_unless_the_quorum_says_another() {
     let peers = peers(3, 3);
@@ -102,7 +103,8 @@ async fn a_lease_a_few_round_trips_long_can_be_had_and_renewed() {
     );
 }
 
-/// Where the others disagree the last one decides, and is waited for; but not again and again if it hangs.
+/// Where the others disagree the last one decides, and is waited for; but not again and again if it
+/// hangs.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_hangs_makes_rounds_long_only_once() {
     let peers = peers(5, 5);
@@ -142,8 +144,9 @@ async fn a_node_that_hangs_makes_rounds_long_only_once() {
     );
 }
 
-/// The first grant of a client takes two round trips of the four and a little more that its lease is long: who the nodes are, and the
-/// lock. What is left is enough for a renewal only if that is counted from when the lease is.
+/// The first grant of a client takes two round trips of the four and a little more that its lease
+/// is long: who the nodes are, and the lock. What is left is enough for a renewal only if that is
+/// counted from when the lease is.
 #[tokio::test(start_paused = true)]
 async fn a_lock_is_kept_whose_lease_is_a_few_round_trips_long() {
     let peers = peers(3, 6);

@@ -27,7 +27,8 @@ fn a_while_ago() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis) - Duration::from_secs(30)
 }
 
-/// How many runs this instance begins, of a job that was due at this time alone and is not late yet.
+/// How many runs this instance begins, of a job that was due at this time alone and is not late
+/// yet.
 async fn begins(locks: &Locktopus, due: SystemTime) -> usize {
     let job = Job::new(locks, "j").at_times([due]);
     let mut begun = 0;
@@ -96,8 +97,8 @@ async fn a_run_that_a_bare_majority_noted_is_begun_for_every_majority() {
     }
 }
 
-/// A node that lost its data votes again after the longest lease, which is sooner than runs are forgotten. Such a loss is made up for
-/// by the nodes that noted the run beyond those that had to.
+/// A node that lost its data votes again after the longest lease, which is sooner than runs are
+/// forgotten. Such a loss is made up for by the nodes that noted the run beyond those that had to.
 #[tokio::test]
 async fn a_run_that_all_nodes_noted_stays_begun_when_one_of_them_forgets() {
     let peers = peers(3, 82);
@@ -113,7 +114,8 @@ async fn a_run_that_all_nodes_noted_stays_begun_when_one_of_them_forgets() {
     }
 }
 
-/// Why the docs say that the nodes of a quorum must keep their data: the lock stays exclusive, but of the run nobody knows.
+/// Why the docs say that the nodes of a quorum must keep their data: the lock stays exclusive, but
+/// of the run nobody knows.
 #[tokio::test]
 async fn a_run_that_a_bare_majority_noted_is_begun_again_when_one_of_them_forgets() {
     let peers = peers(3, 83);

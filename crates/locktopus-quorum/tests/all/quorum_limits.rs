@@ -1,4 +1,5 @@
-//! RedLock at its limits: for whom it waits and for how long, what may be configured, and what it says of its nodes.
+//! RedLock at its limits: for whom it waits and for how long, what may be configured, and what it
+//! says of its nodes.
 
 use crate::quorum_common;
 
@@ -108,8 +109,8 @@ async fn an_owner_that_comes_again_waits_until_its_leavings_are_gone() {
     assert_eq!(holders(&peers), 3);
 }
 
-/// An attempt without an answer may be carried out until its deadline, as the server's clock has it. Only what is released after
-/// that is released for good.
+/// An attempt without an answer may be carried out until its deadline, as the server's clock has
+/// it. Only what is released after that is released for good.
 #[tokio::test(start_paused = true)]
 async fn the_last_release_waits_until_no_attempt_can_arrive() {
     let peers = peers(3, 54);
@@ -173,7 +174,8 @@ async fn a_probed_node_is_asked_again_as_often_as_is_configured() {
     }
 }
 
-/// A majority decides without those that do not answer, and one lock that is refused keeps nobody else's waiting.
+/// A majority decides without those that do not answer, and one lock that is refused keeps nobody
+/// else's waiting.
 #[tokio::test(start_paused = true)]
 async fn an_extension_is_decided_by_a_majority_and_told_as_each_node_tells_it() {
     let peers = peers(5, 57);
@@ -377,7 +379,8 @@ impl locktopus_contract::Layer for Notes {
     }
 }
 
-/// There is no order between nodes: nobody stands in a queue of one of them, or has a lease called back there.
+/// There is no order between nodes: nobody stands in a queue of one of them, or has a lease called
+/// back there.
 #[tokio::test(start_paused = true)]
 async fn nobody_queues_at_a_node() {
     let peers = peers(3, 70);
@@ -400,8 +403,9 @@ async fn nobody_queues_at_a_node() {
     );
 }
 
-/// A node that knows nothing of it is told the token that the lock has, or the next holder's could be a smaller one. The node was
-/// down, for what a node forgets here is its locks and not how far it has counted.
+/// A node that knows nothing of it is told the token that the lock has, or the next holder's could
+/// be a smaller one. The node was down, for what a node forgets here is its locks and not how far
+/// it has counted.
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_has_the_token_that_was_given_out() {
     let peers = peers(3, 71);
@@ -427,7 +431,8 @@ async fn what_is_put_back_has_the_token_that_was_given_out() {
     assert!(state.last_token >= far_ahead, "{:?}", state.last_token);
 }
 
-/// A node that was told again is no shorter in its memory than the others: jobs read from tokens which of their runs were begun.
+/// A node that was told again is no shorter in its memory than the others: jobs read from tokens
+/// which of their runs were begun.
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
     let peers = peers(3, 72);
@@ -461,7 +466,8 @@ async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
     assert_eq!(remembered().await, None);
 }
 
-/// A release counts if a majority says that it gave it back, or does not deny it; what each said is told if not.
+/// A release counts if a majority says that it gave it back, or does not deny it; what each said is
+/// told if not.
 #[tokio::test(start_paused = true)]
 async fn a_release_is_told_as_each_node_tells_it() {
     let peers = peers(5, 63);
@@ -494,7 +500,8 @@ async fn a_release_is_told_as_each_node_tells_it() {
     assert_eq!(told.matches("it is down").count(), 1, "{told}");
 }
 
-/// A node that is down is asked less and less often to give back, and no more when the lease is over.
+/// A node that is down is asked less and less often to give back, and no more when the lease is
+/// over.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_down_is_not_asked_without_end() {
     let peers = peers(3, 64);
@@ -791,7 +798,8 @@ async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
     }
 }
 
-/// A node that was down when the lock was given back is told later, and leaves it to nobody for as long as the others do.
+/// A node that was down when the lock was given back is told later, and leaves it to nobody for as
+/// long as the others do.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_cleaned_later_leaves_the_lock_held_as_well() {
     let peers = peers(3, 72);

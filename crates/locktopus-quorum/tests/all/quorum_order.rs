@@ -1,4 +1,5 @@
-//! RedLock where messages to a node overtake each other: whatever arrives last, nothing stays there for a whole lease.
+//! RedLock where messages to a node overtake each other: whatever arrives last, nothing stays there
+//! for a whole lease.
 
 use crate::quorum_common;
 
@@ -151,7 +152,8 @@ async fn ends_free(quorum: &QuorumBackend, slow: &Distant, what: &str) {
     assert!(begun.elapsed() < LEASE / 2, "lapsed: {what}");
 }
 
-/// The release leaves while the attempt is on its way. Whichever arrives first, and whichever is answered first.
+/// The release leaves while the attempt is on its way. Whichever arrives first, and whichever is
+/// answered first.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_overtakes_an_attempt_is_followed_by_another() {
     let steps = [0, 10, 20, 40, 80].map(ms);
@@ -202,11 +204,13 @@ async fn a_release_that_found_the_attempt_is_enough() {
     assert_eq!(*slow.sent.lock().unwrap(), ["attempt", "release"]);
 }
 
-/// An attempt without an answer may run until its deadline, however soon it is known that no answer will come.
+/// An attempt without an answer may run until its deadline, however soon it is known that no answer
+/// will come.
 #[tokio::test(start_paused = true)]
 async fn what_may_still_arrive_is_released_after_its_deadline() {
     for arrives in [1, 50, 150, 250, 400, 800, 1900, 2100, 3000] {
-        // A quarter of the lease is 2.5 s, and node_timeout less: the attempt may run for 2 s. Other calls take less.
+        // A quarter of the lease is 2.5 s, and node_timeout less: the attempt may run for 2 s.
+        // Other calls take less.
         let slow = Distant::new(ms(100));
         let quorum = two_and(&slow, ms(2000));
         *slow.attempts.lock().unwrap() = Way {

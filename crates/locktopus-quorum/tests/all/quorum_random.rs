@@ -1,7 +1,8 @@
 //! RedLock under random failures: never two holders, tokens that grow, nothing left behind.
 //!
-//! Each schedule lets three clients compete over five nodes, which are meanwhile killed, frozen, slowed down,
-//! deprived of answers, and restarted without their data. `LOCKTOPUS_SCHEDULES` sets how many there are.
+//! Each schedule lets three clients compete over five nodes, which are meanwhile killed, frozen,
+//! slowed down, deprived of answers, and restarted without their data. `LOCKTOPUS_SCHEDULES` sets
+//! how many there are.
 
 use crate::quorum_common;
 

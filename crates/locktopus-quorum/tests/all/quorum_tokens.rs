@@ -20,7 +20,8 @@ const ROUND_TRIP: Duration = Duration::from_millis(10);
 const NODES: usize = 5;
 const MAJORITY: usize = 3;
 const HOUR: i64 = 3_600_000_000;
-/// The store counts from the time of day at which it was made; behind that it would not show the clock of its server.
+/// The store counts from the time of day at which it was made; behind that it would not show the
+/// clock of its server.
 const YEARS: u64 = 10 * 365 * 24 * 3_600_000_000;
 
 /// A server so far away, whose tokens are not below its clock, as those of Redis are.
@@ -220,7 +221,8 @@ async fn a_node_ahead_is_followed_within_bounds_and_beyond_them_its_token_is_wri
     }
 }
 
-/// The nodes' clocks are an hour behind the client's, or the client's an hour ahead: tokens stay with the nodes.
+/// The nodes' clocks are an hour behind the client's, or the client's an hour ahead: tokens stay
+/// with the nodes.
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_clock_is_far_ahead_proposes_nothing() {
     let nodes = nodes([-HOUR, -HOUR + 40, -HOUR + 90, -HOUR + 170, -HOUR + 300]);
@@ -281,7 +283,8 @@ async fn the_same_proposal_twice_is_two_tokens() {
     }
 }
 
-/// Clients that propose alike, over majorities that differ: tokens grow, and no two grants have the same.
+/// Clients that propose alike, over majorities that differ: tokens grow, and no two grants have the
+/// same.
 #[tokio::test(start_paused = true)]
 async fn tokens_grow_over_clients_and_majorities() {
     let nodes = nodes([0, 30_000, -5_000, 200, 2_000_000]);

@@ -34,7 +34,8 @@ impl Scene {
         }
     }
 
-    /// The first node hangs until an attempt and what was to clean up after it are without an answer, and comes back.
+    /// The first node hangs until an attempt and what was to clean up after it are without an
+    /// answer, and comes back.
     async fn first_node_hangs(&self) {
         let before = self.peers[0].calls("release");
         self.peers[0].freeze(true);
@@ -91,7 +92,8 @@ async fn who_waits_behind_such_a_waiter_wins_when_it_gives_up() {
     wins(behind).await;
 }
 
-/// An error of the quorum is final where outages are not sat out; a node that is well again must not cause one.
+/// An error of the quorum is final where outages are not sat out; a node that is well again must
+/// not cause one.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_well_again_is_no_missing_quorum() {
     let peers = peers(3, 62);

@@ -156,8 +156,9 @@ async fn nobody_before(until: Instant, what: &str, mut is_granted: impl AsyncFnM
     assert!(early.is_zero(), "{what}: granted {early:?} early");
 }
 
-/// A majority is restarted without its data and with a clock that is behind, which is set right soon. Whoever comes new, and
-/// whatever others saw meanwhile, nobody is granted what is held; neither if the other nodes are silent since.
+/// A majority is restarted without its data and with a clock that is behind, which is set right
+/// soon. Whoever comes new, and whatever others saw meanwhile, nobody is granted what is held;
+/// neither if the other nodes are silent since.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
     for count in [3, 5] {
@@ -226,7 +227,8 @@ async fn the_first_program_of_all_waits_for_answers_that_are_late() {
     }
 }
 
-/// An acquisition with enough time waits until a majority votes. Another one fails before its time is up.
+/// An acquisition with enough time waits until a majority votes. Another one fails before its time
+/// is up.
 #[tokio::test(start_paused = true)]
 async fn young_nodes_are_waited_for_by_those_who_have_the_time() {
     for (seconds, waits) in [(u64::MAX, true), (70, true), (30, false), (0, false)] {
@@ -253,7 +255,8 @@ async fn young_nodes_are_waited_for_by_those_who_have_the_time() {
     }
 }
 
-/// As above, and the clocks of the others were wrong when they were told, and are set right as well.
+/// As above, and the clocks of the others were wrong when they were told, and are set right as
+/// well.
 #[tokio::test(start_paused = true)]
 async fn a_note_by_a_wrong_clock_makes_no_restarted_server_old() {
     // By how much they were set, and whether a program looked before they were set right.

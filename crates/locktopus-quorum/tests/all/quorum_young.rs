@@ -1,4 +1,5 @@
-//! Young nodes of a quorum, that tell their uptime in whole seconds as servers do, and are asked again who they are.
+//! Young nodes of a quorum, that tell their uptime in whole seconds as servers do, and are asked
+//! again who they are.
 
 use crate::quorum_common;
 
@@ -15,8 +16,8 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server that tells its uptime as Redis does: the difference of two readings of a clock of whole seconds, of which the backend
-/// takes a second away.
+/// A server that tells its uptime as Redis does: the difference of two readings of a clock of whole
+/// seconds, of which the backend takes a second away.
 #[derive(Debug)]
 struct WholeSeconds {
     peer: Peer,
@@ -61,7 +62,8 @@ fn blip(peer: &Peer) {
     peer.revive();
 }
 
-/// Two of three nodes are there, so that both must vote, and one of them began a while ago. It is asked again and again who it is.
+/// Two of three nodes are there, so that both must vote, and one of them began a while ago. It is
+/// asked again and again who it is.
 async fn kept_for(max_lease: Duration, lease: Duration, phase: Duration) {
     let peers = peers(3, 1);
     let quorum = whole_seconds(&peers, phase).max_lease(max_lease);
@@ -107,7 +109,8 @@ async fn being_asked_again_and_again_who_it_is_costs_no_lock() {
     }
 }
 
-/// A server that is connected to when it is asked something, so that the question itself makes the connection over which it is answered.
+/// A server that is connected to when it is asked something, so that the question itself makes the
+/// connection over which it is answered.
 #[derive(Debug)]
 struct Dialled {
     peer: Peer,

@@ -10,8 +10,9 @@ use tokio::time::timeout;
 use super::{Cluster, send};
 
 impl Cluster {
-    /// Refreshes the map if something happened that makes it doubtful; whether that told anything new. Waits for a
-    /// refresh that is under way, which may know a better node to ask than a second one would.
+    /// Refreshes the map if something happened that makes it doubtful; whether that told anything
+    /// new. Waits for a refresh that is under way, which may know a better node to ask than a
+    /// second one would.
     pub(crate) async fn freshen(&self) -> bool {
         let _turn = self.refreshing.lock().await;
         if !self.stale.swap(false, Ordering::AcqRel) {

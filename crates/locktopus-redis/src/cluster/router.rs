@@ -1,4 +1,5 @@
-//! Commands by way of the cluster connection of redis-rs; without the feature `cluster-async`, there is none.
+//! Commands by way of the cluster connection of redis-rs; without the feature `cluster-async`,
+//! there is none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +16,9 @@ const DOUBTED: Duration = Duration::from_secs(60);
 
 /// The slots of a node that redis-rs got no answer from.
 ///
-/// An answer that does not come changes nothing in its map. If another node takes over, redis-rs asks the old one as soon as
-/// that one runs on and still takes itself for the primary, which then grants what the new one has granted. Our own map is
-/// refreshed meanwhile.
+/// An answer that does not come changes nothing in its map. If another node takes over, redis-rs
+/// asks the old one as soon as that one runs on and still takes itself for the primary, which then
+/// grants what the new one has granted. Our own map is refreshed meanwhile.
 #[derive(Debug)]
 pub(super) struct Doubt {
     table: Arc<Table>,

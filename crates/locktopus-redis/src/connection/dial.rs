@@ -94,7 +94,8 @@ impl Dialer {
 
     /// Connects and logs in. `listener` hears of everything that the server sends unasked.
     ///
-    /// If the name has several addresses, it connects to the one of the primary, and each of them has the whole time.
+    /// If the name has several addresses, it connects to the one of the primary, and each of them
+    /// has the whole time.
     pub(crate) async fn dial(
         &self,
         server: &HostPort,
@@ -136,8 +137,9 @@ impl Dialer {
         Instant::now() + self.budget.connection()
     }
 
-    /// Connects to the address that answers first. Names that address if it leads to a replica and there is a choice.
-    /// An error names the address that accepted the connection and did not greet. Other addresses may do better then.
+    /// Connects to the address that answers first. Names that address if it leads to a replica and
+    /// there is a choice. An error names the address that accepted the connection and did not
+    /// greet. Other addresses may do better then.
     async fn attempt(
         &self,
         deadline: Instant,
@@ -250,8 +252,8 @@ async fn is_replica(connection: &mut MultiplexedConnection) -> redis::RedisResul
     Ok(reply_of(role).is_ok_and(|role| says_replica(&role)))
 }
 
-/// The task that moves the bytes of a connection. It ends, and the connection with it, when this is dropped, whatever is
-/// still under way.
+/// The task that moves the bytes of a connection. It ends, and the connection with it, when this is
+/// dropped, whatever is still under way.
 #[derive(Debug)]
 pub(crate) struct Driver(AbortHandle);
 

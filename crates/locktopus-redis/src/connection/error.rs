@@ -1,4 +1,5 @@
-//! From the errors of redis-rs to the ones of the seam, and the errors of [`connect`](crate::connect()).
+//! From the errors of redis-rs to the ones of the seam, and the errors of
+//! [`connect`](crate::connect()).
 
 use locktopus_protocol::{ClientError, HostPort};
 use redis::{ErrorKind, RedisError, ServerError};

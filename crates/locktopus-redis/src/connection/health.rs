@@ -133,7 +133,8 @@ impl Health {
         self.checking.store(false, Ordering::Release);
     }
 
-    /// What redis-rs calls with every push. Never fails: redis-rs reacts badly to a sender that does.
+    /// What redis-rs calls with every push. Never fails: redis-rs reacts badly to a sender that
+    /// does.
     pub(crate) fn on_push(self: &Arc<Self>, push: PushInfo) {
         if push.kind == PushKind::Disconnection {
             self.kill("the connection was closed");

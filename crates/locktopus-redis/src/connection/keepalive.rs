@@ -1,8 +1,8 @@
 //! Finding out that a connection is dead although nobody uses it.
 //!
 //! A closed connection announces itself. A server that is frozen, or cut off without a word, does
-//! not, and a subscription would wait on it for ever. Nor does a primary that became a replica, on which subscriptions are in
-//! on the wrong server.
+//! not, and a subscription would wait on it for ever. Nor does a primary that became a replica, on
+//! which subscriptions are in on the wrong server.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Why a connection for subscriptions is given up that works.
 pub(crate) const REPLICA: &str = "the server is a replica";
 
-/// Tries the connection now and then, and when there is `disturbances`, until it is found dead or in the wrong place.
+/// Tries the connection now and then, and when there is `disturbances`, until it is found dead or
+/// in the wrong place.
 pub(crate) async fn watch(mut live: Live, limit: Duration, mut disturbances: watch::Receiver<u64>) {
     loop {
         tokio::select! {

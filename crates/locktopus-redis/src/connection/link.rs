@@ -68,8 +68,8 @@ enum State {
 }
 
 impl Link {
-    /// A link without a connection yet. With a `listener` the connection is for subscriptions and is
-    /// tried now and then.
+    /// A link without a connection yet. With a `listener` the connection is for subscriptions and
+    /// is tried now and then.
     pub(crate) fn new(
         target: Target,
         dialer: Arc<Dialer>,
@@ -87,7 +87,8 @@ impl Link {
         })
     }
 
-    /// The connection, made first if there is none. In the pause after a failed attempt, what that one said.
+    /// The connection, made first if there is none. In the pause after a failed attempt, what that
+    /// one said.
     pub(crate) async fn get(self: &Arc<Self>) -> Result<Live, ClientError> {
         let mut attempt = {
             let current = &mut *lock(&self.current);
@@ -125,8 +126,9 @@ impl Link {
         }
     }
 
-    /// A caller gave up waiting for an answer: checks in the background whether the connection still works. It has the time of one
-    /// answer, which is also more than any command blocks it for.
+    /// A caller gave up waiting for an answer: checks in the background whether the connection
+    /// still works. It has the time of one answer, which is also more than any command blocks it
+    /// for.
     pub(crate) fn suspect(&self) {
         let limit = self.dialer.budget().answer();
         let Some(live) = self.peek() else { return };
@@ -206,7 +208,8 @@ impl Link {
         outcome
     }
 
-    /// Closes a connection that is dead: the server must not go on sending to it until somebody needs another one.
+    /// Closes a connection that is dead: the server must not go on sending to it until somebody
+    /// needs another one.
     fn let_go(&self) {
         lock(&self.current).note_loss();
         self.dialer.note_change();

@@ -78,8 +78,8 @@ impl Listener for Arrivals {
     }
 }
 
-/// Checks within `limit` that a server that sentinels name is no replica, as one may name that was cut off, and gives the
-/// connection up as soon as they name a newer one.
+/// Checks within `limit` that a server that sentinels name is no replica, as one may name that was
+/// cut off, and gives the connection up as soon as they name a newer one.
 pub(crate) async fn follow(
     sentinels: &Arc<Sentinels>,
     named: NamedPrimary,

@@ -1,7 +1,7 @@
 //! The bytes to and from one server: TCP with its options, and TLS on top of it; or a unix socket.
 //!
-//! redis-rs could open a connection by itself, but takes the cryptography for it from the process-wide default, which a
-//! library must not set.
+//! redis-rs could open a connection by itself, but takes the cryptography for it from the
+//! process-wide default, which a library must not set.
 
 use std::fmt;
 use std::io;

@@ -37,7 +37,8 @@ mod enabled {
             })
         }
 
-        /// Makes the handshake, and checks that the certificate is for `host`, unless another name is asked for.
+        /// Makes the handshake, and checks that the certificate is for `host`, unless another name
+        /// is asked for.
         pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> io::Result<Stream> {
             let host = self.server_name.as_deref().unwrap_or(host);
             let name = ServerName::try_from(host.to_owned())

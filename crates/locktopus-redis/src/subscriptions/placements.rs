@@ -85,7 +85,8 @@ impl Placements {
         }
     }
 
-    /// Notes that a request to unsubscribe was confirmed, or never will be. False if there was none.
+    /// Notes that a request to unsubscribe was confirmed, or never will be. False if there was
+    /// none.
     pub(crate) fn ended(&self, name: &[u8]) -> bool {
         let leaving = &mut lock(&self.state).leaving;
         let Some(count) = leaving.get_mut(name) else {
@@ -107,7 +108,8 @@ impl Placements {
 impl Listener for Placements {
     fn pushed(&self, health: &Arc<Health>, push: PushInfo) {
         match push.kind {
-            // Messages of a connection that was given up, for being on the wrong server, are ignored.
+            // Messages of a connection that was given up, for being on the wrong server, are
+            // ignored.
             PushKind::Message | PushKind::SMessage if health.is_dead() => {}
             PushKind::Message | PushKind::SMessage => {
                 let mut parts = push.data.into_iter();

@@ -1,7 +1,7 @@
 //! Subscribing: one connection per server that carries channels, apart from the ones for commands.
 //!
-//! Nothing is subscribed again here after a loss. The layer above knows which channels are wanted; it
-//! hears [`PushEvent::Disrupted`] and calls [`Subscriber::subscribe`] with all of them.
+//! Nothing is subscribed again here after a loss. The layer above knows which channels are wanted;
+//! it hears [`PushEvent::Disrupted`] and calls [`Subscriber::subscribe`] with all of them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -88,7 +88,8 @@ impl Subscriber {
         .await;
     }
 
-    /// Gives up the connection that carries a channel: its subscriber was not counted on the primary.
+    /// Gives up the connection that carries a channel: its subscriber was not counted on the
+    /// primary.
     pub(crate) fn subscription_misplaced(&self, channel: &[u8]) {
         let link = self
             .placements
@@ -104,8 +105,8 @@ impl Subscriber {
         lock(&self.links).drain().for_each(|(_, link)| link.close());
     }
 
-    /// Subscribes wherever the channels belong as far as is known. Returns the channels refused with
-    /// `MOVED`; any other failure ends in an error, after every server was tried.
+    /// Subscribes wherever the channels belong as far as is known. Returns the channels refused
+    /// with `MOVED`; any other failure ends in an error, after every server was tried.
     async fn attempt<'a>(
         &self,
         channels: impl Iterator<Item = &'a Channel>,

@@ -1,4 +1,5 @@
-//! Users and passwords of data nodes and sentinels, which are separate, and what errors show of them.
+//! Users and passwords of data nodes and sentinels, which are separate, and what errors show of
+//! them.
 
 use crate::common;
 

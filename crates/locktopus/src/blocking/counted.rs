@@ -88,7 +88,8 @@ impl Semaphore {
         LockRequest::new(self.semaphore.permits(permits), &self.background)
     }
 
-    /// Gives it its permits, unless it has some; true if that was done. See [`crate::Semaphore::initialise`].
+    /// Gives it its permits, unless it has some; true if that was done. See
+    /// [`crate::Semaphore::initialise`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -301,7 +302,8 @@ impl Latch {
         Self { latch, background }
     }
 
-    /// Sets the count, unless there is one; true if that was done. See [`crate::Latch::initialise`].
+    /// Sets the count, unless there is one; true if that was done. See
+    /// [`crate::Latch::initialise`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -360,7 +362,8 @@ impl Latch {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::Lock`] with [`LockError::WaitTimeout`] if it is not by then; [`BlockingError::InsideRuntime`].
+    /// [`BlockingError::Lock`] with [`LockError::WaitTimeout`] if it is not by then;
+    /// [`BlockingError::InsideRuntime`].
     pub fn wait_at_most(&self, wait: Duration) -> Result<(), BlockingError> {
         self.wait_for(self.latch.wait().at_most(wait).into_future())
     }

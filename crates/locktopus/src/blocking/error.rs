@@ -25,7 +25,8 @@ use crate::connect_error::ConnectError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockingError {
-    /// The call was made inside a tokio runtime, whose thread it would have blocked. Nothing was sent.
+    /// The call was made inside a tokio runtime, whose thread it would have blocked. Nothing was
+    /// sent.
     #[error(
         "a blocking call of locktopus was made inside a tokio runtime, whose thread it would block; nothing was done. Use the \
          asynchronous locktopus::Locktopus there"

@@ -9,11 +9,13 @@ use locktopus_core::{Lease, LockError, LostCause};
 use super::error::BlockingError;
 use super::runtime::Background;
 
-/// A held lock of any kind. Its [lease](Lease) is what it dereferences to: token, validity, `lost_token`.
+/// A held lock of any kind. Its [lease](Lease) is what it dereferences to: token, validity,
+/// `lost_token`.
 ///
-/// **Dropping it releases the lock and waits for the answer**, at most for the backend's call timeout; what is not answered
-/// by then goes on in the background. Inside a tokio runtime, and at the end of a thread, a drop does not wait. It
-/// never panics. [`release`](Self::release) is the way that tells whether the lock was held to the end.
+/// **Dropping it releases the lock and waits for the answer**, at most for the backend's call
+/// timeout; what is not answered by then goes on in the background. Inside a tokio runtime, and at
+/// the end of a thread, a drop does not wait. It never panics. [`release`](Self::release) is the
+/// way that tells whether the lock was held to the end.
 ///
 /// While a thread blocks elsewhere nobody can take its work away from it: look at
 /// [`ensure_valid`](Lease::ensure_valid) right before each side effect.

@@ -13,7 +13,8 @@ use super::request::LockRequest;
 use super::runtime::Background;
 use crate::url::IntoBackendUrl;
 
-/// Connects to the place that a URL names, as [`crate::connect`] does, and starts the background thread.
+/// Connects to the place that a URL names, as [`crate::connect`] does, and starts the background
+/// thread.
 ///
 /// ```
 /// let locks = locktopus::blocking::connect("memory:")?;
@@ -64,7 +65,8 @@ pub fn connect_with(
 ///
 /// # Errors
 ///
-/// [`BlockingError::Lock`] for impossible settings, [`BlockingError::Thread`], [`BlockingError::InsideRuntime`].
+/// [`BlockingError::Lock`] for impossible settings, [`BlockingError::Thread`],
+/// [`BlockingError::InsideRuntime`].
 pub fn build(builder: LocktopusBuilder) -> Result<Locktopus, BlockingError> {
     let background = Background::start()?;
     let locks = background.wait(async { builder.build() })??;
@@ -265,8 +267,8 @@ impl Locktopus {
         self.background.wait(future)
     }
 
-    /// Ends this `Locktopus` and all its clones; blocks for up to `grace` until every release under way is answered. See
-    /// [`crate::Locktopus::shutdown`].
+    /// Ends this `Locktopus` and all its clones; blocks for up to `grace` until every release under
+    /// way is answered. See [`crate::Locktopus::shutdown`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,9 @@
-//! Locks for programs without a runtime (feature `blocking`): the same locks, with calls that block the thread.
+//! Locks for programs without a runtime (feature `blocking`): the same locks, with calls that block
+//! the thread.
 //!
-//! Each [`connect`] starts one background thread, which keeps the connections, renews leases and ends with the last of what
-//! was made of it. Guards release when they are dropped, and wait for the answer.
+//! Each [`connect`] starts one background thread, which keeps the connections, renews leases and
+//! ends with the last of what was made of it. Guards release when they are dropped, and wait for
+//! the answer.
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,10 +18,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! **Not inside a tokio runtime**: blocking one of its threads could keep everything else from going on, also what
-//! is waited for. Every call that would block fails there with [`BlockingError::InsideRuntime`], before anything is sent,
-//! and also in `spawn_blocking`, which cannot be told apart; with a runtime at hand, use
-//! [`Handle::block_on`](tokio::runtime::Handle::block_on) there and the [asynchronous locks](crate::Locktopus).
+//! **Not inside a tokio runtime**: blocking one of its threads could keep everything else from
+//! going on, also what is waited for. Every call that would block fails there with
+//! [`BlockingError::InsideRuntime`], before anything is sent, and also in `spawn_blocking`, which
+//! cannot be told apart; with a runtime at hand, use
+//! [`Handle::block_on`](tokio::runtime::Handle::block_on) there and the [asynchronous
+//! locks](crate::Locktopus).
 //!
 //! What is not here is reached through [`Locktopus::asynchronous`] and [`Locktopus::wait_for`].
 

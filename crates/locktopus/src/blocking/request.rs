@@ -10,8 +10,8 @@ use super::error::BlockingError;
 use super::guard::LockGuard;
 use super::runtime::Background;
 
-/// A lock that a thread is about to ask for. Made by [`Locktopus::lock`](super::Locktopus::lock) and its siblings; nothing
-/// happens until one of the ways to acquire is called.
+/// A lock that a thread is about to ask for. Made by [`Locktopus::lock`](super::Locktopus::lock)
+/// and its siblings; nothing happens until one of the ways to acquire is called.
 #[must_use = "a lock request does nothing until `acquire` or `try_acquire` is called"]
 pub struct LockRequest<G = locktopus_core::LockGuard> {
     request: locktopus_core::LockRequest<G>,
@@ -92,7 +92,8 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
         self.with(|request| request.renewed_lease(lease))
     }
 
-    /// Acquires on behalf of this owner, who may enter a reentrant lock again. See [`crate::LockRequest::owner`].
+    /// Acquires on behalf of this owner, who may enter a reentrant lock again. See
+    /// [`crate::LockRequest::owner`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -112,7 +113,8 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::Lock`] with what [`crate::LockRequest::acquire`] says; [`BlockingError::InsideRuntime`].
+    /// [`BlockingError::Lock`] with what [`crate::LockRequest::acquire`] says;
+    /// [`BlockingError::InsideRuntime`].
     pub fn acquire(self) -> Result<LockGuard, BlockingError> {
         let guard = self.background.wait(self.request.acquire())??;
         Ok(LockGuard::new(guard.into(), &self.background))

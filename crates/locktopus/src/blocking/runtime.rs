@@ -29,7 +29,8 @@ impl Background {
         }))
     }
 
-    /// Blocks this thread until the future is done. Inside a runtime it is dropped instead, without a step.
+    /// Blocks this thread until the future is done. Inside a runtime it is dropped instead, without
+    /// a step.
     pub(super) fn wait<F: Future>(&self, future: F) -> Result<F::Output, BlockingError> {
         refuse_inside_runtime()?;
         Ok(self.handle.block_on(future))

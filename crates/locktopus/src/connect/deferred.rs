@@ -1,7 +1,9 @@
-//! A server that may be down when the program starts: connected to when it is first needed, and again until it works.
+//! A server that may be down when the program starts: connected to when it is first needed, and
+//! again until it works.
 //!
-//! A quorum must start while a minority of its nodes is down. Until a node is connected, everything asked of it fails
-//! as not executed. Connecting takes longer than an answer, so it goes on when whoever needed it does not wait any more.
+//! A quorum must start while a minority of its nodes is down. Until a node is connected, everything
+//! asked of it fails as not executed. Connecting takes longer than an answer, so it goes on when
+//! whoever needed it does not wait any more.
 
 use std::sync::{Arc, OnceLock};
 
@@ -357,7 +359,8 @@ mod tests {
 
     use super::*;
 
-    /// However many ask, a node that is away is dialled seldom, and everybody hears at once why it is away.
+    /// However many ask, a node that is away is dialled seldom, and everybody hears at once why it
+    /// is away.
     #[tokio::test]
     async fn a_node_that_is_away_is_dialled_by_the_rule_for_all() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -381,7 +384,8 @@ mod tests {
         }
         door.abort();
         let knocks = knocks.load(Ordering::Relaxed);
-        // The first at once; pauses grow by half from 10 ms at least, so a dozen of them are longer than two seconds.
+        // The first at once; pauses grow by half from 10 ms at least, so a dozen of them are longer
+        // than two seconds.
         assert!(
             (2..=13).contains(&knocks) && asked > 100,
             "{knocks} for {asked}"

@@ -11,15 +11,15 @@ use crate::url::{BackendUrl, IntoBackendUrl};
 
 /// RedLock over independent servers: a lock is held once a majority of them has granted it.
 ///
-/// Each URL names one standalone server; they must not replicate each other, and their number is odd. Nodes may use
-/// different clients (`?client=fred`). Nodes that are down are connected to when they come back; a node whose server
-/// was restarted does not vote before the longest lease is over. That counts from its start, and from
-/// when a client first noted the restart on another node. All programs must write the host of a node
-/// alike, or they do not find each other's notes.
+/// Each URL names one standalone server; they must not replicate each other, and their number is
+/// odd. Nodes may use different clients (`?client=fred`). Nodes that are down are connected to when
+/// they come back; a node whose server was restarted does not vote before the longest lease is
+/// over. That counts from its start, and from when a client first noted the restart on another
+/// node. All programs must write the host of a node alike, or they do not find each other's notes.
 ///
-/// A node has the `timeout` of the URLs for its answer (the longest, if they differ; 1 s by default), and at most a quarter
-/// of the lease. Nodes that are far away need leases of more than four round trips, and a `timeout` of as many.
-/// [`quorum_of`] sets another limit: [`QuorumBuilder::node_timeout`].
+/// A node has the
+/// `timeout` of the URLs for its answer (the longest, if they differ; 1 s by default), and at most a quarter of the lease. Nodes that are far away need leases of more than four round trips, and a `timeout`
+/// of as many. [`quorum_of`] sets another limit: [`QuorumBuilder::node_timeout`].
 ///
 /// Only mutexes: other kinds are refused, because a majority of queues is not a queue.
 ///
@@ -37,7 +37,8 @@ use crate::url::{BackendUrl, IntoBackendUrl};
 ///
 /// # Errors
 ///
-/// [`ConnectError`]; bad URLs are told before anything is sent. Servers that cannot be reached are no error.
+/// [`ConnectError`]; bad URLs are told before anything is sent. Servers that cannot be reached are
+/// no error.
 ///
 /// # Cancel safety
 ///
@@ -59,7 +60,8 @@ pub async fn connect_quorum(
 ///
 /// # Errors
 ///
-/// [`ConnectError`]; bad URLs and settings are told before anything is sent. Servers that cannot be reached are no error.
+/// [`ConnectError`]; bad URLs and settings are told before anything is sent. Servers that cannot be
+/// reached are no error.
 ///
 /// # Cancel safety
 ///

@@ -241,7 +241,8 @@ mod tests {
         Ok(name)
     }
 
-    /// Features add up over a program's dependencies: whatever is on, a URL means one client, or is an error.
+    /// Features add up over a program's dependencies: whatever is on, a URL means one client, or is
+    /// an error.
     #[tokio::test]
     async fn the_url_chooses_the_client_and_features_never_do() {
         for (option, is_on, name) in [

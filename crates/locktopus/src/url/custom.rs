@@ -90,15 +90,15 @@ impl CustomUrl {
         &self.scheme
     }
 
-    /// The URL as it was written except for its scheme, **with its secrets**, without the options `namespace`, `names`,
-    /// `renewed_lease`, `label`, `label_host` and `checks`.
+    /// The URL as it was written except for its scheme, **with its secrets**, without the options
+    /// `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.exposed
     }
 
-    /// An error about this URL, for a connector that cannot use it: which part is wrong, and how. What messages do not show
-    /// of the URL is taken out of both.
+    /// An error about this URL, for a connector that cannot use it: which part is wrong, and how.
+    /// What messages do not show of the URL is taken out of both.
     #[must_use]
     pub fn error(&self, part: &str, problem: &str) -> UrlError {
         let fault = Fault::new(self.scrub(part), self.scrub(problem));
@@ -110,8 +110,8 @@ impl CustomUrl {
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 
-    /// What a connector failed with, fit to be shown: as it is, or if any text of it has a piece of the URL that is not
-    /// shown, as its text without these pieces.
+    /// What a connector failed with, fit to be shown: as it is, or if any text of it has a piece of
+    /// the URL that is not shown, as its text without these pieces.
     pub(crate) fn without_secrets(
         &self,
         error: Box<dyn Error + Send + Sync>,
@@ -144,7 +144,8 @@ fn show_place(address: &str, path: &str, shown: &mut Shown) {
     }
 }
 
-/// The pieces of a URL that no message shows, as they were written, as they were meant, and as `Debug` writes them.
+/// The pieces of a URL that no message shows, as they were written, as they were meant, and as
+/// `Debug` writes them.
 fn secrets(text: &str, address: &str, options: &[&str], shown: &Shown) -> Vec<String> {
     let mut pieces = vec![text, address];
     if let Some((login, _)) = address.rsplit_once('@') {

@@ -1,4 +1,5 @@
-//! The options about TLS, for the servers and, with `sentinel_` in front, for sentinels that differ.
+//! The options about TLS, for the servers and, with `sentinel_` in front, for sentinels that
+//! differ.
 
 use std::path::PathBuf;
 

@@ -127,13 +127,15 @@ impl Default for UrlOptions {
 /// The lease that a `LocktopusBuilder` has by default.
 const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
 
-/// Bound for what somebody waits for. Longer ones are slips, and nothing may overflow when they are added up.
+/// Bound for what somebody waits for. Longer ones are slips, and nothing may overflow when they are
+/// added up.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Bound for leases; what a `Locktopus` allows is usually less (`max_lease`).
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a connector is not shown them.
+/// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a
+/// connector is not shown them.
 pub(super) const FOR_ANY_BACKEND: [&str; 6] = [
     "namespace",
     "names",
@@ -144,7 +146,8 @@ pub(super) const FOR_ANY_BACKEND: [&str; 6] = [
 ];
 
 impl UrlOptions {
-    /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may not allow that.
+    /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may
+    /// not allow that.
     pub(crate) fn default_lease(&self) -> Option<Duration> {
         match self.safety {
             SafetyMode::Quarantine { max_lease } if self.renewed_lease.is_none() => {

@@ -101,7 +101,8 @@ impl BackendUrl {
         self.options.default_lease()
     }
 
-    /// Parses a URL of this crate's own schemes; `others` are named beside them if the scheme is unknown.
+    /// Parses a URL of this crate's own schemes; `others` are named beside them if the scheme is
+    /// unknown.
     pub(crate) fn parse(text: &str, others: &[&str]) -> Result<Self, UrlError> {
         let mut shown = Shown::default();
         match read(&with_small_scheme(text), others, &mut shown) {
@@ -317,8 +318,8 @@ fn socket(login: &str, path: &str, shown: &mut Shown) -> Result<Place, Fault> {
 
 /// What stands before the options: login with addresses, and the path.
 ///
-/// A password with a raw `/` or `?` in it would end the address in its middle, and its rest would be taken for a path
-/// or an option. That shows in an `@` where none belongs.
+/// A password with a raw `/` or `?` in it would end the address in its middle, and its rest would
+/// be taken for a path or an option. That shows in an `@` where none belongs.
 pub(super) fn address_and_path(rest: &str) -> Result<(&str, &str), Fault> {
     let (address, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if behind.contains('@') {

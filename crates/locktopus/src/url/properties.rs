@@ -1,7 +1,7 @@
 //! What holds for every text that somebody may take for a backend URL.
 //!
-//! The generators make what people write and mistype: passwords of any characters wherever one can stand, in URLs that
-//! are right, wrong in one place, or not URLs at all.
+//! The generators make what people write and mistype: passwords of any characters wherever one can
+//! stand, in URLs that are right, wrong in one place, or not URLs at all.
 
 mod foreign;
 
@@ -16,7 +16,8 @@ use proptest::sample::select;
 use super::options::{LONGEST_LEASE, LONGEST_WAIT};
 use super::{BackendUrl, Place};
 
-/// Characters that stand in no message, so that a piece of a password with two of them can come from nowhere else.
+/// Characters that stand in no message, so that a piece of a password with two of them can come
+/// from nowhere else.
 const TELLTALES: &str = "QXZJЖ漢ß";
 
 /// Everything that means something in a URL, and some that should not.
@@ -89,7 +90,8 @@ fn password() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 1..14).prop_map(|parts| parts.concat())
 }
 
-/// A URL with a password in it, and what must not be seen: the password as it is and as it was written.
+/// A URL with a password in it, and what must not be seen: the password as it is and as it was
+/// written.
 pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)> {
     let start = select(
         &[
@@ -212,7 +214,8 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Pieces of a secret that prove a leak where they are seen: four characters, of which two are never in a message.
+/// Pieces of a secret that prove a leak where they are seen: four characters, of which two are
+/// never in a message.
 pub(crate) fn pieces(secret: &str) -> impl Iterator<Item = String> {
     let chars: Vec<_> = secret.chars().collect();
     let all: Vec<String> = chars
@@ -265,7 +268,8 @@ proptest! {
         prop_assert_eq!(url.options.sentinel_password.as_ref(), Some(&sentinel));
     }
 
-    /// Raw, a password is what it says, or the URL is refused: it never becomes another one, nor another host.
+    /// Raw, a password is what it says, or the URL is refused: it never becomes another one, nor
+    /// another host.
     #[test]
     fn a_raw_password_is_itself_or_refused(password in password()) {
         let password = password.replace('%', "");
@@ -276,7 +280,8 @@ proptest! {
         }
     }
 
-    /// Whatever the path of a socket, encoded it is what was meant, and beside a login it is neither host nor option.
+    /// Whatever the path of a socket, encoded it is what was meant, and beside a login it is
+    /// neither host nor option.
     #[test]
     fn the_path_of_a_socket_is_what_was_meant(path in "/[^\0]{1,20}", password in password(), db in any::<u32>()) {
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
@@ -358,7 +363,8 @@ fn usable(text: &str) {
     let _ = format!("{url} {url:?}");
 }
 
-/// URLs that were trouble once, and that cover the grammar: as they are, and with every slip of one character.
+/// URLs that were trouble once, and that cover the grammar: as they are, and with every slip of one
+/// character.
 #[test]
 fn the_corpus_and_its_neighbours_never_panic_and_hide_their_secret() {
     let corpus = include_str!("properties/corpus.txt");

@@ -69,7 +69,8 @@ impl SafetyOptions {
         Ok(())
     }
 
-    /// The mode, if what was given goes together. `timeout` and `renewed_lease` are the options of these names.
+    /// The mode, if what was given goes together. `timeout` and `renewed_lease` are the options of
+    /// these names.
     pub(super) fn mode(
         self,
         timeout: Duration,

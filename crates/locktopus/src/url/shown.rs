@@ -29,7 +29,8 @@ pub(crate) const SCHEMES: [&str; 15] = [
     "unix",
 ];
 
-/// Which part of a URL is wrong, and what is wrong with it. Neither has text of the URL in it that was not understood.
+/// Which part of a URL is wrong, and what is wrong with it. Neither has text of the URL in it that
+/// was not understood.
 #[derive(Debug)]
 pub(crate) struct Fault {
     part: String,
@@ -110,7 +111,8 @@ pub struct UrlError {
     pub problem: String,
 }
 
-/// Whether a text can be a name or a value as it is written. Other libraries put a password behind one of these signs.
+/// Whether a text can be a name or a value as it is written. Other libraries put a password behind
+/// one of these signs.
 pub(super) fn is_legible(text: &str) -> bool {
     !text.contains(|c: char| c.is_control() || ",;#=@".contains(c))
 }
@@ -125,7 +127,8 @@ pub(super) fn legible(text: &str, part: impl Into<String>) -> Result<(), Fault> 
     Err(Fault::new(part, problem))
 }
 
-/// Undoes percent-encoding. A `+` stays a `+`. The value itself never goes into an error: it may be a password.
+/// Undoes percent-encoding. A `+` stays a `+`. The value itself never goes into an error: it may be
+/// a password.
 pub(super) fn decode(text: &str, what: &str) -> Result<String, Fault> {
     percent_decode_str(text)
         .decode_utf8()

@@ -1,4 +1,5 @@
-//! Functions under a lock, in every form that functions have: what compiles without the attribute compiles with it.
+//! Functions under a lock, in every form that functions have: what compiles without the attribute
+//! compiles with it.
 
 use std::error::Error;
 use std::fmt::{Debug, Display};

@@ -1,4 +1,5 @@
-//! Writes to PostgreSQL that refuse a holder who came too late: the token decides, in the statement that writes.
+//! Writes to PostgreSQL that refuse a holder who came too late: the token decides, in the statement
+//! that writes.
 
 use std::time::Duration;
 

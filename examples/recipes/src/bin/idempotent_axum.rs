@@ -1,4 +1,5 @@
-//! An axum handler under an idempotency key: a retry gets the first answer, or 409 until it is there.
+//! An axum handler under an idempotency key: a retry gets the first answer, or 409 until it is
+//! there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ fn key(headers: &HeaderMap) -> Option<&str> {
     headers.get("idempotency-key")?.to_str().ok()
 }
 
-/// 409: the same request is worked on. 423: it lost its lock, and was stopped. 503: the locks are away; nothing was begun.
+/// 409: the same request is worked on. 423: it lost its lock, and was stopped. 503: the locks are
+/// away; nothing was begun.
 async fn told_apart(error: LockedError<std::convert::Infallible>) -> (StatusCode, String) {
     let status = StatusCode::from_u16(error.status());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

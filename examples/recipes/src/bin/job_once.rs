@@ -1,5 +1,5 @@
-//! A job that a scheduler starts on every instance of a fleet. One instance does it, the others skip
-//! it. So does an instance with a late clock that finds the job done.
+//! A job that a scheduler starts on every instance of a fleet. One instance does it, the others
+//! skip it. So does an instance with a late clock that finds the job done.
 
 use std::time::Duration;
 
@@ -25,7 +25,8 @@ async fn nightly(locks: Locktopus, instance: u32) -> Result<(), locktopus::LockE
     let report = locks
         .lock("report:2026-11-22")
         .hold_at_least(Duration::from_secs(60));
-    // Dropped at its current await point if the lock is lost, so that no other instance works beside it.
+    // Dropped at its current await point if the lock is lost, so that no other instance works
+    // beside it.
     let done = report.try_run(|_lease| async move {
         println!("instance {instance} works");
         tokio::time::sleep(Duration::from_millis(200)).await;

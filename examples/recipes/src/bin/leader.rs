@@ -1,11 +1,13 @@
-//! One leader at a time, of all who campaign. Its token goes with what it writes, so that a leader of before is refused.
+//! One leader at a time, of all who campaign. Its token goes with what it writes, so that a leader
+//! of before is refused.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use locktopus::{Fence, FenceGate, LeaderElection, Lease, LockError, Locktopus};
 
-/// What leaders write to. One that outlives its process keeps the newest token beside its data: `fenced_postgres`.
+/// What leaders write to. One that outlives its process keeps the newest token beside its data:
+/// `fenced_postgres`.
 #[derive(Default)]
 struct Ledger {
     gate: FenceGate,
@@ -21,7 +23,8 @@ impl Ledger {
     }
 }
 
-/// Dropped at its current await point when the term is over. Tasks that it spawned would be its own to end.
+/// Dropped at its current await point when the term is over. Tasks that it spawned would be its own
+/// to end.
 async fn lead(lease: Lease, ledger: Arc<Ledger>, who: u32) -> Result<(), LockError> {
     let fence = lease.fence().expect("not a quorum, so it has a token");
     for _ in 0..3 {

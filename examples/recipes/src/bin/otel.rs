@@ -1,5 +1,5 @@
-//! Spans of waits and holds, sent to an OpenTelemetry collector by OTLP (gRPC): to port 4317 of this machine, or to where
-//! `OTEL_EXPORTER_OTLP_ENDPOINT` says.
+//! Spans of waits and holds, sent to an OpenTelemetry collector by OTLP (gRPC): to port 4317 of
+//! this machine, or to where `OTEL_EXPORTER_OTLP_ENDPOINT` says.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ fn sender() -> Result<SdkTracerProvider, Box<dyn std::error::Error>> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = sender()?;
     let spans = tracing_opentelemetry::layer().with_tracer(provider.tracer("shop"));
-    // Not below `info`, where the exporter's own client has spans, too: sending them would make more.
+    // Not below `info`, where the exporter's own client has spans, too: sending them would make
+    // more.
     let spans = spans.with_filter(LevelFilter::INFO);
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(spans))?;
 
@@ -33,7 +34,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let names = |builder: LocktopusBuilder| builder.names_in_spans(true);
         instances.push(locktopus::connect_with(&url, names).await?);
     }
-    // Three requests for one invoice, two of them in one process. Each has a wait and a hold, which follows from it.
+    // Three requests for one invoice, two of them in one process. Each has a wait and a hold, which
+    // follows from it.
     let requests = [0, 0, 1].map(|instance| {
         let request = info_span!("request", instance);
         tokio::spawn(pay(instances[instance].clone()).instrument(request))

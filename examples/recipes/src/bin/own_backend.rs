@@ -1,5 +1,5 @@
-//! A backend of your own around any other one: a team's locks bear its name, and nobody breaks them from here. One for a
-//! store of your own begins with `examples/backend-template`.
+//! A backend of your own around any other one: a team's locks bear its name, and nobody breaks them
+//! from here. One for a store of your own begins with `examples/backend-template`.
 
 use async_trait::async_trait;
 use locktopus::{

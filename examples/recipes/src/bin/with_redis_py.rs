@@ -1,4 +1,5 @@
-//! Takes turns with a service in Python, by redis-py's `Lock` of the same name: `neighbours/counter.py` is its half.
+//! Takes turns with a service in Python, by redis-py's
+//! `Lock` of the same name: `neighbours/counter.py` is its half.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let locks = locktopus::connect(&url).await?;
     let client = Client::open(url)?;
     let mut store = client.get_multiplexed_async_connection().await?;
-    // `MutexProfile` has the layouts of other libraries too. All that share a lock have to agree on one.
+    // `MutexProfile` has the layouts of other libraries too. All that share a lock have to agree on
+    // one.
     let orders = locks.mutex_as("orders", MutexProfile::redis_py());
     for _ in 0..50 {
         let guard = orders.clone().acquire().await?;

@@ -1,4 +1,5 @@
-//! Takes turns with a service in Java, by Redisson's `RLock` of the same name: `neighbours/Counter.java` is its half.
+//! Takes turns with a service in Java, by Redisson's
+//! `RLock` of the same name: `neighbours/Counter.java` is its half.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::open(url)?;
     let mut store = client.get_multiplexed_async_connection().await?;
     for _ in 0..200 {
-        // `lock` for `getLock`, `fair_lock` for `getFairLock`, and so on: docs/book/from/redisson.md has the table.
+        // `lock` for `getLock`, `fair_lock` for `getFairLock`, and so on:
+        // docs/book/from/redisson.md has the table.
         let guard = locks.lock("orders").acquire().await?;
         let seen = store.get_int("orders:counter").await?.unwrap_or(0);
         tokio::time::sleep(Duration::from_millis(1)).await; // the work

@@ -1,8 +1,8 @@
 //! Every small change of a text in Lua, from its syntax tree.
 //!
-//! Two changes are none, whatever the text is, and are left out. `return nil` instead of a bare `return`: both give nil wherever
-//! one value or a fixed number of values is wanted, and nothing here counts values. And `tonumber(x or '~')` instead of
-//! `tonumber(x or '')`: neither text is a number, so both are nil.
+//! Two changes are none, whatever the text is, and are left out. `return nil` instead of a bare
+//! `return`: both give nil wherever one value or a fixed number of values is wanted, and nothing here counts values. And `tonumber(x
+//! or '~')` instead of `tonumber(x or '')`: neither text is a number, so both are nil.
 
 use std::ops::Range;
 

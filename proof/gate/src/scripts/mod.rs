@@ -1,4 +1,5 @@
-//! Changes the shipped Lua scripts in every small way, one at a time, and looks whether a test notices.
+//! Changes the shipped Lua scripts in every small way, one at a time, and looks whether a test
+//! notices.
 //!
 //! What survives is either named in `proof/gate/survivors`, with the reason, or a failure.
 //!
@@ -47,7 +48,8 @@ pub struct Options {
     /// Chooses the sample.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
-    /// Only what the transcripts say, which takes milliseconds for each. What they do not notice is counted, and no failure.
+    /// Only what the transcripts say, which takes milliseconds for each. What they do not notice is
+    /// counted, and no failure.
     #[arg(long)]
     quick: bool,
     /// Run nothing: list the changes.
@@ -107,7 +109,8 @@ impl Options {
 ///
 /// # Errors
 ///
-/// If a level cannot be run, a change survives that is not in the list of survivors, or one in it is noticed.
+/// If a level cannot be run, a change survives that is not in the list of survivors, or one in it
+/// is noticed.
 pub fn run(root: &Path, options: &Options) -> Result<(), String> {
     if options.tests.is_empty()
         && !(options.quick || options.list || options.export.is_some() || options.work)
@@ -159,8 +162,8 @@ fn export(folder: &Path, chosen: &[&Mutant]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is said to notice a mutant must not complain without one. How long that takes, of the files that are in most scripts:
-/// there most is run.
+/// What is said to notice a mutant must not complain without one. How long that takes, of the files
+/// that are in most scripts: there most is run.
 fn unchanged(effort: &Effort, chosen: &[&Mutant], round: Round) -> Result<Duration, String> {
     let mut files: Vec<&Mutant> = Vec::new();
     for mutant in chosen {

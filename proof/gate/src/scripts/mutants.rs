@@ -98,7 +98,8 @@ fn mutant(part: &Part, edit: &Edit, begin: usize, known: &mut BTreeMap<String, u
     }
 }
 
-/// Chooses so many, the same for the same seed. Of those that stay when scripts are changed, most are chosen again.
+/// Chooses so many, the same for the same seed. Of those that stay when scripts are changed, most
+/// are chosen again.
 #[must_use]
 pub fn sample(mut mutants: Vec<&Mutant>, number: usize, seed: u64) -> Vec<&Mutant> {
     mutants.sort_by_cached_key(|mutant| {
@@ -109,8 +110,8 @@ pub fn sample(mut mutants: Vec<&Mutant>, number: usize, seed: u64) -> Vec<&Mutan
     mutants
 }
 
-/// The same mutants, the files in turn: whenever a run is stopped, it has tried about as many of each. Within a file the seed
-/// says which come first.
+/// The same mutants, the files in turn: whenever a run is stopped, it has tried about as many of
+/// each. Within a file the seed says which come first.
 #[must_use]
 pub fn in_turn(mutants: Vec<&Mutant>, seed: u64) -> Vec<&Mutant> {
     let all = mutants.len();

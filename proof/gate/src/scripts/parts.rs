@@ -41,8 +41,8 @@ impl Part {
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or if none of the scripts, or one of them twice, contains it: then this program was built from
-/// other sources.
+/// If a file cannot be read, or if none of the scripts, or one of them twice, contains it: then
+/// this program was built from other sources.
 pub fn read(root: &Path) -> Result<Vec<Part>, String> {
     let mut scripts: BTreeMap<&'static str, Vec<&'static str>> = BTreeMap::new();
     for script in scripts::all() {

@@ -1,9 +1,12 @@
-//! Processes that try mutants: one that never ends, or takes the process with it, is one of them and is noticed.
+//! Processes that try mutants: one that never ends, or takes the process with it, is one of them
+//! and is noticed.
 //!
-//! A process reads a question from a line of its input, and answers with a line: what became of the mutant. Both are JSON.
+//! A process reads a question from a line of its input, and answers with a line: what became of the
+//! mutant. Both are JSON.
 //!
-//! That a mutant takes too long may as well be the machine's doing. So what did not end in time is tried once more, alone,
-//! right after the same tests of the scripts as they are shipped, which say how long it may take.
+//! That a mutant takes too long may as well be the machine's doing. So what did not end in time is
+//! tried once more, alone, right after the same tests of the scripts as they are shipped, which say
+//! how long it may take.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -57,7 +60,8 @@ pub struct Pool<'a> {
 }
 
 impl Pool<'_> {
-    /// Tries mutants, and says of each, by its place, what became of it; of those for which there was no time nothing.
+    /// Tries mutants, and says of each, by its place, what became of it; of those for which there
+    /// was no time nothing.
     ///
     /// # Errors
     ///

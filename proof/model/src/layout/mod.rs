@@ -1,4 +1,5 @@
-//! What the keys of a lock say: who holds it, who waits for it. The simulator reads them as no client would.
+//! What the keys of a lock say: who holds it, who waits for it. The simulator reads them as no
+//! client would.
 
 mod kind;
 mod waiters;
@@ -23,8 +24,8 @@ const QUEUE: usize = 2;
 const WAITERS: usize = 3;
 /// What only some kinds have.
 const MORE: usize = 4;
-/// For how long a lock is left to those who cannot queue, in microseconds, with what a script takes until it reads the
-/// clock.
+/// For how long a lock is left to those who cannot queue, in microseconds, with what a script takes
+/// until it reads the clock.
 const OPEN: i64 = 31_000;
 /// What is added to the ticket of a waiter that is set aside, or to when that was.
 const ASIDE: f64 = 4e15;
@@ -44,7 +45,8 @@ impl Layout {
         [prefix, b":", owner.as_bytes(), b":rwlock_timeout:1"].concat()
     }
 
-    /// Whether a script may touch a key that it was not given: those of readers have names of their own.
+    /// Whether a script may touch a key that it was not given: those of readers have names of their
+    /// own.
     #[must_use]
     pub fn may_touch(&self, key: &[u8]) -> bool {
         let rest = || key.strip_prefix(self.keys[MORE].as_slice());
@@ -111,8 +113,8 @@ impl Layout {
         reader
     }
 
-    /// The waiters with a place in the queue on a server now, in order, including the dead and those
-    /// set aside.
+    /// The waiters with a place in the queue on a server now, in order, including the dead and
+    /// those set aside.
     #[must_use]
     pub fn waiters(&self, server: &Server) -> Vec<Waiter> {
         let queue = self.entry(server, QUEUE);
@@ -136,7 +138,8 @@ impl Layout {
                         } else {
                             *ticket
                         });
-                        // The clock was set back since: the ticket would be alive for as long as that.
+                        // The clock was set back since: the ticket would be alive for as long as
+                        // that.
                         let ahead = ticket - server.clock >= place * 125;
                         waiter.alive_until = match note {
                             Some(note) if ahead => note,
@@ -152,8 +155,8 @@ impl Layout {
         }
     }
 
-    /// The waiters of a fair lock. One that is set aside comes before the first in line that arrived
-    /// later, or that has no time of arrival.
+    /// The waiters of a fair lock. One that is set aside comes before the first in line that
+    /// arrived later, or that has no time of arrival.
     fn fair_waiters(&self, server: &Server, queue: Option<&Value>) -> Vec<Waiter> {
         let value = |place| self.entry(server, place).map(|entry| &entry.value);
         let Some(Value::Hash(records)) = value(WAITERS) else {
@@ -205,8 +208,8 @@ impl Layout {
         bare.map(text).collect()
     }
 
-    /// Whether the lock is left to those who cannot queue. Never for longer than for a moment, whatever is written down:
-    /// the clock by which it was written may have been set back since.
+    /// Whether the lock is left to those who cannot queue. Never for longer than for a moment,
+    /// whatever is written down: the clock by which it was written may have been set back since.
     #[must_use]
     pub fn is_open(&self, server: &Server) -> bool {
         let Some(Entry {
@@ -222,8 +225,9 @@ impl Layout {
         (1..=OPEN).contains(&left)
     }
 
-    /// Keys of this lock without expiry that should have one, or they would be there for ever. Redisson's own have none:
-    /// the queue of its fair lock, the number of a semaphore and those who hold it.
+    /// Keys of this lock without expiry that should have one, or they would be there for ever.
+    /// Redisson's own have none: the queue of its fair lock, the number of a semaphore and those
+    /// who hold it.
     #[must_use]
     pub fn immortal_of_its_own(&self, server: &Server) -> Vec<String> {
         let meant = self.meant();

@@ -3,7 +3,8 @@
 use super::who::{Mode, Owner, Waiter};
 use super::{text, words};
 
-/// What a fair lock's waiter writes down: `<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>`.
+/// What a fair lock's waiter writes down:
+/// `<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>`.
 pub(super) fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
     let (alive_until, mut waiter, inbox) = asked(record)?;
     waiter.owner = owner;
@@ -12,7 +13,8 @@ pub(super) fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
     Some(waiter)
 }
 
-/// The member of another queue, `<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>`:
+/// The member of another queue,
+/// `<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>`:
 /// its place, its owner as it is written down, and the waiter.
 pub(super) fn in_line(member: &[u8]) -> Option<(i64, &[u8], Waiter)> {
     let mut parts = member.splitn(7, |byte| *byte == b' ');

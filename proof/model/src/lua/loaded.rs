@@ -1,7 +1,7 @@
 //! Which test runs which script, for whoever wants to run only those that say something about one.
 //!
-//! If `LOCKTOPUS_MODEL_LOADED` names a file, a line is added to it for each shipped script that is loaded: the name of the thread,
-//! which is that of the test, a tab, and the script's name.
+//! If `LOCKTOPUS_MODEL_LOADED` names a file, a line is added to it for each shipped script that is
+//! loaded: the name of the thread, which is that of the test, a tab, and the script's name.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

@@ -1,7 +1,7 @@
 //! Runs lock scripts in Lua 5.1 against a modelled server, as a real server would.
 //!
-//! Conversions between Lua and replies are those of a server speaking RESP2: numbers lose their fraction, `nil`
-//! and `false` are one, tables end at their first `nil`.
+//! Conversions between Lua and replies are those of a server speaking RESP2: numbers lose their
+//! fraction, `nil` and `false` are one, tables end at their first `nil`.
 
 mod convert;
 mod loaded;
@@ -24,7 +24,8 @@ use program::Flags;
 pub use program::Program;
 pub use replaced::{Replaced, concerns, replace};
 
-/// Lua, with the surroundings of a script. One for each thread; keeps nothing from one call to the next.
+/// Lua, with the surroundings of a script. One for each thread; keeps nothing from one call to the
+/// next.
 #[derive(Debug)]
 pub struct Interpreter {
     lua: Lua,
@@ -80,11 +81,12 @@ const MISSING: [&str; 14] = [
     "_G",
 ];
 
-/// Lua collects garbage when its memory has grown to this much in percent: scripts leave a lot of it and keep nothing.
+/// Lua collects garbage when its memory has grown to this much in percent: scripts leave a lot of
+/// it and keep nothing.
 const GC_PAUSE: c_int = 400;
 
-/// How many instructions of a changed script are run between two looks whether it ends, and after how many looks it is
-/// said not to.
+/// How many instructions of a changed script are run between two looks whether it ends, and after
+/// how many looks it is said not to.
 const INSTRUCTIONS: u32 = 100_000;
 const ROUNDS: u32 = 50;
 
@@ -168,7 +170,8 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] if the script needs something that the model lacks, whatever the script did then.
+    /// [`Unsupported`] if the script needs something that the model lacks, whatever the script did
+    /// then.
     pub fn eval(
         &self,
         server: &mut Server,

@@ -1,7 +1,7 @@
 -- What surrounds a script in the model: the few globals it may see, and how its end is reported.
 --
--- Arguments: the function that runs a command and says {went well, value}; the function that notes that the
--- model lacks something; the names of globals that exist on a server but not here.
+-- Arguments: the function that runs a command and says {went well, value}; the function that notes
+-- that the model lacks something; the names of globals that exist on a server but not here.
 local command, lacking, missing = ...
 
 local redis = {}
@@ -43,8 +43,8 @@ function redis.status_reply(...)
   return {ok = text}
 end
 
--- As on a server, nothing of this can be changed by a script. What is missing is looked for in two steps, so
--- that what is there is found without a call.
+-- As on a server, nothing of this can be changed by a script. What is missing is looked for in two
+-- steps, so that what is there is found without a call.
 local function protected(members, absent)
   return setmetatable({}, {
     __index = setmetatable(members, {__index = absent}),

@@ -1,8 +1,10 @@
-//! Another text for a part of the shipped scripts, to see which tests notice. Nobody but mutation tests sets one.
+//! Another text for a part of the shipped scripts, to see which tests notice. Nobody but mutation
+//! tests sets one.
 //!
-//! A process has one at a time: `set` chooses it, and before that the file that `LOCKTOPUS_MODEL_REPLACED` names, so that
-//! tests that know nothing of mutants can be run with one. Its first line says how many bytes of it, behind that line, are
-//! the text that is replaced; the rest is what it is replaced by.
+//! A process has one at a time:
+//! `set` chooses it, and before that the file that `LOCKTOPUS_MODEL_REPLACED` names, so that tests
+//! that know nothing of mutants can be run with one. Its first line says how many bytes of it,
+//! behind that line, are the text that is replaced; the rest is what it is replaced by.
 
 use std::borrow::Cow;
 use std::sync::{LazyLock, PoisonError, RwLock};

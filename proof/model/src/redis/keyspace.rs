@@ -1,7 +1,7 @@
 //! Keys, their values and their expiry.
 //!
-//! As on a real server, an expired key is gone for every command, and removed when somebody looks. Time is
-//! given by the caller: inside a script it may stand still for expiry while `TIME` goes on.
+//! As on a real server, an expired key is gone for every command, and removed when somebody looks.
+//! Time is given by the caller: inside a script it may stand still for expiry while `TIME` goes on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

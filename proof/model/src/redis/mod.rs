@@ -1,7 +1,7 @@
 //! A modelled Redis server: enough of one to run lock scripts on, with a clock that tests move.
 //!
-//! Layers, lowest first: reply, value, numbers, keyspace, server, hashes, keys, lists, misc, scan, sets, sorted, strings,
-//! sorted_range, table, execute.
+//! Layers, lowest first: reply, value, numbers, keyspace, server, hashes, keys, lists, misc, scan,
+//! sets, sorted, strings, sorted_range, table, execute.
 
 mod execute;
 mod hashes;

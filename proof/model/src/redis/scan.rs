@@ -1,5 +1,5 @@
-//! `SCAN`: a page of keys at a time, in an order that does not depend on what else is there, so that a key that stays is
-//! in one of the pages whatever comes and goes meanwhile.
+//! `SCAN`: a page of keys at a time, in an order that does not depend on what else is there, so
+//! that a key that stays is in one of the pages whatever comes and goes meanwhile.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};

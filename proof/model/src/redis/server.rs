@@ -87,7 +87,8 @@ impl Default for Server {
     }
 }
 
-/// Something the model cannot do. Never a server's fault, so it must not be mistaken for an error reply.
+/// Something the model cannot do. Never a server's fault, so it must not be mistaken for an error
+/// reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the model does not know {what}; extend the model or change the script")]
 pub struct Unsupported {
@@ -148,7 +149,8 @@ impl Server {
             .collect()
     }
 
-    /// Every key with its value and the moment at which it ends, which stay the same as long as nothing is written.
+    /// Every key with its value and the moment at which it ends, which stay the same as long as
+    /// nothing is written.
     #[must_use]
     pub fn picture(&self) -> Vec<(String, String)> {
         let lines = self.keys.iter(self.expiry_now()).map(|(key, entry)| {

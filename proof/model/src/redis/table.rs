@@ -1,7 +1,7 @@
 //! The commands that lock scripts may use, with the properties a server knows them by.
 //!
-//! A command that is not here is an error of the model, not of the script: add it, with its options, and let
-//! the fidelity test compare it with a real server.
+//! A command that is not here is an error of the model, not of the script: add it, with its
+//! options, and let the fidelity test compare it with a real server.
 
 use crate::redis::hashes;
 use crate::redis::keys;

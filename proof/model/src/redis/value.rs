@@ -12,7 +12,8 @@ pub(crate) type Bytes = Vec<u8>;
 pub struct Entry {
     /// What the key holds.
     pub value: Value,
-    /// When it expires, in milliseconds on the server's clock. It is still there at that very millisecond.
+    /// When it expires, in milliseconds on the server's clock. It is still there at that very
+    /// millisecond.
     pub expires_at: Option<i64>,
 }
 

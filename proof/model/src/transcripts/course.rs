@@ -32,7 +32,8 @@ pub enum Step {
     },
 }
 
-/// What happens on one server that has nothing at first, and what came of each step, a line for each thing.
+/// What happens on one server that has nothing at first, and what came of each step, a line for
+/// each thing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Course {
     /// What it is there for.

@@ -1,6 +1,8 @@
-//! Short sequences of calls of the shipped scripts, and what came of each, as they are written down in `tests/transcripts`.
+//! Short sequences of calls of the shipped scripts, and what came of each, as they are written down
+//! in `tests/transcripts`.
 //!
-//! `--test transcripts` plays them. They are here so that mutants can be shown to them without a process for each.
+//! `--test transcripts` plays them. They are here so that mutants can be shown to them without a
+//! process for each.
 
 pub mod course;
 pub mod play;

@@ -12,7 +12,8 @@ use crate::redis::{Reply, ScriptTime, Server, Value};
 /// Who clients of quarantine have seen there.
 pub const REPLID: &str = "5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f";
 
-/// The scripts as they are, each by its name. One is loaded when it is first called, and is then what it was at that moment.
+/// The scripts as they are, each by its name. One is loaded when it is first called, and is then
+/// what it was at that moment.
 #[derive(Debug)]
 pub struct Scripts {
     lua: Interpreter,

@@ -87,7 +87,8 @@ fn an_extension_that_may_not_look_is_not_one_that_is_lost() {
     }
 }
 
-/// From eight locks on an instant is set instead of a span of time. What comes of it is the same, to the millisecond.
+/// From eight locks on an instant is set instead of a span of time. What comes of it is the same,
+/// to the millisecond.
 #[test]
 fn a_batch_is_extended_as_each_lock_alone() {
     for (script, taken, others) in [("lock_extend", "HSET", "1"), ("mutex_extend", "SET", "")] {

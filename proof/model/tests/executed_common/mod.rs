@@ -1,4 +1,5 @@
-//! Locks on a modelled server in all sorts of states, and everything that can be asked of a backend about them.
+//! Locks on a modelled server in all sorts of states, and everything that can be asked of a backend
+//! about them.
 
 mod about;
 

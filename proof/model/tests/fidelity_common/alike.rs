@@ -2,7 +2,8 @@
 
 use locktopus_model::redis::Reply;
 
-/// By how many milliseconds times may differ: the two servers' clocks are two. What one is known to be late comes on top.
+/// By how many milliseconds times may differ: the two servers' clocks are two. What one is known to
+/// be late comes on top.
 pub(crate) const SPARE: u64 = 2_000;
 
 /// Whether two replies are the same, but for so many milliseconds that passed between them.

@@ -162,7 +162,8 @@ fn add(rng: &mut Rng, arg: Arg, words: &mut Vec<String>) {
             &["0", "1", "2", "3", "-1", "-2", "-3", "99", "-99", "x"],
             rng,
         )),
-        // Expiries are far apart, so that the time between the two servers' answers changes nothing.
+        // Expiries are far apart, so that the time between the two servers' answers changes
+        // nothing.
         Millis if rng.permille(700) => words.push((rng.between(10, 999) * 10_000).to_string()),
         Seconds if rng.permille(700) => words.push((rng.between(10, 999) * 10).to_string()),
         Millis => words.push(text(MILLIS, rng)),

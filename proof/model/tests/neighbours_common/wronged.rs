@@ -107,8 +107,8 @@ impl Town {
         };
         let waiting =
             |it: &&Person| it.state == State::Waits && it.owner != new && it.arrived < arrived;
-        // Redisson lets only the first of the list have a free lock, so theirs who stand behind one that does not come
-        // cannot have it.
+        // Redisson lets only the first of the list have a free lock, so theirs who stand behind one
+        // that does not come cannot have it.
         let stuck = self
             .people
             .iter()

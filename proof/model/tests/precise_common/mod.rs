@@ -1,4 +1,5 @@
-//! A lock on a modelled server whose clock stands still unless a test moves it, and everything that can be asked.
+//! A lock on a modelled server whose clock stands still unless a test moves it, and everything that
+//! can be asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,8 @@ impl Lock {
         Self::on(ModelClient::default(), kind, permits, SafetyMode::Plain).await
     }
 
-    /// On a server that was here all the time, as far as it knows, and of which sentinels have given this epoch.
+    /// On a server that was here all the time, as far as it knows, and of which sentinels have
+    /// given this epoch.
     pub(crate) async fn quarantined(max_lease: Duration, epoch: Option<u64>) -> Self {
         let client = ModelClient::default();
         let replid = client.server().replid.clone();
@@ -109,7 +111,8 @@ impl Lock {
         self.backend.attempt(attempt).await.unwrap()
     }
 
-    /// One attempt of somebody else than the holder; if it is about a reader, as a writer, whom a reader blocks.
+    /// One attempt of somebody else than the holder; if it is about a reader, as a writer, whom a
+    /// reader blocks.
     pub(crate) async fn attempt(&self, owner: &OwnerId, lease: Duration) -> AttemptOutcome {
         let kind = match self.target.kind() {
             LockKind::Read => LockKind::Write,

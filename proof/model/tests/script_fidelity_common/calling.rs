@@ -1,4 +1,5 @@
-//! Random requests to the shipped backend: everything that can be asked of it, of each kind, in each mode.
+//! Random requests to the shipped backend: everything that can be asked of it, of each kind, in
+//! each mode.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -82,12 +83,14 @@ impl Callers {
         callers
     }
 
-    /// So many requests one after the other, with time that passes and keys that somebody else changes between them.
+    /// So many requests one after the other, with time that passes and keys that somebody else
+    /// changes between them.
     pub(crate) async fn call(&self, focus: &Focus, rng: &mut Rng, requests: usize) {
         self.call_among(focus, rng, requests, (2, 5)).await;
     }
 
-    /// The same about so many names, one or two, by so many owners: the fewer there are, the more of it is about each other.
+    /// The same about so many names, one or two, by so many owners: the fewer there are, the more
+    /// of it is about each other.
     pub(crate) async fn call_among(
         &self,
         focus: &Focus,

@@ -1,5 +1,5 @@
-//! Every shipped script, called by the shipped backend on the modelled server and then with the same arguments on a real
-//! one: answers, what was published and what is left must be the same.
+//! Every shipped script, called by the shipped backend on the modelled server and then with the
+//! same arguments on a real one: answers, what was published and what is left must be the same.
 
 mod calling;
 mod focus;
@@ -46,7 +46,8 @@ const LISTS_IN_VAIN: usize = 40;
 /// What a script answers seldom may need so many times the calls that were asked for.
 const CALLS_FOR_ANOTHER_SORT: u64 = 20;
 
-/// By how many milliseconds the times of the servers may differ: on the real one time has passed since then, on the other none.
+/// By how many milliseconds the times of the servers may differ: on the real one time has passed
+/// since then, on the other none.
 fn spare(begun: Instant) -> u64 {
     SPARE + u64::try_from(begun.elapsed().as_millis()).unwrap()
 }
@@ -88,14 +89,16 @@ fn replay(file: &str, mut real: Real, texts: &[Shipped]) {
     assert!(parting.is_none(), "{}", parting.unwrap_or_default());
 }
 
-/// Where a list that was written down parts this real server from a modelled one with these scripts.
+/// Where a list that was written down parts this real server from a modelled one with these
+/// scripts.
 fn parting_of(course: Course, real: &mut Real, texts: &[Shipped]) -> Option<String> {
     let course = course.on(&real.replid);
     real.listen(&course.listening);
     shrink::parting(real, texts, &course)
 }
 
-/// A real server with the shipped scripts, and scripts for the modelled one that have something else in them.
+/// A real server with the shipped scripts, and scripts for the modelled one that have something
+/// else in them.
 #[allow(dead_code, reason = "containers are compared by random lists alone")]
 fn differing(addr: SocketAddr, [from, to]: [&str; 2]) -> (Real, Vec<Shipped>) {
     let mut texts = shipped();
@@ -166,7 +169,8 @@ impl Session {
         }
     }
 
-    /// Lists of calls, each about the script that was called least of those that were not called enough.
+    /// Lists of calls, each about the script that was called least of those that were not called
+    /// enough.
     async fn run(&mut self, calls: u64) {
         let mut in_vain = 0;
         loop {
@@ -224,8 +228,9 @@ impl Session {
                 listening,
                 steps: done.into_iter().map(|one| one.step).collect(),
             };
-            // Sent all at once, no time passes between the calls on the real server, or very much on a machine that stands still; on
-            // the modelled one it is what the list says. So it is compared again, step by step, with the same time on both.
+            // Sent all at once, no time passes between the calls on the real server, or very much
+            // on a machine that stands still; on the modelled one it is what the list says. So it
+            // is compared again, step by step, with the same time on both.
             self.again += 1;
             if let Some(again) = shrink::parting(&mut self.real, &self.texts, &course) {
                 let found = (course, again);
@@ -245,7 +250,8 @@ impl Session {
         }
     }
 
-    /// One that always answered the same is called on, as how seldom its other answers are depends on what is drawn.
+    /// One that always answered the same is called on, as how seldom its other answers are depends
+    /// on what is drawn.
     fn not_called_enough(&self, calls: u64) -> Option<usize> {
         let scripts = 0..self.texts.len();
         scripts

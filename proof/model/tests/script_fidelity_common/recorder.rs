@@ -1,4 +1,5 @@
-//! Clients of the modelled server through which the shipped backend calls scripts, each call of which is written down.
+//! Clients of the modelled server through which the shipped backend calls scripts, each call of
+//! which is written down.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

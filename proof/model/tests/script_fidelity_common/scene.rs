@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use super::focus::{Focus, Mode, any_kind, kind_named};
 
-/// Leases, far apart from each other and from sums of the times that pass: the two servers' clocks are two.
+/// Leases, far apart from each other and from sums of the times that pass: the two servers' clocks
+/// are two.
 pub(super) const LEASES: [u64; 3] = [60, 100, 200];
 pub(super) const PLACES: [u64; 2] = [50, 250];
 

@@ -1,8 +1,8 @@
-//! What stands before a shipped script so that two servers can be compared: both see the same time, and what is published
-//! comes with the answer.
+//! What stands before a shipped script so that two servers can be compared: both see the same time,
+//! and what is published comes with the answer.
 
-/// The script, with two more arguments at the end: seconds and microseconds of the time that it sees. It answers
-/// {what was published and to how many, the script's own answer}.
+/// The script, with two more arguments at the end: seconds and microseconds of the time that it
+/// sees. It answers {what was published and to how many, the script's own answer}.
 pub(crate) fn shimmed(source: &str) -> String {
     let (first, rest) = source.split_once('\n').expect("a script has a first line");
     // All of it on one line, so that errors name the script's own lines.

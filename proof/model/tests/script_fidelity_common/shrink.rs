@@ -11,7 +11,8 @@ use super::steps::{Course, Shipped, Step};
 /// So often the servers must part: where a millisecond decides, it may be another one each time.
 const TRIES: usize = 5;
 
-/// Does the steps on both, each on empty servers, and says where they part, if they do so each time.
+/// Does the steps on both, each on empty servers, and says where they part, if they do so each
+/// time.
 pub(super) fn parting(real: &mut Real, texts: &[Shipped], course: &Course) -> Option<String> {
     let mut parted = None;
     for _ in 0..TRIES {
@@ -20,7 +21,8 @@ pub(super) fn parting(real: &mut Real, texts: &[Shipped], course: &Course) -> Op
     parted
 }
 
-/// Between the steps as much time passes on the real server as on the modelled one: what really passed is taken back.
+/// Between the steps as much time passes on the real server as on the modelled one: what really
+/// passed is taken back.
 fn parting_once(real: &mut Real, texts: &[Shipped], course: &Course) -> Option<String> {
     let mut modelled = Modelled::new(texts, &course.replid);
     for listening in &course.listening {
@@ -76,7 +78,8 @@ pub(super) fn shown(answers: (&Reply, &Reply), dumps: (&[Kept], &[Kept])) -> Str
     )
 }
 
-/// Leaves out of a list what is not needed for the servers to part, and tells where they do and how to see it again.
+/// Leaves out of a list what is not needed for the servers to part, and tells where they do and how
+/// to see it again.
 pub(super) fn report(
     real: &mut Real,
     texts: &[Shipped],

@@ -1,4 +1,5 @@
-//! What is done to both servers: calls of scripts, commands, time that passes. As text, a failing list can be run again.
+//! What is done to both servers: calls of scripts, commands, time that passes. As text, a failing
+//! list can be run again.
 
 use std::fmt::Write as _;
 
@@ -108,7 +109,8 @@ impl Course {
         text
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote. Empty lines and those that begin with `#` say nothing.
+    /// Reads what [`to_text`](Self::to_text) wrote. Empty lines and those that begin with `#` say
+    /// nothing.
     pub(crate) fn parse(text: &str, texts: &[Shipped]) -> Self {
         let mut course = Self::default();
         let lines = text.lines().map(str::trim);

@@ -1,5 +1,5 @@
-//! Courses with as many waiters or holders as a script does at once, one fewer or one more: the dead, then those who do not listen,
-//! then others.
+//! Courses with as many waiters or holders as a script does at once, one fewer or one more: the
+//! dead, then those who do not listen, then others.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};

@@ -1,4 +1,5 @@
-//! Finds courses that notice mutants which none of those that are written down notices: of random ones what is needed.
+//! Finds courses that notice mutants which none of those that are written down notices: of random
+//! ones what is needed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,8 +52,9 @@ pub(crate) struct Effort {
     pub(crate) seed: u64,
 }
 
-/// For each mutant in this folder, looks for a course that notices it, among those that are written down, among random
-/// ones that call a script with the mutant, and among variations of what is written down.
+/// For each mutant in this folder, looks for a course that notices it, among those that are written
+/// down, among random ones that call a script with the mutant, and among variations of what is
+/// written down.
 pub(crate) fn grow(folder: &Path, effort: &Effort) {
     let Effort { of_each, seed, .. } = *effort;
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -181,7 +183,8 @@ fn varied(
     })
 }
 
-/// Whether every line says what came of a call, and none that a script or the model was asked for what it cannot do.
+/// Whether every line says what came of a call, and none that a script or the model was asked for
+/// what it cannot do.
 fn is_sensible(course: &Course) -> bool {
     const BEGINNINGS: [&str; 7] = [
         "answers ",

@@ -21,8 +21,8 @@ pub(crate) fn written() -> Vec<Course> {
     texts.iter().flat_map(|text| parse(text)).collect()
 }
 
-/// Writes them down, each in the file that is about the part of scripts that its `why` begins with; only of those parts that
-/// are `wanted`.
+/// Writes them down, each in the file that is about the part of scripts that its
+/// `why` begins with; only of those parts that are `wanted`.
 pub(crate) fn write(courses: &[Course], wanted: impl Fn(&str) -> bool) {
     let mut files: BTreeMap<&str, Vec<Course>> = BTreeMap::new();
     for course in courses {
@@ -30,7 +30,8 @@ pub(crate) fn write(courses: &[Course], wanted: impl Fn(&str) -> bool) {
         files.entry(part).or_default().push(course.clone());
     }
     for (part, courses) in files.into_iter().filter(|(part, _)| wanted(part)) {
-        // Of a script that nothing else calls it is the script's name, which does not end like that of a file.
+        // Of a script that nothing else calls it is the script's name, which does not end like that
+        // of a file.
         let name = format!("{}.txt", part.trim_end_matches(".lua").replace('/', "_"));
         std::fs::write(folder().join(name), to_text(&courses)).unwrap();
     }

@@ -1,5 +1,6 @@
-//! Courses drawn from a plan: a holder, two who wait and one who comes late, when it is somebody's turn. Random requests come into these
-//! situations too seldom: a release that is for others, a lease that ended with waiters behind it, eight locks extended at once.
+//! Courses drawn from a plan: a holder, two who wait and one who comes late, when it is somebody's
+//! turn. Random requests come into these situations too seldom: a release that is for others, a
+//! lease that ended with waiters behind it, eight locks extended at once.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};

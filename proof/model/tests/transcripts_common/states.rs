@@ -1,5 +1,6 @@
-//! Courses of which the state is put together, and not come to by calls: holds, places, notes and deadlines that end now, a unit
-//! sooner or later, or were noted before the clock was set back. One call or two find it so.
+//! Courses of which the state is put together, and not come to by calls: holds, places, notes and
+//! deadlines that end now, a unit sooner or later, or were noted before the clock was set back. One
+//! call or two find it so.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};

@@ -1,4 +1,5 @@
-//! The line of a fair lock, put together: ours and another library's waiters, what was noted of them, and whose turn it is.
+//! The line of a fair lock, put together: ours and another library's waiters, what was noted of
+//! them, and whose turn it is.
 
 use super::states::{State, THEIRS, WAITERS};
 

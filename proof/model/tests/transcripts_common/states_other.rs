@@ -1,5 +1,5 @@
-//! States that are put together for scripts of no single kind: several locks taken at once, latches, leases of permits that are
-//! extended, keys that are classified and written for a holder.
+//! States that are put together for scripts of no single kind: several locks taken at once,
+//! latches, leases of permits that are extended, keys that are classified and written for a holder.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};

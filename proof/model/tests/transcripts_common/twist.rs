@@ -1,5 +1,5 @@
-//! What else may happen in a course: failing commands, clocks that reach a limit exactly or are set back, other libraries'
-//! clients, keys that somebody spoils, processes that listen no more.
+//! What else may happen in a course: failing commands, clocks that reach a limit exactly or are set
+//! back, other libraries' clients, keys that somebody spoils, processes that listen no more.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
@@ -7,7 +7,8 @@ use locktopus_model::transcripts::course::{Course, Step};
 /// Texts of the sort that stand in keys of locks.
 const THEIRS: &str = "11111111-2222-4333-8444-555555555555:7";
 
-/// What somebody does to a key. The first empty word is the key, of the others one that ends in a dash stands for owners.
+/// What somebody does to a key. The first empty word is the key, of the others one that ends in a
+/// dash stands for owners.
 const DONE: [&[&str]; 48] = [
     &["DEL", ""],
     &["DEL", ""],
@@ -224,8 +225,8 @@ fn wait_as_others(course: &mut Course, rng: &mut Rng) {
     }
 }
 
-/// From one call on, all clocks are so that it happens when something that an earlier one asked for ends, just before or
-/// just after; or they are set back.
+/// From one call on, all clocks are so that it happens when something that an earlier one asked for
+/// ends, just before or just after; or they are set back.
 fn move_clocks(course: &mut Course, rng: &mut Rng) {
     for _ in 0..=rng.below(3) {
         let calls = calls(course);
@@ -265,7 +266,8 @@ fn move_clocks(course: &mut Course, rng: &mut Rng) {
     }
 }
 
-/// Clocks of which the last digits say something: whole seconds, whole milliseconds, multiples of sixteen; or all the same.
+/// Clocks of which the last digits say something: whole seconds, whole milliseconds, multiples of
+/// sixteen; or all the same.
 fn round(course: &mut Course, rng: &mut Rng) {
     let to = *rng.pick(&[1_000_000, 1_000, 16, 100_000, 100_000_000]);
     let off = *rng.pick(&[0, 0, 1]);

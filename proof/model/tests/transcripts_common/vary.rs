@@ -1,5 +1,6 @@
-//! Courses made from those that are written down: they come close to the lines that are changed, and one thing more, less or other
-//! in them often shows what a wholly random course does not come to.
+//! Courses made from those that are written down: they come close to the lines that are changed,
+//! and one thing more, less or other in them often shows what a wholly random course does not come
+//! to.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use locktopus_model::transcripts::course::{Course, Step};
 
 use super::twist::twist;
 
-/// What an argument may be beside what it is in other calls of the same script. None is so great that a script would count up to it for long.
+/// What an argument may be beside what it is in other calls of the same script. None is so great
+/// that a script would count up to it for long.
 const WORDS: [&str; 13] = [
     "", "0", "1", "2", "3", "16", "17", "x", "PUBLISH", "SPUBLISH", "publish", "50000", "60000",
 ];

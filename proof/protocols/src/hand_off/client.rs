@@ -11,7 +11,8 @@ impl Client {
         }
     }
 
-    /// It gives up, and answers for what an attempt may have taken (`give_up` in `state.rs`, `reaper.rs`).
+    /// It gives up, and answers for what an attempt may have taken (`give_up` in `state.rs`,
+    /// `reaper.rs`).
     pub(super) fn leave(&mut self, rules: Rules, again: bool) {
         self.phase = Phase::Leaving {
             again: again && rules.release_twice,
@@ -112,7 +113,8 @@ impl State {
                 if let Some(waiting) = client.waiting() {
                     (waiting.subscribes, waiting.pause) = (true, 0);
                 }
-                // That subscription is given up, and another one made (`misplaced_subscriptions.rs`).
+                // That subscription is given up, and another one made
+                // (`misplaced_subscriptions.rs`).
                 client.inbox = Inbox::Nowhere;
             }
             What::Released => {
@@ -134,7 +136,8 @@ impl State {
         }
     }
 
-    /// `take` in `granted.rs`: of an attempt that was sent `age` ago. If that is too long ago, it is given back.
+    /// `take` in `granted.rs`: of an attempt that was sent `age` ago. If that is too long ago, it
+    /// is given back.
     fn believe_from(&mut self, rules: Rules, index: u8, (age, token, late): (u8, u8, bool)) {
         let age = if rules.validity_from_sending { age } else { 0 };
         let client = &mut self.clients[usize::from(index)];

@@ -1,7 +1,7 @@
 //! The direct hand-off, with subscriptions anywhere (decisions 0012 and 0019).
 //!
-//! One server with a replica that only repeats what is published, one lock, one holder and waiters with an inbox each.
-//! Time passes in ticks; what has no fault takes no longer than one tick.
+//! One server with a replica that only repeats what is published, one lock, one holder and waiters
+//! with an inbox each. Time passes in ticks; what has no fault takes no longer than one tick.
 //!
 //! | file | what it mirrors |
 //! |---|---|
@@ -13,8 +13,9 @@
 //! | `time` | a tick |
 //! | `model` | which actions are possible, what they do, and what must hold |
 //!
-//! Not in it: renewals, the local queue of a process, other libraries' turns, kinds with several holders, evictions, and
-//! clocks of different speeds (those are in [`quorum`](crate::quorum)). Layers, lowest first: rules, state, server, client, action, model, time.
+//! Not in it: renewals, the local queue of a process, other libraries' turns, kinds with several
+//! holders, evictions, and clocks of different speeds (those are in [`quorum`](crate::quorum)).
+//! Layers, lowest first: rules, state, server, client, action, model, time.
 
 mod action;
 mod client;

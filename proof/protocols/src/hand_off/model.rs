@@ -7,7 +7,8 @@ use super::rules::{Bounds, CALL, Faults, HEARTBEAT, LEASE, Rules};
 use super::state::{Inbox, Message, Phase, State, Waiting, What};
 use crate::explore::{Notes, Protocol};
 
-/// How many more there may be for a fault that keeps the lock from all until a lease is over and somebody looks.
+/// How many more there may be for a fault that keeps the lock from all until a lease is over and
+/// somebody looks.
 const LEASE_AND_LOOK: u8 = LEASE + HEARTBEAT + 2;
 /// How many more for a word that was not heard, or came through the replica.
 const MISSED: u8 = 1;
@@ -43,7 +44,8 @@ impl HandOff {
         }
     }
 
-    /// Pushed words wait in the inbox while an attempt is under way (`pause` in `waiting.rs` takes them afterwards).
+    /// Pushed words wait in the inbox while an attempt is under way (`pause` in `waiting.rs` takes
+    /// them afterwards).
     fn arrives(state: &State, message: &Message) -> bool {
         let phase = state.clients[usize::from(message.client)].phase;
         let asking = matches!(
@@ -56,8 +58,8 @@ impl HandOff {
         !(asking && matches!(message.what, What::Token { .. }))
     }
 
-    /// Whether something happens before the next tick: requests and words take a tick at most, answers none, and who must
-    /// subscribe does.
+    /// Whether something happens before the next tick: requests and words take a tick at most,
+    /// answers none, and who must subscribe does.
     fn is_busy(state: &State) -> bool {
         let due = |message: &Message| {
             let now = message.age > 0 || message.what.answers();
@@ -149,8 +151,9 @@ impl HandOff {
         self.excuse(state, excused);
     }
 
-    /// For how many ticks nobody may have the lock while a healthy client waits: a release, a word or an attempt, and for each
-    /// further waiter what the one before it may need to find out that it came too late.
+    /// For how many ticks nobody may have the lock while a healthy client waits: a release, a word
+    /// or an attempt, and for each further waiter what the one before it may need to find out that
+    /// it came too late.
     pub(super) fn most_idle(&self, state: &State) -> u8 {
         2 * (self.bounds.clients - 1) + 1 + state.excused
     }
@@ -278,7 +281,8 @@ impl Model for HandOff {
                 let late = waiting.late || waiting.asking.is_some();
                 state.clients[at(index)].leave(self.rules, late);
                 state.unheard(index);
-                // What was handed to it comes back first, and an attempt on its way may take it once more.
+                // What was handed to it comes back first, and an attempt on its way may take it
+                // once more.
                 self.excuse(state, if late { CALL + 5 } else { 2 });
             }
             Action::Deliver(index) => self.deliver(state, index),

@@ -1,4 +1,5 @@
-//! The rules that make the hand-off sound, each of which can be left out, and how far the model goes.
+//! The rules that make the hand-off sound, each of which can be left out, and how far the model
+//! goes.
 
 /// What a lease is, in ticks.
 pub(super) const LEASE: u8 = 4;
@@ -26,7 +27,8 @@ pub struct Rules {
     pub heartbeats: bool,
     /// An attempt that arrives too late is refused (`late` in `lua/part/now.lua`).
     pub refuse_late: bool,
-    /// What is given back while an attempt is under way is given back once more (`give_back` in `reaper.rs`).
+    /// What is given back while an attempt is under way is given back once more
+    /// (`give_back` in `reaper.rs`).
     pub release_twice: bool,
 }
 
@@ -49,7 +51,8 @@ impl Rules {
 pub struct Bounds {
     /// How many clients there are; the first begins as the holder.
     pub clients: u8,
-    /// How many faults there may be: messages lost, late or doubled, subscriptions misplaced or broken, crashes.
+    /// How many faults there may be: messages lost, late or doubled, subscriptions misplaced or
+    /// broken, crashes.
     pub faults: u8,
     /// Of which sort.
     pub sort: Faults,

@@ -25,7 +25,8 @@ impl State {
         self.grant(owner)
     }
 
-    /// `lua/release.lua`, and the fast path `part/fast_head.lua` with `part/fast_publish.lua`, which comes to the same.
+    /// `lua/release.lua`, and the fast path `part/fast_head.lua` with `part/fast_publish.lua`,
+    /// which comes to the same.
     pub(super) fn release(&mut self, rules: Rules, owner: u8) {
         let released = self
             .server
@@ -38,7 +39,8 @@ impl State {
         }
     }
 
-    /// `hand_off` in `lua/part/hand_off.lua`. Whether the caller may have the lock: nobody else got it.
+    /// `hand_off` in `lua/part/hand_off.lua`. Whether the caller may have the lock: nobody else got
+    /// it.
     fn hand_off(&mut self, rules: Rules, caller: Option<u8>) -> bool {
         let mut skip = 0;
         while let Some(owner) = self.first(skip) {
@@ -47,7 +49,8 @@ impl State {
             }
             let heard_at = self.clients[usize::from(owner)].inbox;
             if !rules.publish_last {
-                // As decided in 0012, before 0019: the token first, and taken back if nobody was counted.
+                // As decided in 0012, before 0019: the token first, and taken back if nobody was
+                // counted.
                 let token = self.server.token + 1;
                 self.publish(owner, |via| What::Token { token, via });
                 if heard_at == Inbox::Primary {
@@ -69,7 +72,8 @@ impl State {
         true
     }
 
-    /// `first` in `lua/part/queue.lua`: the first that is alive, after `skip` of them. Removes the dead before it.
+    /// `first` in `lua/part/queue.lua`: the first that is alive, after `skip` of them. Removes the
+    /// dead before it.
     fn first(&mut self, skip: usize) -> Option<u8> {
         while let Some(place) = self.server.queue.get(skip) {
             if place.left > 0 {

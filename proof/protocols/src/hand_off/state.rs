@@ -114,7 +114,8 @@ pub(super) struct Message {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum What {
-    /// `newcomer`: nothing was ever asked for under this owner. `heard`: somebody waits for the answer.
+    /// `newcomer`: nothing was ever asked for under this owner. `heard`: somebody waits for the
+    /// answer.
     Attempt {
         newcomer: bool,
         heard: bool,

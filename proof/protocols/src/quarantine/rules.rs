@@ -21,15 +21,18 @@ pub enum Wait {
 pub struct Rules {
     /// Who waits (`held_back` in `lua/part/quarantine.lua`).
     pub wait: Wait,
-    /// The id in the record is one that never returns: the replication id, not that of the server (`replication_id` there).
+    /// The id in the record is one that never returns: the replication id, not that of the server
+    /// (`replication_id` there).
     pub ids_are_new: bool,
     /// What a client vouches for must be this very history (`seen` there).
     pub vouches_for_this: bool,
-    /// A primary that sentinels promote again as it is has a later epoch than its record (`promoted` there).
+    /// A primary that sentinels promote again as it is has a later epoch than its record
+    /// (`promoted` there).
     pub epochs_tell: bool,
     /// Longer leases than the longest are refused (`check` in `execution/quarantine.rs`).
     pub longest_is_longest: bool,
-    /// A primary that was replaced grants nothing any more (`min-replicas-to-write`; a check at connect looks for it).
+    /// A primary that was replaced grants nothing any more (`min-replicas-to-write`; a check at
+    /// connect looks for it).
     pub old_primary_stops: bool,
 }
 

@@ -57,7 +57,8 @@ impl Server {
         }
     }
 
-    /// `held_back` in `lua/part/quarantine.lua`: what is left of the quarantine, and whether a client's word made it shorter.
+    /// `held_back` in `lua/part/quarantine.lua`: what is left of the quarantine, and whether a
+    /// client's word made it shorter.
     fn held_back(&mut self, rules: Rules, seen: Option<Seen>, epoch: u8) -> (u8, bool) {
         let longest = match rules.wait {
             Wait::ServerTooShort => LONGEST - 1,

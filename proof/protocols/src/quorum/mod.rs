@@ -1,7 +1,7 @@
 //! The quorum (decision 0018), as `crates/locktopus-quorum` has it.
 //!
-//! Independent nodes, one mutex, clients that each take it once. Nodes are alike, so states that differ only in which node is
-//! which are one.
+//! Independent nodes, one mutex, clients that each take it once. Nodes are alike, so states that
+//! differ only in which node is which are one.
 //!
 //! | file | what it mirrors |
 //! |---|---|
@@ -11,10 +11,12 @@
 //! | `round` | the round of a client: `attempt.rs`, `votes.rs`, `release.rs` |
 //! | `model` | which actions are possible, what they do, and what must hold |
 //!
-//! A restarted server has a clock of its own: fast, by as much as validity is shorter than a lease, and where its counter is lost, behind or ahead. The
-//! other nodes have their counters, and give no larger tokens than they must.
+//! A restarted server has a clock of its own: fast, by as much as validity is shorter than a lease,
+//! and where its counter is lost, behind or ahead. The other nodes have their counters, and give no
+//! larger tokens than they must.
 //!
-//! Not in it: extensions, and with them locks that are put back; an owner that asks again under its id (`claim.rs`). Layers, lowest first: rules, state, node, round, model.
+//! Not in it: extensions, and with them locks that are put back; an owner that asks again under its
+//! id (`claim.rs`). Layers, lowest first: rules, state, node, round, model.
 
 mod model;
 mod node;

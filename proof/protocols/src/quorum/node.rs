@@ -36,13 +36,14 @@ impl Node {
         }
     }
 
-    /// Whether it votes (`judge` in `eligibility.rs`) in a round that began `age` ago. Who asks only before the call does not
-    /// see that it was restarted since.
+    /// Whether it votes (`judge` in `eligibility.rs`) in a round that began `age` ago. Who asks
+    /// only before the call does not see that it was restarted since.
     pub(super) fn votes(&self, rules: Rules, age: u8) -> bool {
         self.up >= LEASE || !rules.restarted_wait || !rules.same_node && self.up <= age
     }
 
-    /// `lua/acquire.lua`: the token, or nothing if somebody else holds it. The node's clock may make the lease shorter.
+    /// `lua/acquire.lua`: the token, or nothing if somebody else holds it. The node's clock may
+    /// make the lease shorter.
     pub(super) fn acquire(
         &mut self,
         owner: u8,
@@ -51,7 +52,8 @@ impl Node {
     ) -> Option<u8> {
         match &mut self.hold {
             Some((holder, left)) if *holder == owner => {
-                // `reserved` in `lua/part/token.lua`: the same token again, raised to the floor and to nothing above it.
+                // `reserved` in `lua/part/token.lua`: the same token again, raised to the floor and
+                // to nothing above it.
                 *left = (*left).max(lease);
                 self.token = self.token.max(floor);
             }

@@ -82,7 +82,8 @@ impl State {
         self.let_go(client);
     }
 
-    /// Gives up what the nodes have, or may have (`lose` and `Drop` of `Round`, `give_up` in `members.rs`).
+    /// Gives up what the nodes have, or may have (`lose` and `Drop` of `Round`, `give_up` in
+    /// `members.rs`).
     pub(super) fn lose(&mut self, rules: Rules, client: usize) {
         let age = match self.clients[client] {
             Phase::Round { age, .. } => age,

@@ -2,7 +2,8 @@
 
 /// The lease, and the longest there is, in ticks.
 pub(super) const LEASE: u8 = 4;
-/// How much sooner a node's fast clock may end a lease, or make it old enough to vote (`ValidityMargin`).
+/// How much sooner a node's fast clock may end a lease, or make it old enough to vote
+/// (`ValidityMargin`).
 pub(super) const DRIFT: u8 = 1;
 /// How long a round may take.
 pub(super) const ROUND: u8 = 2;
@@ -12,7 +13,8 @@ pub(super) const ROUND: u8 = 2;
 pub struct Rules {
     /// More than half of the nodes must agree (`majority` in `members.rs`), not half.
     pub majority: bool,
-    /// Validity counts from before the first node was asked (`attempt` in `attempt.rs`), not from the last answer.
+    /// Validity counts from before the first node was asked (`attempt` in `attempt.rs`), not from
+    /// the last answer.
     pub validity_from_sending: bool,
     /// Validity is shorter than the lease by as much as clocks may differ (`margin` there).
     pub margin: bool,
@@ -20,10 +22,12 @@ pub struct Rules {
     pub restarted_wait: bool,
     /// An answer counts only if the node was the same all the time (`vote` in `node.rs`).
     pub same_node: bool,
-    /// The clock of a node that lost its counter is above the token of the holder before: the clocks of the nodes differ by less than the
-    /// time between two holders (what `lib.rs` asks for).
+    /// The clock of a node that lost its counter is above the token of the holder before: the
+    /// clocks of the nodes differ by less than the time between two holders (what `lib.rs` asks
+    /// for).
     pub clocks_agree: bool,
-    /// The token is written back to a majority before it is given out (`token_verdict` in `votes.rs`).
+    /// The token is written back to a majority before it is given out
+    /// (`token_verdict` in `votes.rs`).
     pub write_back: bool,
     /// An attempt that arrives too late is refused (`late` in `lua/part/now.lua`).
     pub refuse_late: bool,

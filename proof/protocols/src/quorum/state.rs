@@ -43,7 +43,8 @@ pub(super) struct Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Vote {
     None,
-    /// An attempt is on its way, with the smallest token it may get; 0 unless the node has granted the lock already.
+    /// An attempt is on its way, with the smallest token it may get; 0 unless the node has granted
+    /// the lock already.
     Asked {
         floor: u8,
     },
@@ -70,7 +71,8 @@ pub(super) enum Phase {
     Holding {
         left: u8,
     },
-    /// It gives back what the nodes may have; attempts of it may arrive until so many ticks after the round began.
+    /// It gives back what the nodes may have; attempts of it may arrive until so many ticks after
+    /// the round began.
     Leaving {
         age: u8,
     },

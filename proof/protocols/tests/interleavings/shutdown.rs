@@ -82,7 +82,8 @@ fn a_dropped_future_loses_no_lease_in_a_shutdown() {
     });
 }
 
-/// After a shutdown nothing is kept for whoever comes next: nobody does, and nobody would give it back.
+/// After a shutdown nothing is kept for whoever comes next: nobody does, and nobody would give it
+/// back.
 #[test]
 fn a_lease_is_not_kept_after_a_shutdown() {
     model(|| {

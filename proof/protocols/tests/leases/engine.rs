@@ -1,4 +1,5 @@
-//! The sources of the core that are under test, as they are shipped, and what they import of the rest of its engine.
+//! The sources of the core that are under test, as they are shipped, and what they import of the
+//! rest of its engine.
 
 pub(crate) mod error {
     pub(crate) use locktopus_core::{LockError, LostCause, Phase};

@@ -1,8 +1,10 @@
-//! Every interleaving of what can happen to a lease at the same time, by loom: its holder drops it or gives it back, the watchdog
-//! renews it or finds it lost, somebody asks for the signal of its loss, and all of it is shut down.
+//! Every interleaving of what can happen to a lease at the same time, by loom: its holder drops it
+//! or gives it back, the watchdog renews it or finds it lost, somebody asks for the signal of its
+//! loss, and all of it is shut down.
 //!
-//! What is compiled here is the text of the core as it is shipped (`build.rs`), against loom's atomics and mutexes. Beside it are a
-//! backend that answers at once and time that stands still: a schedule is about orders and not about time.
+//! What is compiled here is the text of the core as it is shipped (`build.rs`), against loom's
+//! atomics and mutexes. Beside it are a backend that answers at once and time that stands still: a
+//! schedule is about orders and not about time.
 #![allow(
     dead_code,
     private_interfaces,
@@ -44,7 +46,8 @@ const LEASE: Duration = Duration::from_secs(3);
 const DUE: Duration = Duration::from_millis(1_500);
 const OVER: Duration = Duration::from_secs(4);
 
-/// More switches away from a thread that could go on than three take minutes, and no break that was tried needed more.
+/// More switches away from a thread that could go on than three take minutes, and no break that was
+/// tried needed more.
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -170,8 +173,8 @@ fn a_lease_ends_once_and_for_the_first_reason() {
     });
 }
 
-/// Whoever passes a lease on lifts the maximum hold time of the holder before. If the watchdog found it over just before that, the next
-/// holder must not have it.
+/// Whoever passes a lease on lifts the maximum hold time of the holder before. If the watchdog
+/// found it over just before that, the next holder must not have it.
 #[test]
 fn a_limit_is_lifted_or_the_lease_is_over() {
     model(|| {
@@ -223,8 +226,8 @@ fn a_ticket_is_the_only_hold_or_there_is_none() {
     });
 }
 
-/// The answer to a renewal says that the lock is gone, while its holder drops it and another lock takes its place among those that are
-/// watched.
+/// The answer to a renewal says that the lock is gone, while its holder drops it and another lock
+/// takes its place among those that are watched.
 #[test]
 fn an_answer_about_one_lease_ends_no_other() {
     model(|| {
@@ -285,7 +288,8 @@ fn a_lease_found_over_while_it_is_dropped_is_given_back_once() {
     });
 }
 
-/// The watchdog sleeps without an end while it watches nothing. What loom finds otherwise is that nobody can go on.
+/// The watchdog sleeps without an end while it watches nothing. What loom finds otherwise is that
+/// nobody can go on.
 #[test]
 fn the_watchdog_wakes_up_for_a_lease_that_is_due_before_it_would_look() {
     model(|| {
@@ -321,8 +325,8 @@ fn a_lease_that_comes_to_a_shutdown_is_refused_or_given_back() {
     });
 }
 
-/// Who drops a guard while all of it is shut down: one of the two gives it back, and if the shutdown says that nothing was abandoned,
-/// then before it ended.
+/// Who drops a guard while all of it is shut down: one of the two gives it back, and if the
+/// shutdown says that nothing was abandoned, then before it ended.
 #[test]
 fn what_is_dropped_in_a_shutdown_is_given_back_once_and_before_its_end() {
     model(|| {

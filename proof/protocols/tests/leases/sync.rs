@@ -1,4 +1,5 @@
-//! What leases import to be shared, made of loom's parts. Reference counts are the standard library's: they are not under test.
+//! What leases import to be shared, made of loom's parts. Reference counts are the standard
+//! library's: they are not under test.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -12,7 +13,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
 }
 
-/// Set once. As the standard library's, those who find it set see all that was written before, and those who set it take turns.
+/// Set once. As the standard library's, those who find it set see all that was written before, and
+/// those who set it take turns.
 pub(crate) struct OnceLock<T> {
     value: std::sync::OnceLock<T>,
     there: AtomicBool,
@@ -92,7 +94,8 @@ impl<T> Awaited<T> {
     }
 }
 
-/// As tokio's: how often it was notified. Who asked before that hears of it, also if it was not polled yet.
+/// As tokio's: how often it was notified. Who asked before that hears of it, also if it was not
+/// polled yet.
 #[derive(Debug)]
 pub(crate) struct Notify(Awaited<u32>);
 

@@ -19,8 +19,8 @@ impl Witness {
         let is_true = match &run.answer {
             Answer::Granted { .. } => holds,
             Answer::Held { remaining_ms } => {
-                // An attempt that wants no place may come late on a connection that was given up. Its owner may have queued since by
-                // another one, and keeps that place.
+                // An attempt that wants no place may come late on a connection that was given up.
+                // Its owner may have queued since by another one, and keeps that place.
                 let kept = !run.call.queues && run.before.waiter(owner) == run.after.waiter(owner);
                 !holds && (!waits || kept) && is_left(run, *remaining_ms)
             }
@@ -131,8 +131,8 @@ impl Witness {
             self.token(run, owner, *token, *count);
             return;
         }
-        // Who asks again is told the same, unless it wants a greater one by now, as a quorum does. Whoever wants fewer, as a quorum that
-        // wins a node back, is told the last of them.
+        // Who asks again is told the same, unless it wants a greater one by now, as a quorum does.
+        // Whoever wants fewer, as a quorum that wins a node back, is told the last of them.
         let given = self.granted.get(&grant_of(run, owner)).copied();
         if let Some((given, reserved)) = given.filter(|(given, _)| floor <= given) {
             let torn = self.is_torn(&run.call.lock);
@@ -181,8 +181,8 @@ fn granted(said: &Published) -> Option<(i64, Owner)> {
     Some((token, owner_of(&owner[1..])))
 }
 
-/// Whether somebody is in the way for as long as an answer says. For kinds that several can hold at once the answer is
-/// about whoever ends first, or last.
+/// Whether somebody is in the way for as long as an answer says. For kinds that several can hold at
+/// once the answer is about whoever ends first, or last.
 fn is_left(run: &Run<'_>, remaining_ms: Option<i64>) -> bool {
     let alone = run.call.mode == Mode::Exclusive && !run.quarantined && run.call.place.is_none();
     let Some(remaining) = remaining_ms.filter(|_| alone && !run.after.open && !run.before.open)

@@ -106,7 +106,8 @@ impl Call {
     pub(super) fn all(script: &str, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Vec<Self> {
         let name = plain(script);
         if name == "group_acquire" {
-            // Under quarantine there are further arguments, of which nobody can tell how many members they are.
+            // Under quarantine there are further arguments, of which nobody can tell how many
+            // members they are.
             return if name == script {
                 group(keys, arguments)
             } else {

@@ -72,7 +72,8 @@ impl Witness {
             (What::Counter { action, number }, Answer::Changed(_, true)) => {
                 match action.as_str() {
                     "init" | "resize" => vec![*number, before],
-                    // What was free is gone, and what is held stays. Asked a second time it takes nothing.
+                    // What was free is gone, and what is held stays. Asked a second time it takes
+                    // nothing.
                     "drain" => vec![after - run.after.free.unwrap_or(0), before],
                     _ => return,
                 }
@@ -131,8 +132,8 @@ impl Witness {
     }
 }
 
-/// Whether a script may end a hold: its owner's release, an administrator's, or anybody's when its time is over (a script's
-/// clock may be a little ahead of what was seen before it).
+/// Whether a script may end a hold: its owner's release, an administrator's, or anybody's when its
+/// time is over (a script's clock may be a little ahead of what was seen before it).
 fn may_end(run: &Run<'_>, holder: &Holder) -> bool {
     let released = run.call.what == What::Release && run.is_of(holder);
     let over = |at: i64| at <= run.before.micros + SCRIPT;

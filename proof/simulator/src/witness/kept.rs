@@ -14,7 +14,8 @@ use super::{Run, Witness, true_time};
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     until: BTreeMap<(String, Option<usize>), u64>,
-    /// When it was granted, the last time that it was; to be had alone, or with others: one who writes may read on.
+    /// When it was granted, the last time that it was; to be had alone, or with others: one who
+    /// writes may read on.
     since: BTreeMap<(String, Option<usize>, bool), u64>,
 }
 
@@ -67,13 +68,15 @@ impl Witness {
         for holder in run.before.holders.iter().chain(&run.after.holders) {
             let (owner, name) = (&holder.owner, holder.owner.to_string());
             let until = run.after.keeps(owner, server_to_true);
-            // A script of one key runs while the key with the end of a reader's time is still on the other server.
+            // A script of one key runs while the key with the end of a reader's time is still on
+            // the other server.
             let as_it_was = !run.before.holds(owner) && run.after.is_written(owner);
             if run.on_its_way && until.is_none() && as_it_was {
                 continue;
             }
             let until = until.unwrap_or_else(|| {
-                // Of a reader whose time is over nobody sees when that was: not later than was seen before.
+                // Of a reader whose time is over nobody sees when that was: not later than was seen
+                // before.
                 let end = holder.expires_at.map(|end| true_time(end, server_to_true));
                 let end = end.or_else(|| self.kept.until(&name, None));
                 end.map_or(run.now, |end| end.min(run.now))

@@ -1,4 +1,5 @@
-//! Names that are in use as another kind: whatever is asked of them, nothing changes and everybody is told.
+//! Names that are in use as another kind: whatever is asked of them, nothing changes and everybody
+//! is told.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +47,8 @@ impl Names {
         else {
             return Used::Mine;
         };
-        // Until a quarantine is over, nobody is told what a name is. Groups, extensions and what is left held are for several
-        // kinds.
+        // Until a quarantine is over, nobody is told what a name is. Groups, extensions and what is
+        // left held are for several kinds.
         let name_of = plain(script);
         let several = name_of.ends_with("_linger") || name_of.ends_with("_extend");
         let mine = match kind(name_of) {
@@ -116,8 +117,9 @@ fn in_use_as(name: &[u8], read_write: &[String], server: &Server) -> Option<&'st
     }
 }
 
-/// What a script may not change that takes a name for another kind: everything that was there when it began. What ends by
-/// itself while it runs is still stored. A place in its own queue may be given up.
+/// What a script may not change that takes a name for another kind: everything that was there when
+/// it began. What ends by itself while it runs is still stored. A place in its own queue may be
+/// given up.
 pub(super) fn picture(
     script: &str,
     keys: &[Vec<u8>],
@@ -135,8 +137,8 @@ pub(super) fn picture(
     picture
 }
 
-/// What an operation on a number was answered before, as the server keeps it. It was done then, and its client may ask
-/// again without having heard.
+/// What an operation on a number was answered before, as the server keeps it. It was done then, and
+/// its client may ask again without having heard.
 pub(super) fn answered(keys: &[Vec<u8>], server: &Server) -> Option<String> {
     let key = keys
         .iter()
@@ -147,7 +149,8 @@ pub(super) fn answered(keys: &[Vec<u8>], server: &Server) -> Option<String> {
     }
 }
 
-/// Whether the answer is the one that the server kept, of an operation that was done when the name was still its own.
+/// Whether the answer is the one that the server kept, of an operation that was done when the name
+/// was still its own.
 pub(super) fn is_told_again(answer: &str, reply: &Reply) -> bool {
     let words = reply.items().iter().map(|item| match item {
         Reply::Int(number) => number.to_string(),

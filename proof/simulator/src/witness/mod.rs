@@ -1,5 +1,5 @@
-//! Looks at every script that runs on any server, and says what it may not have done: to those who hold a lock, to those who
-//! wait for it, to its tokens and to the keys of others.
+//! Looks at every script that runs on any server, and says what it may not have done: to those who
+//! hold a lock, to those who wait for it, to its tokens and to the keys of others.
 //!
 //! | module | what is in it |
 //! |---|---|
@@ -54,7 +54,8 @@ pub(crate) struct Witness {
 #[derive(Debug)]
 pub(crate) struct Before {
     calls: Vec<(Call, Seen)>,
-    /// What it was asked of a name that nobody knows the kind of: only what it says of its own owner is believed.
+    /// What it was asked of a name that nobody knows the kind of: only what it says of its own
+    /// owner is believed.
     unjudged: Vec<Call>,
     /// Its name is in use as another kind.
     other: Option<Other>,
@@ -113,7 +114,8 @@ impl Witness {
         self.granted.retain(|(of, ..), _| *of != node);
     }
 
-    /// Another server has the keys of a slot, and has run scripts on them since the last of them came.
+    /// Another server has the keys of a slot, and has run scripts on them since the last of them
+    /// came.
     pub(crate) fn slot_moved(&mut self, slot: u16, from: usize, to: usize) {
         let moves = |of: usize, lock: &[u8]| of == from && key_slot(lock) == slot;
         for ((of, lock), top) in std::mem::take(&mut self.tops) {
@@ -189,7 +191,8 @@ impl Witness {
         }
     }
 
-    /// Judges a script by what it did. `server_to_true`: what is added to the server's clock to have true time.
+    /// Judges a script by what it did. `server_to_true`: what is added to the server's clock to
+    /// have true time.
     pub(crate) fn judge(
         &mut self,
         (now, node): (u64, usize),

@@ -6,7 +6,8 @@ use locktopus_model::redis::Server;
 use super::seen::{SCRIPT, Seen};
 use super::{Answer, Run, What, Witness};
 
-/// Whether a script has just called a waiter of another library, which stands in the line of a fair lock and listens there.
+/// Whether a script has just called a waiter of another library, which stands in the line of a fair
+/// lock and listens there.
 pub(super) fn calls_another(lock: &[u8], server: &Server) -> bool {
     let (open, close): (&[u8], &[u8]) = if lock.contains(&b'{') {
         (b"", b"")
@@ -24,7 +25,8 @@ pub(super) fn calls_another(lock: &[u8], server: &Server) -> bool {
 impl Witness {
     pub(super) fn queue(&mut self, run: &Run<'_>) {
         self.places(run);
-        // Under quarantine a queue is there, and is not looked at; and kinds of one name may share one.
+        // Under quarantine a queue is there, and is not looked at; and kinds of one name may share
+        // one.
         if run.before.open || run.quarantined || self.names.is_mixed(&run.call.lock) {
             return;
         }
@@ -35,7 +37,8 @@ impl Witness {
     /// Nobody holds and waits, or waits twice.
     fn places(&mut self, run: &Run<'_>) {
         let (now, script) = (run.now, run.script);
-        // A slot whose keys moved one by one while a server lost some may have a line from before somebody was granted the lock.
+        // A slot whose keys moved one by one while a server lost some may have a line from before
+        // somebody was granted the lock.
         let torn = self.is_torn(&run.call.lock);
         for holder in run.after.live() {
             let waits = run.after.waiter(&holder.owner);
@@ -47,8 +50,8 @@ impl Witness {
                 format!("after {script}, {} holds and waits", holder.owner)
             });
         }
-        // Or the line without its records and deadlines. Nobody looks through a line for a place that nothing else speaks of:
-        // whoever comes back gets one more.
+        // Or the line without its records and deadlines. Nobody looks through a line for a place
+        // that nothing else speaks of: whoever comes back gets one more.
         for waiter in &run.after.waiters {
             let owner = &waiter.owner;
             let bare = run.call.owner.as_ref() == Some(owner) && run.before.bare.contains(owner);
@@ -114,12 +117,13 @@ impl Witness {
             // With the first key alone, while a slot moves, nothing can be handed on.
             (What::Release, Some(owner)) => {
                 let waits = |seen: &Seen| seen.waiter(owner).is_some();
-                // Where a server that lacks replicas refuses it, whoever wanted to leave stands where it stood.
+                // Where a server that lacks replicas refuses it, whoever wanted to leave stands
+                // where it stood.
                 let refused = matches!(run.answer, Answer::Error(_)) && waits(&run.after);
                 run.answer == Answer::Released(true) || waits(run.before) && !refused
             }
-            // One who finds no room for itself looks no further, and neither does one who takes its turn: if there
-            // is room for more, they find it when they look.
+            // One who finds no room for itself looks no further, and neither does one who takes its
+            // turn: if there is room for more, they find it when they look.
             (What::Acquire { .. }, Some(owner)) if run.call.place.is_none() => {
                 let waits = matches!(run.answer, Answer::Held { .. } | Answer::Queued { .. });
                 let new = !run.before.holds(owner);
@@ -132,15 +136,18 @@ impl Witness {
         if !hands_on || run.after.open || run.calls_another {
             return;
         }
-        // A waiter that does not listen is passed over, but only when it would have been its turn. What ends by itself while the
-        // script runs, a waiter's life or a holder's lease, it need not have seen: there is room if there was, or if it made some.
+        // A waiter that does not listen is passed over, but only when it would have been its turn.
+        // What ends by itself while the script runs, a waiter's life or a holder's lease, it need
+        // not have seen: there is room if there was, or if it made some.
         let alive = run.after.waiters.iter();
         let alive = alive.filter(|waiter| waiter.alive_until > run.before.micros);
-        // Who says for how long the lock is held has removed nobody, though none is left: the rest ended meanwhile.
+        // Who says for how long the lock is held has removed nobody, though none is left: the rest
+        // ended meanwhile.
         let removed = run.answer == Answer::Released(true)
             || run.before.over() > run.after.over()
                 && !(run.after.holders.is_empty() && run.answer.is_held_for_a_time());
-        // Of those that are counted the permits came back. Others may have been in the way besides whoever was removed.
+        // Of those that are counted the permits came back. Others may have been in the way besides
+        // whoever was removed.
         let made = |mode: Mode| {
             let mut others = run.before.live();
             let own = |owner: &Owner| run.call.owner.as_ref() == Some(owner);

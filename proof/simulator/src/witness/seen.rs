@@ -95,8 +95,8 @@ impl Seen {
         places.count() > 1
     }
 
-    /// Whether this waiter is certainly alive and listens. A script's clock may go on while it runs.
-    /// A waiter that is set aside hears nothing until it asks again.
+    /// Whether this waiter is certainly alive and listens. A script's clock may go on while it
+    /// runs. A waiter that is set aside hears nothing until it asks again.
     pub(super) fn is_ready(&self, waiter: &Waiter) -> bool {
         let alive = waiter.alive_until > self.micros + SCRIPT;
         alive && !waiter.aside && self.listening.contains(&waiter.inbox)

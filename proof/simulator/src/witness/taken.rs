@@ -1,4 +1,5 @@
-//! What operators took away, and from whom: what servers did is certain, whatever those who asked for it were told.
+//! What operators took away, and from whom: what servers did is certain, whatever those who asked
+//! for it were told.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +86,8 @@ impl Witness {
             .filter(of_it)
             .map(|taken| taken.at)
             .min()?;
-        // As long as most servers keep it nobody else has a majority, whatever happened on the others.
+        // As long as most servers keep it nobody else has a majority, whatever happened on the
+        // others.
         let stays = it.majority.is_some_and(|most| {
             let kept = it.owner.map(|owner| self.kept.servers(owner, it.valid));
             kept.is_some_and(|servers| servers >= most)
@@ -161,7 +163,8 @@ mod tests {
         assert_eq!(witness.taken(suspect("o", None)), None);
     }
 
-    /// What was written under is read under, by the same owner; but it had been taken away before that was asked for.
+    /// What was written under is read under, by the same owner; but it had been taken away before
+    /// that was asked for.
     #[test]
     fn who_may_read_on_may_not_write_on() {
         let mut witness = witness(&[(0, 50)], &[(0, 200)]);

@@ -1,7 +1,7 @@
 //! Scripts with one rule broken, for the simulator to notice.
 //!
-//! A simulator that finds nothing proves nothing unless it finds what is there: these are mistakes that lock libraries
-//! have made, and mistakes that the hand-off could make.
+//! A simulator that finds nothing proves nothing unless it finds what is there: these are mistakes
+//! that lock libraries have made, and mistakes that the hand-off could make.
 
 mod handing_on;
 mod mixed;

@@ -7,7 +7,8 @@ use locktopus_model::redis::Unsupported;
 /// A change to scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patch {
-    /// The end of the names of the scripts it changes: `_release`, or `lock_release` for one kind only.
+    /// The end of the names of the scripts it changes: `_release`, or `lock_release` for one kind
+    /// only.
     pub script: &'static str,
     /// What is replaced; it must be there exactly once.
     pub from: &'static str,

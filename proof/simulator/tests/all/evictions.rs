@@ -1,5 +1,6 @@
-//! An eviction excuses those it takes the lock from, who do not know it yet. It excuses nobody else: not who waits while it
-//! happens and is let in by it or after it, nor who comes when its operator has given up on it.
+//! An eviction excuses those it takes the lock from, who do not know it yet. It excuses nobody
+//! else: not who waits while it happens and is let in by it or after it, nor who comes when its
+//! operator has given up on it.
 
 use crate::common::{act, one_name, process, rules};
 use locktopus_simulator::{Act, End, Fault, Flaw, Kind, Lock, Patch, Plan, run};
@@ -44,8 +45,9 @@ fn nobody_is_excused_whom_an_eviction_lets_in() {
     }
 }
 
-/// An operator asks over a network that stands still, and is told that it may or may not have happened. Long after that two
-/// others hold the lock one after the other, again and again, on a server that loses its data now and then.
+/// An operator asks over a network that stands still, and is told that it may or may not have
+/// happened. Long after that two others hold the lock one after the other, again and again, on a
+/// server that loses its data now and then.
 fn after_an_error(seed: u64) -> Plan {
     let holds =
         |first: u64| (0..8).map(move |place| act(if place == 0 { first } else { 5 }, 0, 150));

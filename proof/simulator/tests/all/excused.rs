@@ -1,4 +1,5 @@
-//! Schedules in which nothing is wrong, though it looks like that: what the judge and the witness once took for a fault.
+//! Schedules in which nothing is wrong, though it looks like that: what the judge and the witness
+//! once took for a fault.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ fn count(outcome: &Outcome, what: &str) -> u64 {
     outcome.counts.get(what).copied().unwrap_or(0)
 }
 
-/// Extensions of a name that is used as several kinds count, and a hold without them is still noticed.
+/// Extensions of a name that is used as several kinds count, and a hold without them is still
+/// noticed.
 #[test]
 fn a_lease_of_a_mixed_name_is_extended() {
     for kinds in [
@@ -67,7 +69,8 @@ fn a_downgrade_may_be_answered_after_its_lease() {
     assert!(lost > 0, "it was never late");
 }
 
-/// A lease that stayed in its process is taken away, and the next task there has it before the process hears of that.
+/// A lease that stayed in its process is taken away, and the next task there has it before the
+/// process hears of that.
 #[test]
 fn a_lease_may_be_taken_away_before_its_next_task_asks() {
     let mut had = 0;
@@ -173,7 +176,8 @@ fn a_replica_may_be_late() {
     assert!(failed > 0, "none was late");
 }
 
-/// Leases end by the clock of whoever leads: one that was set back may be replaced by one that was not.
+/// Leases end by the clock of whoever leads: one that was set back may be replaced by one that was
+/// not.
 #[test]
 fn a_clock_set_back_counts_once_its_server_is_replaced() {
     let mut plan = plan(&[Kind::Lock], Vec::new());
@@ -255,7 +259,8 @@ fn a_lease_moves_between_servers_whose_clocks_differ() {
     assert_eq!(moved, 6);
 }
 
-/// Keys that had moved come back with the last token of before, where the server that gave them away loses what it did.
+/// Keys that had moved come back with the last token of before, where the server that gave them
+/// away loses what it did.
 #[test]
 fn tokens_grow_unless_a_slot_moves_while_writes_are_lost() {
     let mut plan = plan(&[Kind::Lock], Vec::new());

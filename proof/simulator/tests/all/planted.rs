@@ -81,7 +81,8 @@ fn plan(processes: Vec<ProcessPlan>, faults: Vec<(u64, Fault)>) -> Plan {
     crate::common::plan(&one_name(&[Kind::Lock]), processes, faults)
 }
 
-/// One process holds a lock when its machine falls asleep, and wakes up long after another one was granted it.
+/// One process holds a lock when its machine falls asleep, and wakes up long after another one was
+/// granted it.
 #[test]
 fn a_sleep_that_nobody_notices_is_noticed() {
     let plan = plan(
@@ -119,7 +120,8 @@ fn exclusion_is_required_until_the_fault_that_ends_it() {
     assert_eq!(sleeps(6_000), (ends(6_000), true));
 }
 
-/// Each shard of a cluster loses its primary while somebody holds a lock of it that the replica has not heard of.
+/// Each shard of a cluster loses its primary while somebody holds a lock of it that the replica has
+/// not heard of.
 #[test]
 fn a_mode_that_is_not_kept_by_one_of_the_shards_is_noticed() {
     // To begin with: a primary and its replica, two further primaries, and a replica of each.

@@ -1,7 +1,8 @@
-//! Scripts with one rule broken are noticed by schedules of the shipped client, in which nothing is said of them as they are.
+//! Scripts with one rule broken are noticed by schedules of the shipped client, in which nothing is
+//! said of them as they are.
 //!
-//! `LOCKTOPUS_SIM_MUTANT=words` tries all whose name contains the words, also those
-//! that were not seen to be noticed yet, and prints what was; `LOCKTOPUS_SIM_SCHEDULES` in how many schedules.
+//! `LOCKTOPUS_SIM_MUTANT=words` tries all whose name contains the words, also those that were not seen to be noticed yet, and prints what was; `LOCKTOPUS_SIM_SCHEDULES`
+//! in how many schedules.
 
 use locktopus_model::layout::Kind as Modelled;
 use locktopus_simulator::{Flaw, Focus, Kind, Plan, report, run, wrong_scripts};

@@ -1,7 +1,7 @@
 //! Random schedules of the shipped client on simulated servers.
 //!
-//! `LOCKTOPUS_SIM_SCHEDULES=100000` runs more of them, `LOCKTOPUS_SIM_FROM` begins at another seed, and
-//! `LOCKTOPUS_SIM_SEED=7` runs one, and prints what happens in it.
+//! `LOCKTOPUS_SIM_SCHEDULES=100000` runs more of them, `LOCKTOPUS_SIM_FROM` begins at another seed,
+//! and `LOCKTOPUS_SIM_SEED=7` runs one, and prints what happens in it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -98,7 +98,8 @@ fn number(variable: &str) -> Option<u64> {
 struct All {
     counts: BTreeMap<&'static str, u64>,
     took: u64,
-    /// In how many exclusion was required to the end, and up to which fault in how many others, by mode.
+    /// In how many exclusion was required to the end, and up to which fault in how many others, by
+    /// mode.
     required: u64,
     until: BTreeMap<String, u64>,
     failed: Vec<u64>,

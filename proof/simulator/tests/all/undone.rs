@@ -1,4 +1,5 @@
-//! Grants that too few replicas confirm are undone, and however late that release arrives, it ends no later grant.
+//! Grants that too few replicas confirm are undone, and however late that release arrives, it ends
+//! no later grant.
 
 use std::time::Duration;
 
@@ -15,8 +16,9 @@ fn task(pauses: [u64; 3]) -> Vec<Act> {
     pauses.map(act).into()
 }
 
-/// Two processes whose tasks each ask by themselves: while nothing is confirmed, what they ask for waits on the connection of
-/// the process, one behind the other, until the process gives up and makes another connection.
+/// Two processes whose tasks each ask by themselves: while nothing is confirmed, what they ask for
+/// waits on the connection of the process, one behind the other, until the process gives up and
+/// makes another connection.
 fn plan(seed: u64, kind: Kind, tasks: u64, faults: Vec<(u64, Fault)>) -> Plan {
     let tasks = (0..tasks).map(|number| task([300 + number * 7, 20, 90]));
     let process = ProcessPlan {
@@ -44,7 +46,8 @@ fn is_exclusive(seed: u64, kind: Kind, tasks: u64, faults: &[(u64, Fault)]) {
     assert_eq!(found, Vec::new(), "seed {seed}");
 }
 
-/// Where each of these was asked for again under the owner of the grant that was undone, the late release let two hold it.
+/// Where each of these was asked for again under the owner of the grant that was undone, the late
+/// release let two hold it.
 #[test]
 fn a_late_release_ends_no_later_grant() {
     is_exclusive(40, Kind::SingleKey, 3, &LAGS);

@@ -1,4 +1,5 @@
-//! Who waits, and how long that may take where nothing goes wrong: schedules in which somebody is told nothing, or has to be.
+//! Who waits, and how long that may take where nothing goes wrong: schedules in which somebody is
+//! told nothing, or has to be.
 
 use crate::common::{act, process};
 use locktopus_simulator::{
@@ -20,7 +21,8 @@ fn wrong(plan: &Plan) -> Vec<Violation> {
     run(plan, None, false).violations
 }
 
-/// The process listened for permits a moment ago, and now for a semaphore of that name, whose releases come on the same channel.
+/// The process listened for permits a moment ago, and now for a semaphore of that name, whose
+/// releases come on the same channel.
 #[test]
 fn kinds_that_share_a_channel_are_both_woken() {
     let mut deletes = act(20, 0, 1_000);
@@ -35,7 +37,8 @@ fn kinds_that_share_a_channel_are_both_woken() {
     assert_eq!(wrong(&plan(&kinds, vec![holds, waits])), Vec::new());
 }
 
-/// What is deleted as permits goes on as a semaphore: nobody gives back permits that are not there any more.
+/// What is deleted as permits goes on as a semaphore: nobody gives back permits that are not there
+/// any more.
 #[test]
 fn permits_that_became_a_semaphore_are_not_given_back() {
     let mut deletes = act(20, 0, 200);
@@ -79,8 +82,8 @@ fn a_release_of_which_nothing_is_said_is_seen_with_a_heartbeat() {
     }
 }
 
-/// Nobody is told when a lease runs out. A newcomer behind others has not been told either when that will be: it looks with its
-/// heartbeat.
+/// Nobody is told when a lease runs out. A newcomer behind others has not been told either when
+/// that will be: it looks with its heartbeat.
 #[test]
 fn a_lease_that_runs_out_is_seen_with_a_heartbeat() {
     let mut lapses = act(10, 0, 300);
@@ -109,7 +112,8 @@ fn a_group_has_a_lock_before_it_has_all() {
     }
 }
 
-/// Of what another kind is, Redisson's lock sees nothing, or that it is held; it is woken by locks only.
+/// Of what another kind is, Redisson's lock sees nothing, or that it is held; it is woken by locks
+/// only.
 #[test]
 fn redisson_waits_for_what_is_in_use_as_another_kind() {
     for kind in [Kind::Semaphore(3), Kind::Permits(3), Kind::ReadWrite] {
@@ -121,8 +125,8 @@ fn redisson_waits_for_what_is_in_use_as_another_kind() {
     }
 }
 
-/// All work for so long that the last one gets the lock after more than a minute; or the first one does not give it back at all,
-/// and hands it to nobody, as nobody waits in line.
+/// All work for so long that the last one gets the lock after more than a minute; or the first one
+/// does not give it back at all, and hands it to nobody, as nobody waits in line.
 #[test]
 fn who_waits_for_long_work_does_not_wait_for_ever() {
     let mut act = act(0, 0, 9_000);

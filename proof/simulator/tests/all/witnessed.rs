@@ -1,4 +1,5 @@
-//! What looks like a broken rule of the witness and is none, by hand; and beside it, what the rule is there for.
+//! What looks like a broken rule of the witness and is none, by hand; and beside it, what the rule
+//! is there for.
 
 use crate::common::{act, one_name, process, rules};
 use locktopus_simulator::{Act, Fault, Flaw, Kind, Patch, Plan, Wait};
@@ -17,8 +18,9 @@ const TELLS_NOBODY: Flaw = Flaw::Script(Patch {
     more: &[],
 });
 
-/// One gives up its place in line when the holder's lease is over; but the server lacks replicas, and refuses that as it refuses
-/// everything: the place is still there, nobody has looked at the lock, and the next in line is granted it later.
+/// One gives up its place in line when the holder's lease is over; but the server lacks replicas,
+/// and refuses that as it refuses everything: the place is still there, nobody has looked at the
+/// lock, and the next in line is granted it later.
 #[test]
 fn a_place_that_cannot_be_given_up_hands_nothing_on() {
     for kind in [Kind::Lock, Kind::Fair, Kind::Mutex] {
@@ -47,7 +49,8 @@ fn a_place_that_cannot_be_given_up_hands_nothing_on() {
     }
 }
 
-/// One counts a latch down and does not hear of it; another one takes its name as a lock; then the first one asks again.
+/// One counts a latch down and does not hear of it; another one takes its name as a lock; then the
+/// first one asks again.
 fn latch_and_lock(broken_at: u64) -> Plan {
     let mut tries = act(4, 1, 300);
     tries.wait = Wait::Try;
@@ -110,7 +113,8 @@ fn leaves_at_the_end(seed: u64, wait: u64) -> Plan {
     plan
 }
 
-/// The script took the writer for alive, or the lock for held, and was right when it looked. By its end neither was true.
+/// The script took the writer for alive, or the lock for held, and was right when it looked. By its
+/// end neither was true.
 #[test]
 fn what_ends_while_a_script_runs_is_handed_on_by_the_next() {
     for seed in 0..40 {
@@ -123,8 +127,8 @@ fn what_ends_while_a_script_runs_is_handed_on_by_the_next() {
     }
 }
 
-/// The same of readers: one is over and written down, and the last one's lease ends, with all that is written, before a script
-/// does that found it in the writer's way.
+/// The same of readers: one is over and written down, and the last one's lease ends, with all that
+/// is written, before a script does that found it in the writer's way.
 #[test]
 fn readers_that_end_while_a_script_runs_are_not_removed_by_it() {
     for seed in [23_660, 322_490] {
@@ -136,7 +140,8 @@ fn readers_that_end_while_a_script_runs_are_not_removed_by_it() {
     }
 }
 
-/// A fair lock is held for a time that is not renewed, and all the while others ask for its name as a mutex.
+/// A fair lock is held for a time that is not renewed, and all the while others ask for its name as
+/// a mutex.
 fn asked_for_at_the_end(seed: u64) -> Plan {
     let mut holds = act(0, 0, 300);
     holds.fixed_lease = Some(120);
@@ -169,8 +174,8 @@ fn what_ends_while_a_script_runs_was_not_changed_by_it() {
     assert!(noticed > 0, "nobody asked while the lock was held");
 }
 
-/// A server lost the records and deadlines of a line while a slot moved, and the line came through: whoever waits there gets one
-/// more place. In a slot that moved and lost nothing, nobody does.
+/// A server lost the records and deadlines of a line while a slot moved, and the line came through:
+/// whoever waits there gets one more place. In a slot that moved and lost nothing, nobody does.
 #[test]
 fn a_line_that_lost_its_records_has_places_twice() {
     for seed in [124_367, 139_558] {

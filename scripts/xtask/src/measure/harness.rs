@@ -120,8 +120,8 @@ pub(super) mod made_up_harness {
     use super::*;
     use crate::made_up::{program, shell};
 
-    /// A machine with a server, and a cargo that "builds" a harness. The harness notes its arguments
-    /// and ends with this code.
+    /// A machine with a server, and a cargo that "builds" a harness. The harness notes its
+    /// arguments and ends with this code.
     pub(crate) fn with_code(code: i32) -> Shell {
         let sh = shell();
         let asked = sh.scratch().unwrap().join("asked");

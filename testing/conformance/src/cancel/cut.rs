@@ -16,8 +16,9 @@ pub struct Cut<F> {
 const WHOLE_BUDGET: usize = 128;
 
 impl<F> Cut<F> {
-    /// Leaves the future only so many units of tokio's budget at each poll, so that it can be cut where a busy task would be
-    /// made to yield: also at an await that is never pending otherwise, such as that of a mutex nobody else has.
+    /// Leaves the future only so many units of tokio's budget at each poll, so that it can be cut
+    /// where a busy task would be made to yield: also at an await that is never pending otherwise,
+    /// such as that of a mutex nobody else has.
     #[must_use]
     pub fn on_budget(self, units: usize) -> Self {
         Self {
@@ -37,8 +38,8 @@ fn starve(cx: &mut Context<'_>, units: usize) {
     }
 }
 
-/// Runs `future` until it completes, or drops it where it stands after it was pending `polls` times.
-/// `None` if it was dropped. With 0 polls it is dropped before it has done anything.
+/// Runs `future` until it completes, or drops it where it stands after it was pending `polls`
+/// times. `None` if it was dropped. With 0 polls it is dropped before it has done anything.
 pub fn cut_after<F: Future>(polls: usize, future: F) -> Cut<F> {
     Cut {
         inner: Some(Box::pin(future)),

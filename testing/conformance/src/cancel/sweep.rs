@@ -48,17 +48,18 @@ impl Sweep {
         }
     }
 
-    /// Sets how long cleaning up may take. The default, three seconds, is far below the default lease: what
-    /// is clean by then was cleaned up and did not merely lapse.
+    /// Sets how long cleaning up may take. The default, three seconds, is far below the default
+    /// lease: what is clean by then was cleaned up and did not merely lapse.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Runs the scenario on a fresh world with 0, 1, 2, ... polls, and after each checks that nothing is left.
-    /// The scenario wraps its operation in [`cut_after`](super::cut_after), ends whatever else it started,
-    /// and returns `None` if the operation was cut. Returns the number of cuts.
+    /// Runs the scenario on a fresh world with 0, 1, 2, ... polls, and after each checks that
+    /// nothing is left. The scenario wraps its operation in
+    /// [`cut_after`](super::cut_after), ends whatever else it started, and returns `None` if the
+    /// operation was cut. Returns the number of cuts.
     ///
     /// # Panics
     ///

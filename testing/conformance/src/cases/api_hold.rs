@@ -11,10 +11,11 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// A lease that the watchdog renews several times while a case runs on a store nearby; long enough that a busy machine
-/// is in time.
+/// A lease that the watchdog renews several times while a case runs on a store nearby; long enough
+/// that a busy machine is in time.
 const RENEWED: Duration = Duration::from_millis(2_400);
-/// It is longer by so many exchanges: a renewal has a third of the lease for its answer, and needs up to two.
+/// It is longer by so many exchanges: a renewal has a third of the lease for its answer, and needs
+/// up to two.
 const EXCHANGES: u32 = 8;
 
 /// The lease of a lock that is renewed by `locks`.
@@ -51,7 +52,8 @@ pub async fn the_watchdog_renews(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// A lease that is not to be renewed ends on time, on both sides: the holder knows before the server.
+/// A lease that is not to be renewed ends on time, on both sides: the holder knows before the
+/// server.
 pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
     let slack = ctx.slack();
     let short = ctx.short();

@@ -58,8 +58,9 @@ pub(super) async fn queued(lock: &Client, count: u32) {
     .await;
 }
 
-/// Waits until the clients of so many waiters listen: whoever stands in the queue and does not is passed over, and keeps
-/// its place. A client's first subscription takes as long as it takes to connect.
+/// Waits until the clients of so many waiters listen: whoever stands in the queue and does not is
+/// passed over, and keeps its place. A client's first subscription takes as long as it takes to
+/// connect.
 async fn all_listen(ctx: &Ctx, waiters: usize) {
     if !ctx.wakes().await {
         return;
@@ -76,7 +77,8 @@ async fn all_listen(ctx: &Ctx, waiters: usize) {
     }
 }
 
-/// Waiters that stand in the queue, that wait to be woken and that ask again and again all get their turn.
+/// Waiters that stand in the queue, that wait to be woken and that ask again and again all get
+/// their turn.
 pub async fn every_strategy_gets_its_turn(ctx: Ctx) {
     let locks = [ctx.locks(0).await, ctx.locks(1).await];
     let guard = Rule::Api.ok(ctx.request(&locks[0]).acquire().await, "acquiring");
@@ -117,8 +119,8 @@ async fn takes_its_turn(request: LockRequest, strategy: WaitStrategy, slack: Dur
     Rule::Api.ok(guard.release().await, "a release");
 }
 
-/// A pushed grant that is believed and one that is asked about are both the store's: same owner, same token, a new
-/// lease.
+/// A pushed grant that is believed and one that is asked about are both the store's: same owner,
+/// same token, a new lease.
 pub async fn a_confirmed_grant_is_a_grant(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);

@@ -67,7 +67,8 @@ pub async fn a_cancelled_wait_ends(ctx: Ctx) {
     Rule::Api.ok(guard.release().await, "a release");
 }
 
-/// A waiter without a limit gets the lock soon after its release. Where hints exist, a hint is what does it.
+/// A waiter without a limit gets the lock soon after its release. Where hints exist, a hint is what
+/// does it.
 pub async fn a_waiter_gets_the_lock(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);

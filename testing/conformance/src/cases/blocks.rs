@@ -94,8 +94,8 @@ pub async fn a_floor_raises(ctx: Ctx) {
     a.give_back(&three).await;
 }
 
-/// The holder's repeated attempt raises its grant's token to the floor, and not past it: the nodes of a quorum must agree
-/// on the token that is written to them.
+/// The holder's repeated attempt raises its grant's token to the floor, and not past it: the nodes
+/// of a quorum must agree on the token that is written to them.
 pub async fn a_repetition_raises_to_its_floor(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, next) = (ctx.owner(), ctx.owner());

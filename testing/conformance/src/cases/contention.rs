@@ -13,11 +13,13 @@ use crate::rule::Rule;
 use crate::timing::{HEARTBEAT, LONG};
 
 const TASKS: usize = 100;
-/// More than there are clients: those who share a `Locktopus` may pass the lock on among themselves.
+/// More than there are clients: those who share a `Locktopus` may pass the lock on among
+/// themselves.
 const GROUPS: usize = 25;
 const ROUNDS: usize = 2;
 const WRITTEN: &str = "no task panics while it writes";
-/// Every hold takes an exchange with a store that is far away, and none of them at the same time as another.
+/// Every hold takes an exchange with a store that is far away, and none of them at the same time as
+/// another.
 const FAR_AWAY: (usize, usize) = (30, 10);
 /// Those who wait for a quorum ask all nodes again and again, and take votes from each other.
 const AT_A_QUORUM: (usize, usize) = (12, 6);
@@ -30,8 +32,8 @@ struct Hold {
     token: Option<FencingToken>,
 }
 
-/// A hundred tasks (fewer at a quorum, or far away) in groups that wait in different ways take one lock twice each. No two holds overlap, and
-/// tokens grow in the order of the holds.
+/// A hundred tasks (fewer at a quorum, or far away) in groups that wait in different ways take one
+/// lock twice each. No two holds overlap, and tokens grow in the order of the holds.
 pub async fn a_crowd_is_serialised(ctx: Ctx) {
     let (tasks, count) = match ctx.is_quorum() {
         true => AT_A_QUORUM,

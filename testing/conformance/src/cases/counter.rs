@@ -148,7 +148,8 @@ pub async fn permits_can_be_forgotten(ctx: Ctx) {
     returns(&b, &one).await;
 }
 
-/// Where the number is gone and given anew, those who held permits hold part of it: what they give back makes no more.
+/// Where the number is gone and given anew, those who held permits hold part of it: what they give
+/// back makes no more.
 pub async fn a_number_that_is_lost_makes_no_more_permits(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     for forgotten in [false, true] {

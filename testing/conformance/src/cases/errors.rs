@@ -134,7 +134,8 @@ pub async fn closing_one_client_leaves_others(ctx: Ctx) {
     a.give_back(&owner).await;
 }
 
-/// Calls may be dropped at any point. A release of the same owner then leaves at most what one lease keeps.
+/// Calls may be dropped at any point. A release of the same owner then leaves at most what one
+/// lease keeps.
 pub async fn dropped_futures_leave_nothing_for_long(ctx: Ctx) {
     let short = ctx.short();
     let a = ctx.first().await;
@@ -219,7 +220,8 @@ pub async fn two_kinds_on_one_name_do_no_harm(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// Whether an error is what a spent deadline comes to. The change may be made in time, and the replicas' word for it be late.
+/// Whether an error is what a spent deadline comes to. The change may be made in time, and the
+/// replicas' word for it be late.
 fn is_of_a_deadline(a: &Client, error: &BackendError) -> bool {
     match error.kind() {
         BackendErrorKind::Timeout => true,

@@ -36,7 +36,8 @@ pub async fn names_are_independent(ctx: Ctx) {
     b.give_back(&two).await;
 }
 
-/// Of many attempts at the same moment exactly one is granted; of a quorum, none if they split the votes.
+/// Of many attempts at the same moment exactly one is granted; of a quorum, none if they split the
+/// votes.
 pub async fn one_of_many_wins(ctx: Ctx) {
     let clients = [ctx.first().await, ctx.second().await];
     for _ in 0..8 {

@@ -137,8 +137,8 @@ pub async fn batches_answer_in_order(ctx: Ctx) {
     }
 }
 
-/// An extension may ask for the last token to be remembered for longer. Otherwise it is one like any other: it
-/// moves the end, and creates nothing, not even a token.
+/// An extension may ask for the last token to be remembered for longer. Otherwise it is one like
+/// any other: it moves the end, and creates nothing, not even a token.
 pub async fn an_extension_may_keep_the_token(ctx: Ctx) {
     let a = ctx.first().await;
     let (holder, next) = (ctx.owner(), ctx.owner());

@@ -10,11 +10,11 @@ use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING};
 use crate::waiter::Waiter;
 
-/// A backend may leave a release now and then to clients that cannot queue, and only tell the waiter to look.
-/// Of so many releases one at least must be handed on directly.
+/// A backend may leave a release now and then to clients that cannot queue, and only tell the
+/// waiter to look. Of so many releases one at least must be handed on directly.
 const ROUNDS: usize = 8;
-/// As soon as a release is answered the first waiter holds the lock; the token that it is told is the one its repeated
-/// attempt gets, and newer than its last answer.
+/// As soon as a release is answered the first waiter holds the lock; the token that it is told is
+/// the one its repeated attempt gets, and newer than its last answer.
 pub async fn a_release_makes_the_first_waiter_holder(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let mut pushed = 0;

@@ -10,7 +10,8 @@ use crate::timing::LONG;
 
 const SOME: Duration = Duration::from_secs(10);
 
-/// The holder's attempt, repeated through any client, is the same grant: one hold, one token, one release.
+/// The holder's attempt, repeated through any client, is the same grant: one hold, one token, one
+/// release.
 pub async fn a_repeated_attempt_is_one_grant(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, next) = (ctx.owner(), ctx.owner());

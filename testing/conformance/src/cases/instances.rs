@@ -13,8 +13,8 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// What was announced is told to other clients: to each question its answer, in order, the newest word, and nothing of other
-/// namespaces.
+/// What was announced is told to other clients: to each question its answer, in order, the newest
+/// word, and nothing of other namespaces.
 pub async fn what_was_announced_is_told(ctx: Ctx) {
     let Some([a, b]) = clients(&ctx).await else {
         return;
@@ -111,7 +111,8 @@ pub async fn a_closed_client_announces_nothing(ctx: Ctx) {
     Rule::Errors.check(told[0].is_none(), "a closed client announced something");
 }
 
-/// Holders and waiters of a labelled instance are known by its label, whatever kind of lock it is; those of others are not.
+/// Holders and waiters of a labelled instance are known by its label, whatever kind of lock it is;
+/// those of others are not.
 pub async fn holders_and_waiters_are_known_by_their_label(ctx: Ctx) {
     if clients(&ctx).await.is_none() {
         return;
@@ -187,13 +188,15 @@ pub async fn holders_and_waiters_are_known_by_their_label(ctx: Ctx) {
     .await;
 }
 
-/// The tokens of a quorum, which tell since when a lock is held, are chosen by its clients: up to so much ahead of the clocks
-/// of the nodes, so that a token is not behind when it has come to the farthest of them.
+/// The tokens of a quorum, which tell since when a lock is held, are chosen by its clients: up to
+/// so much ahead of the clocks of the nodes, so that a token is not behind when it has come to the
+/// farthest of them.
 const QUORUM_AHEAD: Duration = Duration::from_secs(1);
 /// For how long a lock is held before it is asked for how long.
 const HELD: Duration = Duration::from_millis(400);
 
-/// For how long a lock is held is told truly, or not at all: never longer than it is, nor much shorter.
+/// For how long a lock is held is told truly, or not at all: never longer than it is, nor much
+/// shorter.
 pub async fn the_time_of_a_hold_is_told_truly(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let ahead = if ctx.is_quorum() {

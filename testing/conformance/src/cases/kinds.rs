@@ -1,4 +1,5 @@
-//! A name is in use as one kind: asking for it as another is an error at once, and changes nothing. All pairs are tried.
+//! A name is in use as one kind: asking for it as another is an error at once, and changes nothing.
+//! All pairs are tried.
 
 use std::error::Error as _;
 use std::fmt::Debug;
@@ -112,7 +113,8 @@ fn halves(ctx: &Ctx) -> Vec<LockKind> {
     }
 }
 
-/// Whatever is asked of a name as another kind is refused with a word about what is there, and changes nothing.
+/// Whatever is asked of a name as another kind is refused with a word about what is there, and
+/// changes nothing.
 pub async fn another_kind_is_refused_and_changes_nothing(ctx: Ctx) {
     for kind in halves(&ctx) {
         let used = InUse::begin(&ctx, kind).await;
@@ -198,7 +200,8 @@ async fn released(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     if !is_asked_for(kind) {
         return;
     }
-    // Owner ids are never the same in two acquisitions, so the holder's own is not tried where it is kept alike.
+    // Owner ids are never the same in two acquisitions, so the holder's own is not tried where it
+    // is kept alike.
     let kept = |kind: &LockKind| match kind {
         LockKind::Reentrant | LockKind::Fair | LockKind::Read => 1,
         LockKind::Semaphore | LockKind::RateLimiter => 2,
@@ -344,7 +347,8 @@ pub async fn a_name_that_is_free_again_may_be_another_kind(ctx: Ctx) {
     }
 }
 
-/// A name that is free but waited for belongs to those who wait: their lock is not given to another kind.
+/// A name that is free but waited for belongs to those who wait: their lock is not given to another
+/// kind.
 pub async fn a_queue_belongs_to_its_kind(ctx: Ctx) {
     let a = ctx.first().await;
     let (dead, waiter) = (ctx.owner(), ctx.owner());

@@ -1,4 +1,5 @@
-//! A lock that is left held by nobody when it is released, for as long as it was to be held at least.
+//! A lock that is left held by nobody when it is released, for as long as it was to be held at
+//! least.
 
 use std::time::Duration;
 
@@ -49,7 +50,8 @@ async fn first(ctx: &Ctx) -> Option<Client> {
     Some(client)
 }
 
-/// It ends when it was said to and not before, although the lease was longer; with a new token, if there are any.
+/// It ends when it was said to and not before, although the lease was longer; with a new token, if
+/// there are any.
 pub async fn a_lock_can_be_left_held(ctx: Ctx) {
     let Some(a) = first(&ctx).await else { return };
     let b = ctx.second().await;
@@ -92,7 +94,8 @@ pub async fn it_may_be_left_for_longer_than_its_lease(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// Who left it holds nothing: neither a release nor an extension of it, before or after, changes anything.
+/// Who left it holds nothing: neither a release nor an extension of it, before or after, changes
+/// anything.
 pub async fn who_left_it_has_no_part_in_it(ctx: Ctx) {
     let Some(a) = first(&ctx).await else { return };
     let b = ctx.second().await;

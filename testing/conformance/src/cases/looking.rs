@@ -10,8 +10,8 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, SLACK, until};
 
-/// Permits that come back by themselves are announced by whoever finds them. One who only looked before has not found them:
-/// it tells nobody, so they must still be there to be found.
+/// Permits that come back by themselves are announced by whoever finds them. One who only looked
+/// before has not found them: it tells nobody, so they must still be there to be found.
 pub async fn permits_that_come_back_are_announced_whoever_looked(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = clients(&ctx, 1).await;

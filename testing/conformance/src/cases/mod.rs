@@ -77,8 +77,8 @@ const ASKED: &[Flavour] = &[
     Flavour::Semaphore,
     Flavour::Permits,
 ];
-/// Those that are shared with libraries that choose owner ids in other ways. Redis tells the other kinds apart by the form
-/// of the ids.
+/// Those that are shared with libraries that choose owner ids in other ways. Redis tells the other
+/// kinds apart by the form of the ids.
 const ANY_OWNER: &[Flavour] = &[Flavour::Mutex, Flavour::SingleKey];
 /// Records have nothing to do with kinds. A quorum has mutexes only.
 const LABELLED: &[Flavour] = &[Flavour::Lock, Flavour::Mutex];

@@ -9,7 +9,8 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::LONG;
 
-/// Endings that mean something to somebody: hash tags, patterns, separators, quoting, other scripts.
+/// Endings that mean something to somebody: hash tags, patterns, separators, quoting, other
+/// scripts.
 const UNUSUAL: [&str; 32] = [
     "",
     "a",
@@ -77,7 +78,8 @@ pub async fn unusual_names_are_locks_or_refused(ctx: Ctx) {
     }
 }
 
-/// The longest names, and names that differ only in the last byte, are locks of their own, or refused.
+/// The longest names, and names that differ only in the last byte, are locks of their own, or
+/// refused.
 pub async fn long_names_are_locks_or_refused(ctx: Ctx) {
     let a = ctx.first().await;
     let prefix = ctx.name();

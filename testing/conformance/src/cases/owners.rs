@@ -6,7 +6,8 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::LONG;
 
-/// The same to a store that turns bytes into text, cuts them at a zero, or drops white space at the end.
+/// The same to a store that turns bytes into text, cuts them at a zero, or drops white space at the
+/// end.
 const IDS: [&[u8]; 4] = [
     b"\xff\x00\x0a",
     b"\xfe\x00\x0a",

@@ -78,8 +78,8 @@ pub(super) async fn free(client: &Client, expected: i64, when: &str) {
     );
 }
 
-/// Whether a holder shown is this owner. Of several expiring permits each may be shown under an id of its own, which
-/// differs in the last two bytes.
+/// Whether a holder shown is this owner. Of several expiring permits each may be shown under an id
+/// of its own, which differs in the last two bytes.
 fn belongs(holder: &HolderState, owner: &OwnerId) -> bool {
     let (shown, owner) = (holder.owner.expose(), owner.expose());
     shown == owner || shown.len() == 16 && owner.len() == 16 && shown[..14] == owner[..14]
@@ -242,7 +242,8 @@ pub async fn several_waiters_go_at_once(ctx: Ctx) {
     free(&b, 3, "after all").await;
 }
 
-/// Permits of a holder that is not heard of any more come back with the end of its lease, and not before.
+/// Permits of a holder that is not heard of any more come back with the end of its lease, and not
+/// before.
 pub async fn a_lease_that_ends_returns_its_permits(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = clients(&ctx, 3).await;
@@ -354,7 +355,8 @@ pub async fn an_eviction_returns_permits(ctx: Ctx) {
     free(&a, 5, "after an evicted holder's release").await;
 }
 
-/// In a crowd of two clients there are never more holders than permits, and in the end all have come back.
+/// In a crowd of two clients there are never more holders than permits, and in the end all have
+/// come back.
 pub async fn a_crowd_shares_the_permits(ctx: Ctx) {
     const PERMITS: i64 = 4;
     let (a, b) = clients(&ctx, PERMITS.unsigned_abs()).await;

@@ -154,7 +154,8 @@ pub async fn a_refusal_leaves_no_place(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// When the holder's lease has run out, the lock is the live waiter's, whoever asks first and however.
+/// When the holder's lease has run out, the lock is the live waiter's, whoever asks first and
+/// however.
 pub async fn nobody_overtakes_a_waiter(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);

@@ -75,7 +75,8 @@ pub async fn a_repeated_place_stays(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// A waiter that is not heard of any more does not hold up those behind it beyond its place and its lease.
+/// A waiter that is not heard of any more does not hold up those behind it beyond its place and its
+/// lease.
 pub async fn a_dead_waiter_is_passed(ctx: Ctx) {
     passed(&ctx, 1).await;
 }
@@ -98,7 +99,8 @@ async fn passed(ctx: &Ctx, count: usize) {
     let mut waiter = Waiter::join(&a, &ctx.owner()).await;
     a.give_back(&holder).await;
     let begun = Instant::now();
-    // One of the dead may be handed the lock just before its place lapses; then its lease counts, too.
+    // One of the dead may be handed the lock just before its place lapses; then its lease counts,
+    // too.
     let bound = short * 2;
     while waiter.repeat().await.is_none() {
         Rule::Queue.check(
@@ -110,8 +112,8 @@ async fn passed(ctx: &Ctx, count: usize) {
     waiter.gives_back().await;
 }
 
-/// A lease ends while waiters stand in the queue. The first of them gives up without having looked: the next one is told, as
-/// after a release, and does not have to find out by itself.
+/// A lease ends while waiters stand in the queue. The first of them gives up without having looked:
+/// the next one is told, as after a release, and does not have to find out by itself.
 pub async fn a_head_that_leaves_a_free_lock_lets_the_next_in(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let lease = held_for_a_while(&ctx, &a).await;

@@ -92,7 +92,8 @@ pub async fn a_holder_that_asked_is_told(ctx: Ctx) {
     a.give_back(holder.owner()).await;
 }
 
-/// So does a waiter, who then gets the lock by its release; and once more after that, if it asked as well.
+/// So does a waiter, who then gets the lock by its release; and once more after that, if it asked
+/// as well.
 pub async fn a_waiter_tells_the_holder(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     for client in [&a, &b, &a] {

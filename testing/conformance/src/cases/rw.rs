@@ -81,7 +81,8 @@ pub async fn a_writer_is_alone(ctx: Ctx) {
     write_b.give_back(&next).await;
 }
 
-/// The writer's owner, and only that one, may read at the same time and go on when it has stopped to write.
+/// The writer's owner, and only that one, may read at the same time and go on when it has stopped
+/// to write.
 pub async fn a_writer_may_go_on_as_reader(ctx: Ctx) {
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let (writer, other) = (ctx.owner(), ctx.owner());
@@ -104,7 +105,8 @@ pub async fn a_writer_may_go_on_as_reader(ctx: Ctx) {
     read_b.give_back(&other).await;
 }
 
-/// When a writer goes, the readers that are first in the queue go in together, up to the next writer.
+/// When a writer goes, the readers that are first in the queue go in together, up to the next
+/// writer.
 pub async fn waiting_readers_go_together(ctx: Ctx) {
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let holder = ctx.owner();

@@ -31,7 +31,8 @@ pub async fn held_locks_are_found(ctx: Ctx) {
     let expected: HashSet<_> = held.iter().map(|(lock, _)| name(lock)).collect();
     let prefix = format!("{}/h", ctx.name());
     if ctx.is_quorum() {
-        // A release is over when a majority has carried it out; the list has what any of a majority still knows.
+        // A release is over when a majority has carried it out; the list has what any of a majority
+        // still knows.
         let what = "what was released on all nodes leaves the list";
         until(Rule::Admin, ctx.settling().await, what, || async {
             names(&a, &prefix).await == expected

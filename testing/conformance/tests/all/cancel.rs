@@ -113,7 +113,8 @@ async fn acquire_contended_polling() {
     .await;
 }
 
-/// A lease is kept, taken again, asked back by somebody else, and in the way of a request on other terms.
+/// A lease is kept, taken again, asked back by somebody else, and in the way of a request on other
+/// terms.
 #[tokio::test(start_paused = true)]
 async fn acquire_what_is_kept() {
     sweep("acquire (kept)", None, async |world, polls, flavour| {
@@ -397,7 +398,8 @@ async fn a_stream_of_hints() {
     .await;
 }
 
-/// The documented exception: a dropped shutdown leaves the backend open. A second one does the rest.
+/// The documented exception: a dropped shutdown leaves the backend open. A second one does the
+/// rest.
 #[tokio::test(start_paused = true)]
 async fn shutdown() {
     sweep("shutdown", None, async |world, polls, flavour| {

@@ -93,7 +93,8 @@ async fn a_slow_machine_breaks_no_rule() {
     assert!(report.to_string().contains(RELIES_ON_A_LEASE), "{report}");
 }
 
-/// Whatever the machine does, a rule that is broken is found broken, and what is never in time to tell has not passed.
+/// Whatever the machine does, a rule that is broken is found broken, and what is never in time to
+/// tell has not passed.
 #[tokio::test(start_paused = true)]
 async fn a_slow_machine_excuses_no_broken_rule() {
     for (by, writers_share) in [
@@ -112,7 +113,8 @@ async fn a_slow_machine_excuses_no_broken_rule() {
     }
 }
 
-/// A quorum of three embedded backends is a backend like any other, for the flavours that it offers.
+/// A quorum of three embedded backends is a backend like any other, for the flavours that it
+/// offers.
 fn quorum() -> Suite {
     let nodes = [(); 3].map(|()| MemoryBackend::new());
     let wiped = nodes.clone();

@@ -49,8 +49,8 @@ pub(super) fn check(all: &Assembled, options: &Options) -> AfterEnd {
     found
 }
 
-/// The same uses, without what is excused: an end that was late for a moment, or because the worker was stalled, is taken for
-/// the end that there should have been.
+/// The same uses, without what is excused: an end that was late for a moment, or because the worker
+/// was stalled, is taken for the end that there should have been.
 pub(super) fn uses_less_excused<'a>(
     all: &'a Assembled,
     (attempt, held): (&'a Attempt, &'a Held),

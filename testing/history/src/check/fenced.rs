@@ -161,7 +161,8 @@ fn compare(
     }
 }
 
-/// How much older than its grant a token may be where two servers may grant one lock: as the order of tokens is judged there.
+/// How much older than its grant a token may be where two servers may grant one lock: as the order
+/// of tokens is judged there.
 fn passed_on(options: &Options) -> u64 {
     if options.exclusive {
         return 0;
@@ -169,9 +170,9 @@ fn passed_on(options: &Options) -> u64 {
     nanos(options.handed_on)
 }
 
-/// Whether a refusal can be right: somebody with a larger token, or another one with the same,
-/// who did not certainly come before, may have written before it was answered. A token that is older than its grant by up to
-/// `passed_on` came before whoever was granted the lock meanwhile.
+/// Whether a refusal can be right: somebody with a larger token, or another one with the same, who
+/// did not certainly come before, may have written before it was answered. A token that is older
+/// than its grant by up to `passed_on` came before whoever was granted the lock meanwhile.
 fn justified(lock: &Lock, issued: &[Issued<'_>], passed_on: u64) -> Vec<bool> {
     let mut writers: Vec<_> = issued
         .iter()

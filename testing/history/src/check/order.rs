@@ -1,7 +1,8 @@
 //! Fair locks are granted in the order of arrival.
 //!
 //! An attempt is overtaken if it was known to be in the queue before another one even began, and
-//! was still waiting when that one was granted. Whoever may have lost its place meanwhile is left out.
+//! was still waiting when that one was granted. Whoever may have lost its place meanwhile is left
+//! out.
 
 use crate::assemble::{Assembled, Lock};
 use crate::attempt::{Answer, Attempt, Held};
@@ -46,8 +47,8 @@ struct Wait<'a> {
 
 /// Whether a fault or a stall during the wait may have had it begin anew, behind others.
 fn may_have_lost_its_place(wait: &Wait<'_>, all: &Assembled, options: &Options) -> bool {
-    // Not only since it was told that it is in the queue: the answer may be old, and the place lost, when it is read after a
-    // stall.
+    // Not only since it was told that it is in the queue: the answer may be old, and the place
+    // lost, when it is read after a stall.
     let (worker, asked) = (wait.attempt.id.worker, wait.attempt.started);
     let stalled = all.stalls.within(worker, asked, wait.until);
     let disturbing = options.order_recovery.is_some_and(|recovery| {

@@ -119,8 +119,8 @@ fn summary(verb: &str, marks: &Marks, effects: &[FaultEffect]) -> VerbEffect {
     }
 }
 
-/// For how much of a gap somebody waited who was not stalled: one who slept through it is no excuse for what another one, who
-/// was awake, did not get.
+/// For how much of a gap somebody waited who was not stalled: one who slept through it is no excuse
+/// for what another one, who was awake, did not get.
 fn awake(all: &Assembled, wishes: &[Gap], gap: &Gap) -> u64 {
     let mut awake = Vec::new();
     // Those who began after its end are behind.
@@ -180,7 +180,8 @@ fn wanted(wishes: &[Gap]) -> Vec<Gap> {
     merged
 }
 
-/// When each worker wanted it, in the order in which they began; who failed and soon tries again has not stopped wanting it.
+/// When each worker wanted it, in the order in which they began; who failed and soon tries again
+/// has not stopped wanting it.
 fn wishes(lock: &Lock, pause: u64) -> Vec<Gap> {
     let mut attempts: Vec<&Attempt> = lock.attempts.iter().collect();
     attempts.sort_by_key(|attempt| (attempt.id.worker, attempt.started));

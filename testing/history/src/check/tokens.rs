@@ -55,8 +55,8 @@ fn tokened(lock: &Lock) -> Vec<Tokened<'_>> {
         .collect()
 }
 
-/// How many grants have a token that an earlier one has, and are a fault, and how many are not. Holders who enter again have one
-/// lease and one token.
+/// How many grants have a token that an earlier one has, and are a fault, and how many are not.
+/// Holders who enter again have one lease and one token.
 fn find_duplicates(
     lock: &Lock,
     grants: &mut [Tokened<'_>],
@@ -92,7 +92,8 @@ fn find_duplicates(
     (found, others)
 }
 
-/// The grants whose token is not larger than that of every grant which was received before `follows` says.
+/// The grants whose token is not larger than that of every grant which was received before
+/// `follows` says.
 fn find_falls(
     lock: &Lock,
     grants: &mut [Tokened<'_>],
@@ -122,19 +123,20 @@ fn find_falls(
     found
 }
 
-/// This grant was given after every one that was received before this instant, whoever else was granted the lock meanwhile.
+/// This grant was given after every one that was received before this instant, whoever else was
+/// granted the lock meanwhile.
 ///
-/// A reply may be on its way for long, so the order of replies alone says nothing; what was received before this one was
-/// asked for came before it.
+/// A reply may be on its way for long, so the order of replies alone says nothing; what was
+/// received before this one was asked for came before it.
 fn follows_anyway(&(_, attempt, _): &Tokened<'_>) -> u64 {
     attempt.started
 }
 
 /// As [`follows_anyway`], if at most one at a time is granted the lock.
 ///
-/// A grant that was still valid when it was received was held without a break since it was
-/// given, and meanwhile nobody else can have been granted the lock: so whatever was received earlier was given earlier.
-/// Unless a fault in between took the lock from its holder, as a failover does.
+/// A grant that was still valid when it was received was held without a break since it was given,
+/// and meanwhile nobody else can have been granted the lock: so whatever was received earlier was
+/// given earlier. Unless a fault in between took the lock from its holder, as a failover does.
 fn follows_if_exclusive(&(_, attempt, held): &Tokened<'_>, faults: &[Fault]) -> u64 {
     let next = faults.partition_point(|fault| fault.at < attempt.started);
     let undisturbed = faults.get(next).is_none_or(|fault| fault.at > held.at);

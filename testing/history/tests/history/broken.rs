@@ -68,7 +68,8 @@ fn a_release_without_a_look_at_the_owner() {
     };
     let verdicts = all(mistakes);
     found(&verdicts, Property::ValidityOverlap);
-    // Not that tokens grow: who had the lock first is concluded from exclusion, which this lock does not keep.
+    // Not that tokens grow: who had the lock first is concluded from exclusion, which this lock
+    // does not keep.
     held(&verdicts, &[Property::DuplicateTokens]);
 }
 

@@ -250,7 +250,8 @@ fn a_loss_tells_of_extensions_as_well() {
 
 #[test]
 fn grants_at_the_same_time_have_no_order() {
-    // 2 was asked for before 1 was received, and its reply was late: its smaller token proves nothing.
+    // 2 was asked for before 1 was received, and its reply was late: its smaller token proves
+    // nothing.
     fine(
         [
             life(1).asks(0).gets(10, 15, 9),
@@ -260,7 +261,8 @@ fn grants_at_the_same_time_have_no_order() {
     );
 }
 
-/// Two primaries at once, with a microsecond between their grants: the replies came the other way round.
+/// Two primaries at once, with a microsecond between their grants: the replies came the other way
+/// round.
 #[test]
 fn where_no_exclusion_is_promised_only_requests_order_tokens() {
     let replies_crossed = || {
@@ -281,7 +283,8 @@ fn where_no_exclusion_is_promised_only_requests_order_tokens() {
     assert_eq!(lax.tokens.unordered_examples.len(), 1);
 }
 
-/// A second grant of the same token or a smaller one, asked for so many milliseconds after the first was received.
+/// A second grant of the same token or a smaller one, asked for so many milliseconds after the
+/// first was received.
 fn later(millis: u64, token: u64) -> [Life; 2] {
     const MS: u64 = 1_000_000;
     let asked = 10 + millis * MS;
@@ -321,7 +324,8 @@ fn a_token_given_again_later_is_a_fault_in_every_mode() {
     );
 }
 
-/// The write of a grant so many milliseconds later, with a token smaller than one that had written, is refused.
+/// The write of a grant so many milliseconds later, with a token smaller than one that had written,
+/// is refused.
 fn refused_later(millis: u64) -> [Life; 2] {
     let [first, second] = later(millis, 8);
     let asked = 10 + millis * 1_000_000;
@@ -331,7 +335,8 @@ fn refused_later(millis: u64) -> [Life; 2] {
     ]
 }
 
-/// What the resource did is judged as the tokens are: it had to refuse what was handed on with a token of before.
+/// What the resource did is judged as the tokens are: it had to refuse what was handed on with a
+/// token of before.
 #[test]
 fn a_good_write_refused_for_its_smaller_token_is_a_fault_in_every_mode() {
     let verdict = check_with(lax(), refused_later(1_001));

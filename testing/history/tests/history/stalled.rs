@@ -13,7 +13,8 @@ fn with_limit(nanos: u64) -> Options {
     }
 }
 
-/// The first holder is inside until `until`, though its validity ends at 20; the second one comes at 30.
+/// The first holder is inside until `until`, though its validity ends at 20; the second one comes
+/// at 30.
 fn overrun(until: u64, more: impl IntoIterator<Item = Life>) -> Verdict {
     let lives = [
         life(1).asks(0).gets(10, 20, 1).uses(11, until),
@@ -127,7 +128,8 @@ fn outages_of_one_who_did_not_ask() {
     );
 }
 
-/// Of several who want a lock, without a break, the first one may be served and gone when nobody is granted it any more.
+/// Of several who want a lock, without a break, the first one may be served and gone when nobody is
+/// granted it any more.
 #[test]
 fn outages_are_those_of_whoever_waits() {
     let options = || Options {
@@ -198,7 +200,8 @@ fn a_place_that_was_lost_before_its_waiter_read_that_it_has_it() {
         stalled_waiter: Duration::from_nanos(20),
         ..strict()
     };
-    // The second one asks after the first one was told that it is in the queue, and is granted it before.
+    // The second one asks after the first one was told that it is in the queue, and is granted it
+    // before.
     let lives = |stalled| {
         let lives = [
             rules(None, true),

@@ -8,7 +8,8 @@ use syn::{Attribute, Expr, Lit, Meta, ReturnType, Signature, Type, TypeParamBoun
 /// A public item, as the rules see it.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// What users call it, with its crate and, of a method, its type: `locktopus::LockGuard::release`.
+    /// What users call it, with its crate and, of a method, its type:
+    /// `locktopus::LockGuard::release`.
     pub name: String,
     /// The file it stands in, from the root of the repository.
     pub file: PathBuf,
@@ -103,7 +104,8 @@ fn last_name(path: &Type) -> Option<String> {
     }
 }
 
-/// What comes out of the future that a function returns without being `async`; nothing if it returns none.
+/// What comes out of the future that a function returns without being `async`; nothing if it
+/// returns none.
 fn future_of(output: &Type) -> Option<Option<&Type>> {
     let bounds = match output {
         Type::ImplTrait(future) => &future.bounds,

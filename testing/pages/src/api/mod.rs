@@ -1,7 +1,8 @@
-//! What somebody sees who looks a public item up: whether each item that users call has an example that is compiled, and says
-//! what goes wrong and what happens when its future is dropped.
+//! What somebody sees who looks a public item up: whether each item that users call has an example
+//! that is compiled, and says what goes wrong and what happens when its future is dropped.
 //!
-//! Read from the sources, as rustc would read them: from the roots of crates along `mod` and `pub use`.
+//! Read from the sources, as rustc would read them: from the roots of crates along `mod` and `pub
+//! use`.
 //!
 //! | module | what is in it |
 //! |---|---|

@@ -11,8 +11,8 @@ use super::units;
 /// A definition: its module and its name.
 type Place = (ModulePath, String);
 
-/// Every item that can be named through the root of these crates, with the methods of its types, each once and in order of
-/// name. What comes from crates that were not read is left out.
+/// Every item that can be named through the root of these crates, with the methods of its types,
+/// each once and in order of name. What comes from crates that were not read is left out.
 #[must_use]
 pub fn public_items(sources: &Sources, roots: &[&str]) -> Vec<Item> {
     let mut reach = Reach {
@@ -302,8 +302,8 @@ pub(super) fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// What an import names, and the path before it. What it is called here and there must be the same, as it is everywhere in
-/// this repository.
+/// What an import names, and the path before it. What it is called here and there must be the same,
+/// as it is everywhere in this repository.
 fn leaves(tree: &UseTree) -> Vec<(String, Vec<String>)> {
     match tree {
         UseTree::Path(path) => leaves(&path.tree)

@@ -1,12 +1,13 @@
 //! What each public item has to have.
 //!
-//! * **An example** that is compiled. What is awaited has one of its own. A method that is not may be shown at the top of its
-//!   page instead, by the example of its type, if that calls it where it can be seen; one that takes nothing but `self`, by any
-//!   example on the page. A type is shown by an example of one of its methods, or by any example that names it where it can be
-//!   seen; if several types have that name, by one of its own module, or that says which module. Methods of traits are what
-//!   implementations write: the example is the trait's.
-//! * **`# Errors`** if it returns a `Result`, and **`# Cancel safety`** if it is awaited. For methods of a trait the trait
-//!   may say it for all of them.
+//! * **An example** that is compiled. What is awaited has one of its own. A method that is not may
+//!   be shown at the top of its page instead, by the example of its type, if that calls it where it
+//!   can be seen; one that takes nothing but `self`, by any example on the page. A type is shown by
+//!   an example of one of its methods, or by any example that names it where it can be seen; if
+//!   several types have that name, by one of its own module, or that says which module. Methods of
+//!   traits are what implementations write: the example is the trait's.
+//! * **`# Errors`** if it returns a `Result`, and **`# Cancel safety`** if it is awaited. For
+//!   methods of a trait the trait may say it for all of them.
 //! * **A unit** of each time that is a bare number, by its name or in words.
 
 use std::fmt;

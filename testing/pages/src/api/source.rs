@@ -26,7 +26,8 @@ fn folder(root: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// The modules of some crates of this repository, whichever features they are for; those of unit tests are left out.
+/// The modules of some crates of this repository, whichever features they are for; those of unit
+/// tests are left out.
 #[derive(Default)]
 pub struct Sources {
     pub(super) modules: BTreeMap<ModulePath, Module>,

@@ -1,4 +1,5 @@
-//! Times that are bare numbers: what they count is said by their name, or by their documentation. A `Duration` needs no unit.
+//! Times that are bare numbers: what they count is said by their name, or by their documentation. A
+//! `Duration` needs no unit.
 
 use syn::{
     Attribute, Fields, FnArg, GenericArgument, ItemEnum, Pat, PathArguments, ReturnType, Signature,

@@ -1,4 +1,5 @@
-//! Whoever looks an item up finds an example, what can go wrong, and what happens when its future is dropped.
+//! Whoever looks an item up finds an example, what can go wrong, and what happens when its future
+//! is dropped.
 //!
 //! What each item has to have is in `src/api/rules.rs`. There is no list of exceptions.
 

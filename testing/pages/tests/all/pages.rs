@@ -7,7 +7,8 @@ use std::process::Command;
 
 use locktopus_pages::{Book, REPOSITORY_URL, Repository, TESTED, links};
 
-/// The Markdown files below a folder, from the root of the repository; not those of folders that are made, nor templates.
+/// The Markdown files below a folder, from the root of the repository; not those of folders that
+/// are made, nor templates.
 fn pages(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(root.join(folder)).expect("a folder of the repository") {
         let entry = entry.expect("an entry");
@@ -30,7 +31,8 @@ fn pages(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The pages that git knows; `None` without git or a history. What else lies beside them is somebody else's.
+/// The pages that git knows; `None` without git or a history. What else lies beside them is
+/// somebody else's.
 fn known_to_git(root: &Path) -> Option<Vec<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--", "*.md"]);
@@ -152,7 +154,8 @@ fn every_chapter_with_rust_is_tested() {
     assert!(untested.is_empty(), "not in src/lib.rs: {untested:?}");
 }
 
-/// The README quotes a few figures. Each must stand on the page that is linked beside it, or it is out of date.
+/// The README quotes a few figures. Each must stand on the page that is linked beside it, or it is
+/// out of date.
 #[test]
 fn figures_of_the_readme_are_those_of_their_pages() {
     let repository = Repository::this();
@@ -185,8 +188,8 @@ fn figures(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The README of the facade's tarball and of docs.rs is the root README with web addresses, as nothing else of the repository
-/// is there. `LOCKTOPUS_README=accept` writes it.
+/// The README of the facade's tarball and of docs.rs is the root README with web addresses, as
+/// nothing else of the repository is there. `LOCKTOPUS_README=accept` writes it.
 #[test]
 fn the_readme_of_the_tarball_is_made_from_this_one() {
     const COPY: &str = "crates/locktopus/README.md";

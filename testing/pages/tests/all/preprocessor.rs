@@ -1,4 +1,5 @@
-//! The program of this crate does with every chapter what mdBook asks it for, also where there is no mdBook.
+//! The program of this crate does with every chapter what mdBook asks it for, also where there is
+//! no mdBook.
 
 use std::io::Write as _;
 use std::path::Path;

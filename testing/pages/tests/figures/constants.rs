@@ -1,4 +1,5 @@
-//! Numbers of the book that are no measurements: defaults and limits, held against what the code has.
+//! Numbers of the book that are no measurements: defaults and limits, held against what the code
+//! has.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,10 +1,12 @@
-//! What the README and the book say of speed and safety, held against what is kept of the measurements.
+//! What the README and the book say of speed and safety, held against what is kept of the
+//! measurements.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 //!
-//! The sources are `docs/performance.json` and the generated part of `docs/safety.md`; both are written anew by the programs
-//! that measure. A number that is quoted is then written anew too, by `LOCKTOPUS_FIGURES=accept cargo test --workspace
-//! --all-features --test figures`. A sentence without a number ("costs less than") cannot be: it has to be reworded by hand.
+//! The sources are `docs/performance.json` and the generated part of `docs/safety.md`; both are
+//! written anew by the programs that measure. A number that is quoted is then written anew too, by
+//! `LOCKTOPUS_FIGURES=accept cargo test --workspace --all-features --test figures`. A sentence
+//! without a number ("costs less than") cannot be: it has to be reworded by hand.
 //!
 //! | module | what is in it |
 //! |---|---|
@@ -98,7 +100,8 @@ fn quotes(performance: &Value, safety: &Rows) -> Result<Vec<Quote>, String> {
     Ok(quotes)
 }
 
-/// What is said without a number: where it stands, the words, and what must then have been measured, the smaller first.
+/// What is said without a number: where it stands, the words, and what must then have been
+/// measured, the smaller first.
 const LESS: [(&str, &str, Measured, Measured); 4] = [
     (
         "docs/book/from/rslock.md",

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// The median over the rounds of one figure of one workload, as it is without further options but these.
+/// The median over the rounds of one figure of one workload, as it is without further options but
+/// these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     scenario: &'static str,

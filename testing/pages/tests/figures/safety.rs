@@ -1,4 +1,5 @@
-//! The rows of `docs/safety.md`, which the failover harness writes, and what the text above them says of them.
+//! The rows of `docs/safety.md`, which the failover harness writes, and what the text above them
+//! says of them.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! What Redisson's scripts do, in words of our own, without the answers that it keeps for repeated releases.
+//! What Redisson's scripts do, in words of our own, without the answers that it keeps for repeated
+//! releases.
 
 /// Takes or re-enters a lock; nil, or what is left of the lease.
 pub const LOCK: &str = "
@@ -32,23 +33,25 @@ return 1";
 
 /// Takes a fair lock or a place in its queue: nil, or for how long to sleep.
 ///
-/// The keys are the lock, its queue and its deadlines; the arguments are the lease, the owner, for how long a waiter counts as alive, and what the
-/// client's clock shows, in ms.
+/// The keys are the lock, its queue and its deadlines; the arguments are the lease, the owner, for
+/// how long a waiter counts as alive, and what the client's clock shows, in ms.
 #[must_use]
 pub fn fair_lock() -> String {
     with_queue(4, FAIR_LOCK)
 }
 
-/// Leaves a fair lock: nil if somebody else holds it, 0 if still held, 1 if it is free, or was before.
+/// Leaves a fair lock: nil if somebody else holds it, 0 if still held, 1 if it is free, or was
+/// before.
 ///
-/// The keys are the lock, its queue, its deadlines and its channel; the arguments are the message, the lease, the owner, the command that publishes,
-/// and what the client's clock shows, in ms.
+/// The keys are the lock, its queue, its deadlines and its channel; the arguments are the message,
+/// the lease, the owner, the command that publishes, and what the client's clock shows, in ms.
 #[must_use]
 pub fn fair_unlock() -> String {
     with_queue(5, FAIR_UNLOCK)
 }
 
-/// What to do with a queue of living waiters, where the argument of this number says what time it is.
+/// What to do with a queue of living waiters, where the argument of this number says what time it
+/// is.
 fn with_queue(time: usize, script: &str) -> String {
     format!("local now = tonumber(ARGV[{time}]){PROLOGUE}{script}")
 }
@@ -125,7 +128,8 @@ if mode == 'read' or redis.call('HEXISTS', KEYS[1], ARGV[3]) == 1 then
 end
 return redis.call('PTTL', KEYS[1])";
 
-/// Ends a reader's hold. Keeps the lock for as long as the longest reader that is left, and deletes it if none is.
+/// Ends a reader's hold. Keeps the lock for as long as the longest reader that is left, and deletes
+/// it if none is.
 pub const READ_UNLOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then redis.call(ARGV[3], KEYS[2], ARGV[1]) return nil end

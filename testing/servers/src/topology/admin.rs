@@ -37,8 +37,8 @@ pub(crate) async fn ask(
     }
 }
 
-/// As [`ask`], for a question that changes nothing: asked once more if the connection breaks, as all those of a server do that
-/// becomes a replica.
+/// As [`ask`], for a question that changes nothing: asked once more if the connection breaks, as
+/// all those of a server do that becomes a replica.
 pub(crate) async fn ask_again(
     node: &str,
     addr: SocketAddr,

@@ -102,8 +102,9 @@ impl Deployment {
         self.launched.tls.as_ref()
     }
 
-    /// Sets by how much every exchange with the servers takes longer from now on. Only those that were started with
-    /// [`Spec::with_round_trip`](super::Spec::with_round_trip) can be far away; of others this does nothing.
+    /// Sets by how much every exchange with the servers takes longer from now on. Only those that
+    /// were started with [`Spec::with_round_trip`](super::Spec::with_round_trip) can be far away;
+    /// of others this does nothing.
     pub fn set_round_trip(&self, round_trip: Duration) {
         for proxy in &self.launched.proxies {
             proxy.set_round_trip(round_trip);
@@ -203,8 +204,9 @@ impl Deployment {
         self.wait_written(key, within, |_| false).await
     }
 
-    /// Waits until a node is in charge of the slot of `key`, and returns it. It may be waiting for replicas before it
-    /// takes writes (`min-replicas-to-write`): the only one may be the server that it took over from.
+    /// Waits until a node is in charge of the slot of
+    /// `key`, and returns it. It may be waiting for replicas before it takes writes (`min-replicas-to-write`):
+    /// the only one may be the server that it took over from.
     ///
     /// # Errors
     ///

@@ -12,7 +12,8 @@ use crate::topology::node::Node;
 use crate::topology::poll;
 use crate::topology::slot::SLOTS;
 
-/// After how long nodes that are not acquainted are introduced again: longer than an introduction is worth anything.
+/// After how long nodes that are not acquainted are introduced again: longer than an introduction
+/// is worth anything.
 const MEET_AGAIN: Duration = Duration::from_secs(3);
 
 /// Makes the first `primaries` nodes primaries and the rest their replicas, in turn.
@@ -58,10 +59,12 @@ async fn assign(nodes: &[Node], primaries: usize) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// Tells the first node of the others. Said again to nodes that know each other, it changes nothing.
+/// Tells the first node of the others. Said again to nodes that know each other, it changes
+/// nothing.
 async fn introduce(first: &Node, others: &[Node]) -> Result<(), TopologyError> {
     for other in others {
-        // The bus port is counted from it. The others learn from the server itself where clients find it.
+        // The bus port is counted from it. The others learn from the server itself where clients
+        // find it.
         let port = other.port().to_string();
         first
             .command(&["CLUSTER", "MEET", "127.0.0.1", &port])
@@ -70,8 +73,8 @@ async fn introduce(first: &Node, others: &[Node]) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// A node that does not answer an introduction within its timeout is forgotten for good, so they are repeated: the machine may
-/// have stood still.
+/// A node that does not answer an introduction within its timeout is forgotten for good, so they
+/// are repeated: the machine may have stood still.
 async fn wait_acquainted(
     nodes: &[Node],
     first: &Node,

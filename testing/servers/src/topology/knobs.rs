@@ -13,8 +13,9 @@ pub struct Knobs {
     pub full_coverage: bool,
     /// Keep an append-only file, so that a restarted server still has its data.
     pub appendonly: bool,
-    /// Give each data server a clock that [`Node::set_clock_ahead`](super::Node::set_clock_ahead) can set. Without
-    /// [`Caps::set_clock`](super::Caps::set_clock) they have the system's clock all the same.
+    /// Give each data server a clock that
+    /// [`Node::set_clock_ahead`](super::Node::set_clock_ahead) can set. Without [`Caps::set_clock`](super::Caps::set_clock)
+    /// they have the system's clock all the same.
     pub settable_clock: bool,
     /// Access-control users, each in the server's own syntax: name first, then rules, as in
     /// `app on >secret ~lock:* +@all`. The default user stays open unless listed here; leave it

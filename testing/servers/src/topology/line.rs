@@ -1,7 +1,8 @@
 //! What lies between a client and a server that are far from each other.
 //!
-//! Bytes arrive later and otherwise as they were sent: they keep their order, and each chunk is delayed from its own
-//! arrival, so that what is under way fills the line instead of waiting for what went before. TLS passes, being above it.
+//! Bytes arrive later and otherwise as they were sent: they keep their order, and each chunk is
+//! delayed from its own arrival, so that what is under way fills the line instead of waiting for
+//! what went before. TLS passes, being above it.
 
 use std::time::Duration;
 
@@ -15,17 +16,19 @@ use crate::Pause;
 
 /// The most that is read at once.
 const CHUNK: usize = 16 * 1024;
-/// Chunks that may be on the line in one direction; more, and the sender feels it, as on a real line.
+/// Chunks that may be on the line in one direction; more, and the sender feels it, as on a real
+/// line.
 const ON_THE_LINE: usize = 1024;
 
-/// Carries bytes both ways until both sides are done. `one_way` is how long they take, and may change meanwhile.
+/// Carries bytes both ways until both sides are done. `one_way` is how long they take, and may
+/// change meanwhile.
 pub(crate) async fn carry(
     client: TcpStream,
     server: TcpStream,
     one_way: watch::Receiver<Duration>,
 ) {
-    // The kernel answered the client's handshake at once. Over the line the client would have begun to speak a round
-    // trip later.
+    // The kernel answered the client's handshake at once. Over the line the client would have begun
+    // to speak a round trip later.
     let shaken_hands = Instant::now() + *one_way.borrow() * 2;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
@@ -73,7 +76,8 @@ async fn hand_out(mut to: OwnedWriteHalf, mut end: mpsc::Receiver<Chunk>) {
         return;
     };
     while let Some((arrives, bytes)) = end.recv().await {
-        // The runtime's own timers have steps of a millisecond: a line of half a millisecond would be as long as one of two.
+        // The runtime's own timers have steps of a millisecond: a line of half a millisecond would
+        // be as long as one of two.
         let under_way = arrives.saturating_duration_since(Instant::now());
         if pause.wait(under_way).await.is_err()
             || bytes.is_empty()

@@ -42,8 +42,9 @@
 //! | `vip`, `line` | an address that leads to any server; distance between client and server |
 //! | `admin`, `resp`, `slot`, `unread`, `poll`, `log`, `error` | commands to servers, replies, what they have not read, waiting, errors |
 //!
-//! Layers, lowest first: log, resp, provider, slot, knobs, line, error, admin, unread, kind, poll, tls, vip, spec, words, plan,
-//! plain, ports, pod, host, node, form, ready, urls, view, launch, deployment.
+//! Layers, lowest first: log, resp, provider, slot, knobs, line, error, admin, unread, kind, poll,
+//! tls, vip, spec, words, plan, plain, ports, pod, host, node, form, ready, urls, view, launch,
+//! deployment.
 
 mod admin;
 mod deployment;
@@ -138,8 +139,8 @@ pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, To
 ///
 /// # Errors
 ///
-/// [`TopologyError::Engine`] when the container engine does not answer, [`TopologyError::Unsupported`] when the provider
-/// is not compiled in, or when `LOCKTOPUS_FAKETIME` names what is not there.
+/// [`TopologyError::Engine`] when the container engine does not answer, [`TopologyError::Unsupported`]
+/// when the provider is not compiled in, or when `LOCKTOPUS_FAKETIME` names what is not there.
 #[cfg_attr(
     not(feature = "pod"),
     allow(clippy::unused_async, reason = "an engine is asked, processes are not")

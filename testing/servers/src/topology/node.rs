@@ -74,14 +74,15 @@ impl Node {
         self.addr
     }
 
-    /// Where the harness connects: a plain-text port of the server itself. The same as [`Node::addr`] except with TLS
-    /// and behind a proxy.
+    /// Where the harness connects: a plain-text port of the server itself. The same as
+    /// [`Node::addr`] except with TLS and behind a proxy.
     #[must_use]
     pub const fn admin_addr(&self) -> SocketAddr {
         self.admin
     }
 
-    /// The port that it listens on for clients, behind its proxy if it has one. The port of its cluster bus is counted from it.
+    /// The port that it listens on for clients, behind its proxy if it has one. The port of its
+    /// cluster bus is counted from it.
     pub(crate) const fn port(&self) -> u16 {
         self.port
     }
@@ -106,7 +107,8 @@ impl Node {
         self.host.last_output().await
     }
 
-    /// The last line that it wrote with these words in it. Of a container only the last lines are looked at.
+    /// The last line that it wrote with these words in it. Of a container only the last lines are
+    /// looked at.
     pub async fn last_line_with(&self, words: &str) -> Option<String> {
         let output = self.host.output().await;
         let mut lines = output.lines().rev();
@@ -119,8 +121,8 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::NoAnswer`] after twenty seconds, as a whole machine may stand still for some of them, [`TopologyError::Connection`] when the server
-    /// cannot be reached, [`TopologyError::Refused`] for an error reply.
+    /// [`TopologyError::NoAnswer`] after twenty seconds, as a whole machine may stand still for some of them, [`TopologyError::Connection`]
+    /// when the server cannot be reached, [`TopologyError::Refused`] for an error reply.
     pub async fn command(&self, words: &[&str]) -> Result<Resp, TopologyError> {
         self.command_within(ANSWER_WITHIN, words).await
     }
@@ -177,7 +179,8 @@ impl Node {
             .map(|(_, value)| value.trim().to_owned()))
     }
 
-    /// What the server says it is. Asked once more if the connection breaks: a server that becomes a replica closes all of them.
+    /// What the server says it is. Asked once more if the connection breaks: a server that becomes
+    /// a replica closes all of them.
     ///
     /// # Errors
     ///
@@ -186,7 +189,8 @@ impl Node {
         Ok(role_in(&self.ask_role(ANSWER_WITHIN).await?))
     }
 
-    /// The port of the server that this one copies, as it says; `None` if it copies none. Asked as for [`Node::role`].
+    /// The port of the server that this one copies, as it says;
+    /// `None` if it copies none. Asked as for [`Node::role`].
     ///
     /// # Errors
     ///
@@ -224,8 +228,9 @@ impl Node {
         self.host.thaw().await
     }
 
-    /// Waits until at least so many bytes have arrived over the connection of `peer`, an address of a client, that the
-    /// server has not read: a frozen server reads nothing. For processes on Linux.
+    /// Waits until at least so many bytes have arrived over the connection of `peer`, an address of
+    /// a client, that the server has not read: a frozen server reads nothing. For processes on
+    /// Linux.
     ///
     /// # Errors
     ///
@@ -320,14 +325,14 @@ impl Node {
         self.host.heal().await
     }
 
-    /// Sets the server's clock so far ahead of the true time; [`Duration::ZERO`] puts it right, which is a step back.
-    /// Needs [`Knobs::settable_clock`](super::Knobs::settable_clock). The clock stays as it is set when the server
-    /// is started again.
+    /// Sets the server's clock so far ahead of the true time;
+    /// [`Duration::ZERO`] puts it right, which is a step back. Needs [`Knobs::settable_clock`](super::Knobs::settable_clock).
+    /// The clock stays as it is set when the server is started again.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Unsupported`] when the server has the system's clock, [`TopologyError::Io`] when its own
-    /// cannot be written.
+    /// [`TopologyError::Unsupported`] when the server has the system's clock, [`TopologyError::Io`]
+    /// when its own cannot be written.
     pub fn set_clock_ahead(&self, ahead: Duration) -> Result<(), TopologyError> {
         self.host.set_clock_ahead(ahead)
     }

@@ -57,8 +57,8 @@ const fn servers(kind: TopologyKind) -> u16 {
     }
 }
 
-/// Ports that the servers of a specification take, contiguous: one for each server, and behind them with TLS one for
-/// each that speaks plain text to the harness.
+/// Ports that the servers of a specification take, contiguous: one for each server, and behind them
+/// with TLS one for each that speaks plain text to the harness.
 pub(crate) const fn ports_needed(spec: &Spec) -> u16 {
     let servers = servers(spec.kind());
     if spec.tls() { servers * 2 } else { servers }
@@ -241,7 +241,8 @@ impl Conf {
         self.0.push('\n');
     }
 
-    /// Has the server speak TLS on `port`, to clients and to other servers, if it has certificates; gives their files.
+    /// Has the server speak TLS on `port`, to clients and to other servers, if it has certificates;
+    /// gives their files.
     fn encrypted(
         &mut self,
         place: &Place<'_>,

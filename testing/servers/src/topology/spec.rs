@@ -131,8 +131,8 @@ impl Spec {
         self
     }
 
-    /// Puts the servers so far away that an exchange with them takes this much longer, for clients and for each
-    /// other. Zero puts the same proxies in between, to be made longer later
+    /// Puts the servers so far away that an exchange with them takes this much longer, for clients
+    /// and for each other. Zero puts the same proxies in between, to be made longer later
     /// ([`Deployment::set_round_trip`](super::Deployment::set_round_trip)). Processes only.
     #[must_use]
     pub const fn with_round_trip(mut self, round_trip: Duration) -> Self {
@@ -140,8 +140,9 @@ impl Spec {
         self
     }
 
-    /// Encrypts everything that clients and servers say to each other, on every port but the harness's own, with
-    /// certificates made at start. [`TopologyKind::Tls`] is encrypted without it.
+    /// Encrypts everything that clients and servers say to each other, on every port but the
+    /// harness's own, with certificates made at start. [`TopologyKind::Tls`] is encrypted without
+    /// it.
     #[must_use]
     pub const fn with_tls(mut self) -> Self {
         self.tls = true;

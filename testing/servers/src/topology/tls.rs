@@ -1,6 +1,7 @@
 //! Certificates for the TLS topology, made anew for every deployment.
 //!
-//! A second authority that signed nothing is made as well, for tests which must see a refusal. Needs the cargo feature `tls`.
+//! A second authority that signed nothing is made as well, for tests which must see a refusal.
+//! Needs the cargo feature `tls`.
 
 #[cfg(feature = "tls")]
 mod make;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::topology::error::TopologyError;
 
-/// How many bytes wait in the connection between `server` and `peer`; `None` if there is no such connection. The process
-/// tells in which network to look.
+/// How many bytes wait in the connection between `server` and `peer`; `None` if there is no such
+/// connection. The process tells in which network to look.
 pub(crate) fn unread(
     pid: u32,
     server: SocketAddr,

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use crate::topology::error::TopologyError;
 use crate::topology::line;
 
-/// What a virtual IP address, a DNS name or a TCP load balancer is to clients: one address, behind which the server
-/// changes.
+/// What a virtual IP address, a DNS name or a TCP load balancer is to clients: one address, behind
+/// which the server changes.
 ///
-/// A new connection leads to the server that the address is pointed at when it is made, and stays there however the
-/// address is pointed later. So after a failover a client may have one connection to the new primary and another to the
-/// old one, which is a replica by now.
+/// A new connection leads to the server that the address is pointed at when it is made, and stays
+/// there however the address is pointed later. So after a failover a client may have one connection
+/// to the new primary and another to the old one, which is a replica by now.
 ///
 /// Dropping it closes every connection.
 ///
@@ -111,8 +111,8 @@ impl Vip {
         self.shared.lock().target = target;
     }
 
-    /// Sets by how much an exchange takes longer than without it, half in each direction. Counts for what is sent from
-    /// now on, on open connections too. Zero at first.
+    /// Sets by how much an exchange takes longer than without it, half in each direction. Counts
+    /// for what is sent from now on, on open connections too. Zero at first.
     pub fn set_round_trip(&self, round_trip: Duration) {
         self.shared.one_way.send_replace(round_trip / 2);
     }
@@ -174,7 +174,8 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Carries bytes both ways until both sides are done. A server that cannot be reached closes the client's connection.
+/// Carries bytes both ways until both sides are done. A server that cannot be reached closes the
+/// client's connection.
 async fn carry(client: TcpStream, target: SocketAddr, end: CancellationToken, shared: Arc<Shared>) {
     let carried = async {
         let server = TcpStream::connect(target).await?;

@@ -1,7 +1,7 @@
 //! The Redisson process does what it is told, on servers of every topology.
 //!
-//! Without a JDK, Maven or what Maven downloads, these tests skip themselves, loudly; in CI that is a
-//! failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
+//! Without a JDK, Maven or what Maven downloads, these tests skip themselves, loudly; in CI that is
+//! a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
 #![cfg(unix)]
 
 use std::time::{Duration, Instant};
@@ -46,7 +46,8 @@ async fn expect(thread: &mut JavaThread, command: &str, reply: &str) {
             Reply::No => "no".to_owned(),
             Reply::Threw { class, .. } => class,
         };
-        // Before Redisson waits it subscribes within the same time; that this took longer says nothing about the lock.
+        // Before Redisson waits it subscribes within the same time; that this took longer says
+        // nothing about the lock.
         let busy = reply == "no" && found == "RedisTimeoutException";
         if !busy || begun.elapsed() > PATIENT {
             assert_eq!(found, reply, "{command}");

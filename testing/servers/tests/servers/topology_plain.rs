@@ -163,8 +163,8 @@ async fn a_missing_program_is_named() {
     assert!(error.contains("/nonexistent/server"), "{error}");
 }
 
-/// The client that servers are packed with, which shakes hands as none of ours does; `None` if the calling test is to do without it,
-/// which was then said loudly.
+/// The client that servers are packed with, which shakes hands as none of ours does; `None` if the
+/// calling test is to do without it, which was then said loudly.
 ///
 /// In CI that takes a reason.
 fn client_program() -> Option<&'static str> {
@@ -205,7 +205,8 @@ async fn the_certificate_is_trusted_by_its_own_authority_only() {
     down(deployment).await;
 }
 
-/// Servers that must find each other do so over TLS as well, and clients are told the ports where it is spoken.
+/// Servers that must find each other do so over TLS as well, and clients are told the ports where
+/// it is spoken.
 #[tokio::test]
 async fn kinds_of_many_servers_speak_tls_behind_proxies() {
     for kind in [TopologyKind::SENTINEL, TopologyKind::CLUSTER] {
@@ -415,7 +416,8 @@ async fn a_virtual_address_leads_new_connections_elsewhere() {
     who(&mut again).await.unwrap_err();
 }
 
-/// Behind proxies every kind is complete, and those who are told where servers are find the proxies.
+/// Behind proxies every kind is complete, and those who are told where servers are find the
+/// proxies.
 #[tokio::test]
 async fn every_kind_can_be_far_away() {
     let round_trip = Duration::from_millis(60);

@@ -29,7 +29,8 @@ async fn served(waiter: JoinHandle<LockGuard>) -> LockGuard {
     served.expect("ours is served").unwrap()
 }
 
-/// What they hold is held for us, until they give it back; then it is ours, and they can do nothing to it.
+/// What they hold is held for us, until they give it back; then it is ours, and they can do nothing
+/// to it.
 pub(crate) async fn they_hold(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let request = || at.request(&locks, &name);
@@ -91,7 +92,8 @@ pub(crate) async fn we_hold(at: At) -> String {
     format!("{value}, then theirs")
 }
 
-/// A lease that ends lets the other side in, and the late release of what is the other's by then is refused.
+/// A lease that ends lets the other side in, and the late release of what is the other's by then is
+/// refused.
 pub(crate) async fn leases_end(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let lease = at.short_lease();

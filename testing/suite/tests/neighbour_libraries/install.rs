@@ -1,5 +1,5 @@
-//! The programs in `neighbours`, and what they need: installed or built in cargo's target directory, from the versions that
-//! are written down beside them.
+//! The programs in `neighbours`, and what they need: installed or built in cargo's target
+//! directory, from the versions that are written down beside them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,7 +26,8 @@ enum Missing {
     Reason(String),
     /// In CI that is a failure.
     Needs(String),
-    /// A registry did not give what it should: no fault of what is tested, so a failure only where everything is required.
+    /// A registry did not give what it should: no fault of what is tested, so a failure only where
+    /// everything is required.
     Download(String),
 }
 
@@ -63,7 +64,8 @@ pub(crate) fn go(library: &'static str, argument: &'static str) -> Option<Progra
         let program = folder.join("neighbour");
         let go = |words: &[&str]| {
             let mut go = Command::new(&go);
-            // Settings of whoever runs this are about other programs: no vendoring, no workspace, no download of another Go.
+            // Settings of whoever runs this are about other programs: no vendoring, no workspace,
+            // no download of another Go.
             go.env_remove("GOFLAGS").env("GOWORK", "off");
             go.env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
             go.args(words).current_dir(&sources);
@@ -103,7 +105,8 @@ pub(crate) fn pip(library: &'static str, module: &'static str) -> Option<Program
         let version = Command::new(&python).arg("--version").output().unwrap();
         let made_from = [version.stdout, fs::read(&requirements).unwrap()].concat();
         once(&folder, &made_from, || {
-            // All that is needed is written down, and none of it may run anything while it is installed.
+            // All that is needed is written down, and none of it may run anything while it is
+            // installed.
             let words = ["-m", "pip", "install", "--quiet", "--upgrade", "--no-deps"];
             let more = ["--only-binary=:all:", "--disable-pip-version-check"];
             let patience = ["--retries=1", "--timeout=30"];
@@ -170,8 +173,8 @@ pub(crate) fn java(library: &'static str, argument: &'static str) -> Option<Prog
     })
 }
 
-/// Makes what is in a folder, unless it was made from this already. What an interrupted attempt leaves is not used, and what is there is
-/// not touched: a test beside this one may run it.
+/// Makes what is in a folder, unless it was made from this already. What an interrupted attempt
+/// leaves is not used, and what is there is not touched: a test beside this one may run it.
 fn once(
     folder: &Path,
     made_from: &[u8],

@@ -101,7 +101,8 @@ pub(crate) async fn without_expiry(at: At) -> String {
     "kept by the dead".to_owned()
 }
 
-/// redis-py's other words: `owned`, `reacquire`, `blocking_timeout`, and the error of a release that comes too late.
+/// redis-py's other words: `owned`, `reacquire`, `blocking_timeout`, and the error of a release
+/// that comes too late.
 pub(crate) async fn owned(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let mut other = at.theirs().await;
@@ -122,7 +123,8 @@ pub(crate) async fn owned(at: At) -> String {
     why
 }
 
-/// What a library does where nothing is said, and the words by which its page in `docs/book/from` says so.
+/// What a library does where nothing is said, and the words by which its page in `docs/book/from`
+/// says so.
 pub(crate) async fn defaults(
     at: At,
     said: &'static str,
@@ -160,8 +162,8 @@ async fn may_listen(at: &At) -> Locktopus {
     connect(&url(&plain_url_for(&at.place, at.client), "timeout=5s")).await
 }
 
-/// Spring with `PUB_SUB_LOCK`: each side announces its releases as the other expects it. Neither would look again by itself
-/// before the test is given up.
+/// Spring with `PUB_SUB_LOCK`: each side announces its releases as the other expects it. Neither
+/// would look again by itself before the test is given up.
 pub(crate) async fn announced(at: At) -> String {
     let (locks, mut theirs, name) = (may_listen(&at).await, at.theirs().await, at.name());
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
@@ -195,8 +197,8 @@ pub(crate) async fn announced(at: At) -> String {
     channel
 }
 
-/// ShedLock's release of a lock that ended and is ours by then: without `safeUpdate`, which is the default, it deletes whatever
-/// is there.
+/// ShedLock's release of a lock that ended and is ours by then: without `safeUpdate`, which is the
+/// default, it deletes whatever is there.
 pub(crate) async fn late_release(at: At, safe: bool) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let verb = if safe { "try" } else { "try-unsafe" };

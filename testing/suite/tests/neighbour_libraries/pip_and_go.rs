@@ -10,7 +10,8 @@ use crate::both_ways::LONG;
 use crate::common::raw::Raw;
 use crate::common::{PATIENT, close, eventually};
 
-/// The waiters of python-redis-lock block on a list, for as long as their own lease: our release wakes them, also one by force.
+/// The waiters of python-redis-lock block on a list, for as long as their own lease: our release
+/// wakes them, also one by force.
 pub(crate) async fn woken(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
@@ -52,8 +53,8 @@ pub(crate) async fn woken(at: At) -> String {
     format!("released and forced; {waited:.1?} after a death")
 }
 
-/// sherlock with `expire=None` sets a lease of -1 s, which deletes what it has just written: it believes that it holds what anybody
-/// may take.
+/// sherlock with `expire=None` sets a lease of -1 s, which deletes what it has just written: it
+/// believes that it holds what anybody may take.
 pub(crate) async fn holds_nothing(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let value = theirs.does(&format!("try-without-expiry {name}")).await;
@@ -78,8 +79,8 @@ pub(crate) async fn extends_thrice(at: At) -> String {
     "three".to_owned()
 }
 
-/// redislock compares only its token when it takes a lock again, and what follows the token, the metadata, with the rest when it gives
-/// one back.
+/// redislock compares only its token when it takes a lock again, and what follows the token, the
+/// metadata, with the rest when it gives one back.
 pub(crate) async fn tokens(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;

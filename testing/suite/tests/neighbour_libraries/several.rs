@@ -1,4 +1,5 @@
-//! Redlock on three servers: a library that means its locks for several, and a quorum of ours with a mutex in its form.
+//! Redlock on three servers: a library that means its locks for several, and a quorum of ours with
+//! a mutex in its form.
 
 use std::time::Duration;
 

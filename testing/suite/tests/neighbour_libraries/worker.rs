@@ -1,8 +1,9 @@
 //! A program of another language that does what it is told.
 //!
-//! The first line it reads is the URL of a server, or several with spaces between for a library that means its locks for several; it
-//! answers `ok VERSION`. Then each line is a command, and what it answers is `ok`, with what came out, or `no`, with why not. It holds
-//! one lock at most: the one taken last. Its programs are in `neighbours`; times are milliseconds. All of them know
+//! The first line it reads is the URL of a server, or several with spaces between for a library
+//! that means its locks for several; it answers `ok VERSION`. Then each line is a command, and what
+//! it answers is `ok`, with what came out, or `no`, with why not. It holds one lock at most: the
+//! one taken last. Its programs are in `neighbours`; times are milliseconds. All of them know
 //!
 //! ```text
 //! acquire NAME LEASE    asking every few milliseconds, for as long as it takes; answers with the value

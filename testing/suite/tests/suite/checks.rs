@@ -89,7 +89,8 @@ async fn shared(url: &str) -> Option<Finding> {
 }
 
 async fn neighbours_are_found((place, client): At) -> String {
-    // Each client in a namespace of its own, so that the other one's keys are those of another's locks.
+    // Each client in a namespace of its own, so that the other one's keys are those of another's
+    // locks.
     let url = plain_url_for(&place, client);
     let namespaced = format!("{url}&namespace={client}:");
     let locks = connect(&namespaced).await;
@@ -161,7 +162,8 @@ async fn replica_is_found((place, client): At) -> String {
     assert!(took < BOUND, "{took:?}");
 
     let locks = connect(&format!("{url}&checks=off")).await;
-    // Short, because fred cannot tell whether its last try ran, and tries to give it back until then.
+    // Short, because fred cannot tell whether its last try ran, and tries to give it back until
+    // then.
     let request = locks
         .lock(unique("replica"))
         .fixed_lease(Duration::from_secs(1));
@@ -300,8 +302,8 @@ async fn unreachable_everywhere(client: &str, addr: &str) -> String {
     format!("slowest {slowest:.2?}; {said}")
 }
 
-/// A server that goes away after the connect is another matter: see `failover`. One that comes back is
-/// found without anybody doing anything.
+/// A server that goes away after the connect is another matter: see `failover`. One that comes back
+/// is found without anybody doing anything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_comes_back() {
     let mut cases = Cases::new();

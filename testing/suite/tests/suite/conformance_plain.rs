@@ -20,7 +20,8 @@ async fn every_client_on(kind: TopologyKind) {
     passes(&place, BOTH).await;
 }
 
-/// Where only the way to the server differs, both clients at once are enough, except for the table of what was run.
+/// Where only the way to the server differs, both clients at once are enough, except for the table
+/// of what was run.
 async fn both_clients_on(kind: TopologyKind) {
     if std::env::var_os("LOCKTOPUS_CONFORMANCE_OUT").is_some() {
         return every_client_on(kind).await;
@@ -86,7 +87,8 @@ async fn cluster_with_tls() {
     passes(&place, BOTH).await;
 }
 
-/// RedLock over all five, and every kind on one of them: a quorum's servers know nothing of each other.
+/// RedLock over all five, and every kind on one of them: a quorum's servers know nothing of each
+/// other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quorum() {
     let place = Arc::new(servers(TopologyKind::QUORUM).await);

@@ -1,8 +1,8 @@
-//! The conformance suite with a server in a container: a moment of it. All images and topologies are in
-//! `conformance_images`, which runs at night.
+//! The conformance suite with a server in a container: a moment of it. All images and topologies
+//! are in `conformance_images`, which runs at night.
 //!
-//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is right
-//! on this machine, and they are skipped instead, loudly.
+//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is
+//! right on this machine, and they are skipped instead, loudly.
 
 use crate::conformance;
 

@@ -93,9 +93,10 @@ async fn cluster_with_tls_and_defaults() {
     with_defaults(Spec::new(SHARDS).with_tls()).await;
 }
 
-/// Short, because the nodes were just started, and do not vote before the longest lease is over. Long enough for four renewals one
-/// after the other that get no answer within the second that a node has by default: a machine that is three times overloaded
-/// may stand still for longer than one of them.
+/// Short, because the nodes were just started, and do not vote before the longest lease is over.
+/// Long enough for four renewals one after the other that get no answer within the second that a
+/// node has by default: a machine that is three times overloaded may stand still for longer than
+/// one of them.
 const LONGEST: Duration = Duration::from_secs(6);
 
 /// Each node through another client than the next.
@@ -112,8 +113,8 @@ fn locks_on(quorum: QuorumBackend) -> Locktopus {
     locks.build().unwrap()
 }
 
-/// Waits until every node knows of the holder. One that did not vote yet is given the lock by a renewal; until then the others must
-/// all answer, and one that is late would be the test's end.
+/// Waits until every node knows of the holder. One that did not vote yet is given the lock by a
+/// renewal; until then the others must all answer, and one that is late would be the test's end.
 async fn is_held_everywhere(quorum: &QuorumBackend, name: &str) {
     let kind = LockKind::Mutex(Arc::default());
     let target = LockTarget::new(LockName::new(name).unwrap(), kind);
@@ -166,8 +167,8 @@ async fn a_quorum_farthest_away_grants() {
     quorum(FARTHEST).await;
 }
 
-/// A call gives up before there is a connection, which takes two exchanges at least. Whoever asks later finds it made,
-/// instead of beginning it anew.
+/// A call gives up before there is a connection, which takes two exchanges at least. Whoever asks
+/// later finds it made, instead of beginning it anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quorum_is_connected_to_however_impatient_its_calls_are() {
     let place = away(Spec::new(THREE), FARTHEST * 2).await;

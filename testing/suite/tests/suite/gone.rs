@@ -1,5 +1,5 @@
-//! Servers that are away for a while: how often a client with a crowd of waiters knocks, what its callers hear
-//! meanwhile, and that everybody is served once the servers are back.
+//! Servers that are away for a while: how often a client with a crowd of waiters knocks, what its
+//! callers hear meanwhile, and that everybody is served once the servers are back.
 
 use crate::common;
 #[path = "gone/door.rs"]
@@ -28,8 +28,8 @@ const LONG_AWAY: Duration = Duration::from_secs(4);
 
 const COUNTED: Duration = Duration::from_secs(2);
 
-/// A client has a connection for commands and one for subscriptions, and on a cluster asks for the slot map. Each may be
-/// tried three times while it is counted.
+/// A client has a connection for commands and one for subscriptions, and on a cluster asks for the
+/// slot map. Each may be tried three times while it is counted.
 const KNOCKS: u64 = 9;
 
 /// A client with a crowd that waits for locks, which somebody else holds.
@@ -79,8 +79,9 @@ impl Crowd {
         }
     }
 
-    /// How often the client begins to connect when the servers have been away for long, and what it says then. The middle
-    /// one of three counts: on a busy machine much may fall into one, or nothing.
+    /// How often the client begins to connect when the servers have been away for long, and what it
+    /// says then. The middle one of three counts: on a busy machine much may fall into one, or
+    /// nothing.
     async fn knocks(&self) -> (u64, String) {
         sleep(LONG_AWAY).await;
         let mut counts = Vec::new();
@@ -159,7 +160,8 @@ async fn refused(place: Deployment, client: &'static str) -> String {
     }
     let most = KNOCKS * (place.nodes().len() + place.sentinels().len()) as u64;
     let (begun, said) = crowd.knocks().await;
-    // A client counts only its ways to the primary. What it dials to find out who that is, is counted where it arrives.
+    // A client counts only its ways to the primary. What it dials to find out who that is, is
+    // counted where it arrives.
     let addresses: Vec<_> = all().map(Node::addr).collect();
     let doors = join_all(addresses.into_iter().map(Door::instead_of)).await;
     sleep(COUNTED).await;
@@ -227,7 +229,8 @@ async fn idle_connections_are_kept_alive() {
     for client in CLIENTS {
         let locks = locks(&place, client).await;
         let port = format!(":{:04X}", place.nodes()[0].addr().port());
-        // The remote end is the server, the connection is open, and what is pending is the timer of keepalive.
+        // The remote end is the server, the connection is open, and what is pending is the timer of
+        // keepalive.
         eventually("a timer on every connection", LONG, async || {
             let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
             let rows: Vec<Vec<_>> = table

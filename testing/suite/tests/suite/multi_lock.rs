@@ -147,7 +147,8 @@ async fn two_names_of_one_key_are_refused_before_anything_is_written() {
     place.stop().await.unwrap();
 }
 
-/// Names without and with a common hash tag, so that single scripts and steps one by one are both taken.
+/// Names without and with a common hash tag, so that single scripts and steps one by one are both
+/// taken.
 fn mixed(on: impl Fn(usize) -> usize) -> [(usize, String); 3] {
     let tag = unique("multi");
     let name = |n: usize| match n {

@@ -1,5 +1,5 @@
-//! Locks over what a program has configured for a client of its own, and what a URL says of sockets and of names in
-//! certificates: real servers, users with a password, databases, TLS.
+//! Locks over what a program has configured for a client of its own, and what a URL says of sockets
+//! and of names in certificates: real servers, users with a password, databases, TLS.
 
 use crate::common;
 #[path = "own_client/encrypted.rs"]

@@ -1,5 +1,5 @@
-//! A primary that sentinels replaced, and promote again before they have made a replica of it: it has the history that it had,
-//! and has not heard of what the one in between granted and extended.
+//! A primary that sentinels replaced, and promote again before they have made a replica of it: it
+//! has the history that it had, and has not heard of what the one in between granted and extended.
 
 use crate::common;
 

@@ -1,7 +1,7 @@
 //! Redisson itself and this library on the same locks.
 //!
-//! Without a JDK, Maven or what Maven downloads, these tests skip themselves, loudly; in CI that is a
-//! failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
+//! Without a JDK, Maven or what Maven downloads, these tests skip themselves, loudly; in CI that is
+//! a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
 
 use crate::common;
 #[path = "redisson/crashed.rs"]
@@ -53,7 +53,8 @@ impl At {
     }
 }
 
-/// Cases under way on one place. Each has a Java thread or two, a connection or two, and two of a hundred a Java of their own.
+/// Cases under way on one place. Each has a Java thread or two, a connection or two, and two of a
+/// hundred a Java of their own.
 const AT_ONCE: usize = 12;
 
 /// Starts every case for every client.

@@ -151,7 +151,8 @@ async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
     close(b).await;
 }
 
-/// A job's runs are begun once, by tokens that a majority keeps. That of the run is on two servers after the third died.
+/// A job's runs are begun once, by tokens that a majority keeps. That of the run is on two servers
+/// after the third died.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
@@ -213,7 +214,8 @@ async fn a_note_says_who_was_there_whatever_the_clock_does_since() {
     }
 }
 
-/// Every server is there and the lock is free: that nobody was connected to before is no reason to be refused.
+/// Every server is there and the lock is free: that nobody was connected to before is no reason to
+/// be refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_attempt_of_a_program_is_granted() {
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
@@ -251,7 +253,8 @@ async fn nodes_look_as_to_other_redlocks() {
         .acquire()
         .await
         .unwrap();
-    // A majority is granted at once; what was sent to the others may still be on its way, or be too late.
+    // A majority is granted at once; what was sent to the others may still be on its way, or be too
+    // late.
     let mut holders = 0;
     for node in place.nodes() {
         let value = node.command(&["GET", &name]).await.unwrap();

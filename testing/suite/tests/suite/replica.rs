@@ -1,4 +1,5 @@
-//! Subscriptions that ended up on a replica: nobody is told of a grant that was not made, and nobody stays there.
+//! Subscriptions that ended up on a replica: nobody is told of a grant that was not made, and
+//! nobody stays there.
 
 use crate::common;
 #[path = "replica/demoted.rs"]

@@ -8,7 +8,8 @@ use common::{CLIENTS, HANDED, SOON, close, connect, eventually, servers, unique,
 use locktopus::{LockError, Locktopus, MutexProfile, Severity, TokenRetention, connect_with};
 use locktopus_servers::topology::{Deployment, TopologyKind};
 
-/// Makes a part of the token keys of names that were used once; all at once would keep the server for long.
+/// Makes a part of the token keys of names that were used once; all at once would keep the server
+/// for long.
 const FILL: &str = "for i = 1, 10000 do \
     redis.call('SET', 'redisson_lock_token:{request:' .. ARGV[1] .. i .. '}', '1', 'EX', 600) end";
 
@@ -194,7 +195,8 @@ fn promised(before: &str, after: &str) -> i64 {
     number.replace(',', "").parse().expect("a number")
 }
 
-/// Allocators and versions differ by some bytes; more is a change that users must be told of, and so is less.
+/// Allocators and versions differ by some bytes; more is a change that users must be told of, and
+/// so is less.
 fn as_promised(what: &str, found: i64, promised: i64) {
     println!("{what}: {found} bytes, {promised} promised");
     assert!(

@@ -294,7 +294,8 @@ async fn is_renewed_lease(lease: &locktopus::Lease) {
     .await;
 }
 
-/// As a `static` that several tests share: each has its own runtime and ends right after dropping its guard.
+/// As a `static` that several tests share: each has its own runtime and ends right after dropping
+/// its guard.
 #[test]
 fn tests_share_a_handle_one_after_the_other() {
     everywhere(|place, fate| {
@@ -349,7 +350,8 @@ fn two_runtimes_use_one_handle_at_the_same_time() {
     });
 }
 
-/// A quorum identifies its nodes on each runtime, and finishes the cleaning that an earlier runtime left.
+/// A quorum identifies its nodes on each runtime, and finishes the cleaning that an earlier runtime
+/// left.
 #[test]
 fn a_quorum_goes_on_where_it_is_used() {
     let servers_run_on = threads();

@@ -1,4 +1,5 @@
-//! The safety modes: what they refuse, what they hold back, and that locks are locks under each of them.
+//! The safety modes: what they refuse, what they hold back, and that locks are locks under each of
+//! them.
 
 use crate::common;
 use crate::conformance;

@@ -1,5 +1,5 @@
-//! Random sequences of calls on a real server, against a sequential reference. Every other owner is a client of another
-//! library. Leases outlast the sequences, so time plays no part.
+//! Random sequences of calls on a real server, against a sequential reference. Every other owner is
+//! a client of another library. Leases outlast the sequences, so time plays no part.
 
 use crate::common;
 use crate::sequences_common;

@@ -1,5 +1,6 @@
-//! Two primaries at once: a sentinel promotes a replica while the old primary is well, which the sentinels tell the old one
-//! only about ten seconds later. Clients that are connected leave it as soon as the sentinels name another one.
+//! Two primaries at once: a sentinel promotes a replica while the old primary is well, which the
+//! sentinels tell the old one only about ten seconds later. Clients that are connected leave it as
+//! soon as the sentinels name another one.
 
 use crate::common;
 
@@ -18,8 +19,8 @@ const WATCHED: TopologyKind = TopologyKind::Sentinel {
 /// A lease that outlives the test.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Has the first sentinel promote the replica, which takes nobody's agreement; gives the old primary and the new one once
-/// the new one takes writes.
+/// Has the first sentinel promote the replica, which takes nobody's agreement; gives the old
+/// primary and the new one once the new one takes writes.
 async fn promote(place: &Deployment) -> (&Node, &Node) {
     let old = place.primary().await.unwrap();
     let new = place
@@ -46,7 +47,8 @@ async fn is_held(locks: &Locktopus, name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Users of the sentinels with fewer rights than the recipe has: they may not listen, or not even ask how new an address is.
+/// Users of the sentinels with fewer rights than the recipe has: they may not listen, or not even
+/// ask how new an address is.
 const USERS: [(&str, &str); 2] = [
     (
         "asker",
@@ -73,7 +75,8 @@ async fn connected_clients_follow(client: &str, place: &Deployment) {
         let request = after.lock(&name).fixed_lease(LEASE);
         let guard = request.acquire().await.unwrap();
         let key = new.command(&["EXISTS", &name]).await.unwrap().text();
-        // Whoever asks before the sentinels know of it is on the old one, as the others are. If it moves on, its lock stays there.
+        // Whoever asks before the sentinels know of it is on the old one, as the others are. If it
+        // moves on, its lock stays there.
         if key == "1" {
             Ok((after, name, guard))
         } else {
@@ -89,8 +92,8 @@ async fn connected_clients_follow(client: &str, place: &Deployment) {
         let took = promoted.elapsed();
         println!("      {client} that {who} of it followed within {took:?}");
     }
-    // Without the right to ask how new an address is, there are two holders until the old one is told. It was not yet, so
-    // nobody was driven away by that.
+    // Without the right to ask how new an address is, there are two holders until the old one is
+    // told. It was not yet, so nobody was driven away by that.
     let twice = unique("twice");
     let request = |locks: &Locktopus| locks.lock(&twice).fixed_lease(LEASE).try_acquire();
     let one = request(&stays).await.unwrap().expect("the old one is free");

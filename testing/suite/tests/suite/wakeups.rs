@@ -1,7 +1,7 @@
 //! Waiters are served although messages and subscriptions get lost.
 //!
-//! Every waiter here has a heartbeat longer than the test, so being served proves that the subscription
-//! was repaired and the waiter told to look.
+//! Every waiter here has a heartbeat longer than the test, so being served proves that the
+//! subscription was repaired and the waiter told to look.
 
 use crate::common;
 #[path = "wakeups/crashed.rs"]

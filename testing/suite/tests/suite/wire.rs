@@ -1,4 +1,5 @@
-//! What locks look like to other programs on the same servers, byte for byte, and what theirs do to ours.
+//! What locks look like to other programs on the same servers, byte for byte, and what theirs do to
+//! ours.
 
 use crate::common;
 #[path = "wire/foreign.rs"]

@@ -1,6 +1,6 @@
-//! Redisson's objects and ours on the same names, in both roles: they hold and we wait, we hold and they wait. Theirs are
-//! played by raw commands, as their protocol has them; each case also listens to every channel and checks that only
-//! numbers are said on those that Redisson reads.
+//! Redisson's objects and ours on the same names, in both roles: they hold and we wait, we hold and
+//! they wait. Theirs are played by raw commands, as their protocol has them; each case also listens
+//! to every channel and checks that only numbers are said on those that Redisson reads.
 
 use crate::common;
 #[path = "wire_objects/ear.rs"]

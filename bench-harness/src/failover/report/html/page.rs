@@ -11,8 +11,8 @@ use crate::failover::report::terminal::{broken_promises, caught, scenarios, serv
 use crate::shared::provenance::Skipped;
 use crate::shared::render::format::count;
 
-/// The whole page. Askama escapes every value; only the fields that this crate has made itself (style, script, SVG,
-/// escaped JSON) are inserted as they are.
+/// The whole page. Askama escapes every value; only the fields that this crate has made itself
+/// (style, script, SVG, escaped JSON) are inserted as they are.
 #[derive(Template)]
 #[template(path = "failover.html")]
 pub(super) struct Page<'a> {

@@ -53,7 +53,8 @@ pub(super) fn draw(timeline: &Timeline, title: &str) -> String {
             duration(grant.valid_until_ns.saturating_sub(grant.from_ns)),
             duration(grant.used_until_ns.saturating_sub(grant.from_ns)),
         );
-        // A grant that comes while another one is believed in is drawn below it, or it would be hidden.
+        // A grant that comes while another one is believed in is drawn below it, or it would be
+        // hidden.
         let y = y(grant.lock) + if grant.double { 7.0 } else { -4.0 };
         let from = x(grant.from_ns);
         svg.open(grant.process * 2);

@@ -132,7 +132,8 @@ pub(super) async fn everywhere(
     from_all(context, what).await
 }
 
-/// Takes it away from every server, all of which answer sooner or later: one that is made a replica breaks its connections.
+/// Takes it away from every server, all of which answer sooner or later: one that is made a replica
+/// breaks its connections.
 pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Result<(), RunError> {
     let nodes = context.place.nodes();
     let taken = until_taken(what, async || {
@@ -147,8 +148,8 @@ pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Res
     Ok(())
 }
 
-/// Takes until something was taken, and every server answered: what was seen before may be gone by now, as connections of a
-/// process that was just killed, and clients come back by themselves.
+/// Takes until something was taken, and every server answered: what was seen before may be gone by
+/// now, as connections of a process that was just killed, and clients come back by themselves.
 async fn until_taken(
     what: Taken,
     mut take: impl AsyncFnMut() -> Vec<Result<u64, TopologyError>>,
@@ -162,8 +163,9 @@ async fn until_taken(
     .await
 }
 
-/// The same, of a nemesis: from the servers that answer, for some may be dead or frozen. One that refuses is an error. Whether
-/// anything was taken away: if not, a server that did not answer may have it, or clients are on their way back.
+/// The same, of a nemesis: from the servers that answer, for some may be dead or frozen. One that
+/// refuses is an error. Whether anything was taken away: if not, a server that did not answer may
+/// have it, or clients are on their way back.
 pub(super) async fn where_reached(
     context: &mut FaultContext<'_>,
     what: Taken,
@@ -209,8 +211,9 @@ pub(super) async fn until_there(context: &FaultContext<'_>, what: Taken) -> Resu
     Ok(())
 }
 
-/// Closes the connections for messages while the address leads to the replica, which takes subscriptions as a primary
-/// does, and hears what is published on the primary. Connections for commands stay where they are.
+/// Closes the connections for messages while the address leads to the replica, which takes
+/// subscriptions as a primary does, and hears what is published on the primary. Connections for
+/// commands stay where they are.
 pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, primary) = context.target().await?;
     let replica = context
@@ -242,8 +245,8 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
         if closed == 0 {
             return Err(Taken::Subscriptions.nowhere());
         }
-        // Time for clients to notice, and to come where the address leads. One that asks who is there before it subscribes is
-        // gone again at once.
+        // Time for clients to notice, and to come where the address leads. One that asks who is
+        // there before it subscribes is gone again at once.
         until("clients come to the replica", async || {
             let came = vip.led_to(replica.addr()) - before;
             let is_over = since.elapsed() >= context.cell.scenario.lasts;

@@ -11,9 +11,10 @@ use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 use crate::failover::run::worker_pool::PROCESS;
 
-/// A sentinel promotes a replica although the primary is well, as a sentinel does that was kept from running; the primary goes on,
-/// because sentinels tell it only some ten seconds later. Every second process loses its connections meanwhile, and looks for
-/// the primary anew, so that clients are on both sides unless the others follow.
+/// A sentinel promotes a replica although the primary is well, as a sentinel does that was kept
+/// from running; the primary goes on, because sentinels tell it only some ten seconds later. Every
+/// second process loses its connections meanwhile, and looks for the primary anew, so that clients
+/// are on both sides unless the others follow.
 pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;

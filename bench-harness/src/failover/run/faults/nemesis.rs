@@ -1,7 +1,7 @@
 //! Faults that overlap: several begin one after the other, before any of them ends.
 //!
-//! What a turn does is drawn before it begins, from the seed alone, so that a seed gives the same turns again, whatever the
-//! servers and workers make of them.
+//! What a turn does is drawn before it begins, from the seed alone, so that a seed gives the same
+//! turns again, whatever the servers and workers make of them.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ const ASKED_FOR: Duration = Duration::from_millis(500);
 /// What a turn does.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Turn {
-    /// The faults in the order in which they begin, each with a share of the longest pause before it.
+    /// The faults in the order in which they begin, each with a share of the longest pause before
+    /// it.
     steps: Vec<(Verb, f64)>,
     /// Which server, process and target, as shares of how many there are.
     server: f64,
@@ -62,8 +63,8 @@ enum Begun<'a> {
 }
 
 impl Begun<'_> {
-    /// Who was only stopped runs on first: a replica may have to take over from who is dead, and workers that are started
-    /// wait for servers.
+    /// Who was only stopped runs on first: a replica may have to take over from who is dead, and
+    /// workers that are started wait for servers.
     const fn turn(&self) -> u8 {
         match self {
             Self::Frozen(_) | Self::Stopped(_) => 0,
@@ -287,7 +288,8 @@ mod tests {
             assert!(allowed.contains(&sorts.len()), "{turn:?}");
             pairs.insert((turn.steps[0].0.name(), turn.steps[1].0.name()));
         }
-        // Each kind of fault begins before each of the others at some time, but those that exclude each other.
+        // Each kind of fault begins before each of the others at some time, but those that exclude
+        // each other.
         assert!(pairs.len() > 30, "{}", pairs.len());
     }
 }

@@ -8,7 +8,8 @@ use crate::failover::run::RunError;
 use crate::failover::run::fault_context::FaultContext;
 use crate::failover::run::load;
 
-/// SIGKILL so many servers, in turn, and start them again. What they had is gone unless they keep it on disk.
+/// SIGKILL so many servers, in turn, and start them again. What they had is gone unless they keep
+/// it on disk.
 pub(super) async fn restart(context: &mut FaultContext<'_>, count: usize) -> Result<(), RunError> {
     let nodes = context.place.nodes();
     let first = context.below(nodes.len());
@@ -56,7 +57,8 @@ pub(super) async fn freeze_replica(context: &mut FaultContext<'_>) -> Result<(),
     Ok(())
 }
 
-/// As an administrator does, or a time server after a long time without one: ahead, and at the next turn back.
+/// As an administrator does, or a time server after a long time without one: ahead, and at the next
+/// turn back.
 pub(super) async fn step_clock(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, node) = context.target().await?;
     let is_right = context.done.is_multiple_of(2);

@@ -14,7 +14,8 @@ use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 pub(super) const LOOK: Duration = Duration::from_millis(25);
 /// How long an orderly change takes if it is not given up on.
 const CHANGED_WITHIN: Duration = Duration::from_secs(5);
-/// How long the next grant is waited for at most where there may be none, because replicas are kept off.
+/// How long the next grant is waited for at most where there may be none, because replicas are kept
+/// off.
 const CUT_FOR: Duration = Duration::from_secs(5);
 /// What servers write when they may not take over, or find nobody who may.
 const REFUSALS: [&str; 2] = ["unable to failover", "-failover-abort-no-good-slave"];
@@ -37,8 +38,9 @@ pub(super) async fn kill(context: &mut FaultContext<'_>) -> Result<(), RunError>
     return_as_replica(context, primary, next).await
 }
 
-/// How long replicas may be cut off and still take over. Sentinels pass over those that had lost the primary for ten times
-/// `down-after-milliseconds` before it was found down; in clusters the same rule is off in such scenarios.
+/// How long replicas may be cut off and still take over. Sentinels pass over those that had lost
+/// the primary for ten times `down-after-milliseconds` before it was found down; in clusters the
+/// same rule is off in such scenarios.
 fn cut_for(context: &FaultContext<'_>) -> Duration {
     match context.cell.place {
         Place::Sentinel => CUT_FOR.min(context.cell.scenario.servers.down_after * 5),
@@ -46,7 +48,8 @@ fn cut_for(context: &FaultContext<'_>) -> Duration {
     }
 }
 
-/// As [`kill`], but the replica that kept up is frozen until the one that lags behind has taken over.
+/// As [`kill`], but the replica that kept up is frozen until the one that lags behind has taken
+/// over.
 pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
@@ -87,7 +90,8 @@ pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<()
     return_as_replica(context, primary, next?).await
 }
 
-/// SIGSTOP until a replica has taken over, and for a while longer; then it runs on, and believes to be in charge.
+/// SIGSTOP until a replica has taken over, and for a while longer; then it runs on, and believes to
+/// be in charge.
 pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
@@ -102,7 +106,8 @@ pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunErro
     until_one_leads(context).await
 }
 
-/// Cut off from the other servers until a replica has taken over, and for a while longer. Clients reach both sides.
+/// Cut off from the other servers until a replica has taken over, and for a while longer. Clients
+/// reach both sides.
 pub(super) async fn isolate_from_peers(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
@@ -165,8 +170,8 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
     }
 }
 
-/// Waits until another node than `old` is in charge of `lock`. Writes may have to wait until the old one is back, as its
-/// replica. If nobody comes, the error has what the servers say about that.
+/// Waits until another node than `old` is in charge of `lock`. Writes may have to wait until the
+/// old one is back, as its replica. If nobody comes, the error has what the servers say about that.
 pub(super) async fn successor<'a>(
     context: &mut FaultContext<'a>,
     lock: &str,
@@ -229,8 +234,9 @@ async fn is_changed(
     }
 }
 
-/// Waits until sentinels have left one primary: who was in charge believes to be for ten seconds more, if they have not gone back
-/// to it and are about to tell the other one. Before that they may promote either again as it is, with the history that it had.
+/// Waits until sentinels have left one primary: who was in charge believes to be for ten seconds
+/// more, if they have not gone back to it and are about to tell the other one. Before that they may
+/// promote either again as it is, with the history that it had.
 pub(super) async fn until_one_leads(context: &FaultContext<'_>) -> Result<(), RunError> {
     if context.cell.place != Place::Sentinel {
         return Ok(());
@@ -260,7 +266,8 @@ pub(super) async fn return_as_replica(
 ) -> Result<(), RunError> {
     old.start().await?;
     if context.cell.place == Place::Sentinel {
-        // Sentinel would do it as well, but only ten seconds later; until then it would be an empty primary.
+        // Sentinel would do it as well, but only ten seconds later; until then it would be an empty
+        // primary.
         let port = next.addr().port().to_string();
         old.command(&["REPLICAOF", "127.0.0.1", &port]).await?;
     }

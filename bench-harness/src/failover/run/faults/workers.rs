@@ -3,7 +3,8 @@
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::FaultContext;
 
-/// SIGSTOP the process of a holder for a while, as a long pause of a garbage collector or of a virtual machine does.
+/// SIGSTOP the process of a holder for a while, as a long pause of a garbage collector or of a
+/// virtual machine does.
 pub(super) async fn stop_holder(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let index = holder(context).await?;
     context.fault(&format!("process {index}"))?;

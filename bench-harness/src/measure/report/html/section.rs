@@ -147,7 +147,8 @@ fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramErr
     Ok(blocks)
 }
 
-/// What somebody waits for while another holds the lock: here the whole distribution counts, not a quantile.
+/// What somebody waits for while another holds the lock: here the whole distribution counts, not a
+/// quantile.
 const WAITS: [&str; 4] = [op::HAND_OFF, op::REMOTE_WAIT, op::WRITE_WAIT, op::READ_WAIT];
 
 /// Operations of the whole group, most telling first.

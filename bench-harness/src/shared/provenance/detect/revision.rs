@@ -1,15 +1,16 @@
 //! Which commit the running program was built from.
 //!
-//! Asked when the program runs, not when it is built: a build that knows its commit has to be repeated after every
-//! commit, and the release build of this package takes minutes. Cargo leaves the list of source files beside the program, so it
-//! can be told whether one of them has changed since.
+//! Asked when the program runs, not when it is built: a build that knows its commit has to be
+//! repeated after every commit, and the release build of this package takes minutes. Cargo leaves
+//! the list of source files beside the program, so it can be told whether one of them has changed
+//! since.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// What to ask git for changes that are not committed, of everything that is built or run: pages of figures are written between one measurement
-/// and the next, and nothing that is built reads them.
+/// What to ask git for changes that are not committed, of everything that is built or run: pages of
+/// figures are written between one measurement and the next, and nothing that is built reads them.
 pub const STATUS_OF_WHAT_IS_BUILT: [&str; 6] = [
     "status",
     "--porcelain",
@@ -19,10 +20,13 @@ pub const STATUS_OF_WHAT_IS_BUILT: [&str; 6] = [
     ":(exclude)docs",
 ];
 
-/// `git describe` of the checkout that this program was built in, if it still is what the program was built from.
+/// `git describe` of the checkout that this program was built in, if it still is what the program
+/// was built from.
 ///
-/// Ends with `-dirty` if something is not committed that [`STATUS_OF_WHAT_IS_BUILT`] shows, and with `-stale` if a source file is newer than the program: then the
-/// commit says nothing about the program. `None` without git, without a checkout, or if cargo's list is not there.
+/// Ends with `-dirty` if something is not committed that [`STATUS_OF_WHAT_IS_BUILT`] shows, and
+/// with
+/// `-stale` if a source file is newer than the program: then the commit says nothing about the program. `None`
+/// without git, without a checkout, or if cargo's list is not there.
 pub(super) fn revision() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let program = std::env::current_exe().ok()?;
@@ -66,7 +70,8 @@ fn changed_since(built: SystemTime, root: &Path, list: &str) -> Option<PathBuf> 
         })
 }
 
-/// The files behind the colon of each line, which is written as for make: a space in a name follows a backslash.
+/// The files behind the colon of each line, which is written as for make: a space in a name follows
+/// a backslash.
 fn sources(list: &str) -> impl Iterator<Item = String> {
     list.lines()
         .filter_map(|line| line.split_once(": "))

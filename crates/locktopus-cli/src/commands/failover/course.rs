@@ -89,7 +89,8 @@ impl<'a> Watch<'a> {
 
     /// Watches until the time is over or somebody has seen enough.
     pub(super) async fn run(mut self, instances: &[Locktopus]) -> Result<Self, Failure> {
-        // Once for all rounds of the loop: a listener that begins with each round misses what comes between two of them.
+        // Once for all rounds of the loop: a listener that begins with each round misses what comes
+        // between two of them.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| failed(&error))?;
         let (send, mut looks) = mpsc::channel(1);
         let looking = tokio::spawn(look_on(self.observer.clone(), Arc::clone(&self.load), send));

@@ -1,8 +1,9 @@
 //! What the workers write down, in pieces: a watch may last for days, and is judged on the way.
 //!
-//! A piece is judged together with the one before it, so that whatever overlaps is seen, and what the one before shows alone is
-//! taken off again, so that it counts once. A piece ends for a worker between two attempts, and for all once nobody has an
-//! attempt in it; the next but one begins after that.
+//! A piece is judged together with the one before it, so that whatever overlaps is seen, and what
+//! the one before shows alone is taken off again, so that it counts once. A piece ends for a worker
+//! between two attempts, and for all once nobody has an attempt in it; the next but one begins
+//! after that.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,7 +111,8 @@ pub(super) struct Part {
 pub(super) struct Judged {
     pub(super) before: Verdict,
     pub(super) both: Verdict,
-    /// Of the names that are held briefly alone: where one is held for long, nobody expects a grant.
+    /// Of the names that are held briefly alone: where one is held for long, nobody expects a
+    /// grant.
     pub(super) brief: Verdict,
 }
 
@@ -162,7 +164,8 @@ impl Pieces {
         Arc::clone(&self.book)
     }
 
-    /// Begins a new piece, if the current one began before `by_ns` and knows every name's last token.
+    /// Begins a new piece, if the current one began before `by_ns` and knows every name's last
+    /// token.
     pub(super) fn turn(&mut self, by_ns: u64, now_ns: u64) {
         let mut current = locked(&self.book.current);
         let full = locked(&current.granted).len() == self.names;

@@ -1,5 +1,5 @@
-//! From signs to faults: a primary that dies shows itself as lost connections, as a server that does not answer, and as a new
-//! primary. That is one fault, named after the worst of its signs.
+//! From signs to faults: a primary that dies shows itself as lost connections, as a server that
+//! does not answer, and as a new primary. That is one fault, named after the worst of its signs.
 
 use std::fmt;
 
@@ -126,7 +126,8 @@ impl Incidents {
         true
     }
 
-    /// The servers were asked, and all is well. `granted_ns`: when every lock that is held briefly had been granted last.
+    /// The servers were asked, and all is well. `granted_ns`: when every lock that is held briefly
+    /// had been granted last.
     pub(super) fn well(&mut self, now_ns: u64, granted_ns: u64) {
         if let Some(open) = self.all.last_mut().filter(|incident| incident.open)
             && granted_ns > open.last_sign_ns

@@ -1,4 +1,5 @@
-//! The workers: each takes its lock, writes something under it, and gives it back, for as long as the watch lasts.
+//! The workers: each takes its lock, writes something under it, and gives it back, for as long as
+//! the watch lasts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -126,7 +127,8 @@ impl Load {
         last.min().unwrap_or(0)
     }
 
-    /// The longest time for which a name that is held briefly has gone without a grant, since this was asked last.
+    /// The longest time for which a name that is held briefly has gone without a grant, since this
+    /// was asked last.
     pub(super) fn longest_gap(&self) -> Duration {
         let under_way = self.now_ns().saturating_sub(self.all_granted_ns());
         let longest = self.longest_gap_ns.swap(0, Ordering::Relaxed);

@@ -43,7 +43,8 @@ pub(super) struct Progress {
     pub(super) stale_writes: u64,
 }
 
-/// A fault that was seen. It is told again when it turns out to be more than it seemed, and when it is over.
+/// A fault that was seen. It is told again when it turns out to be more than it seemed, and when it
+/// is over.
 #[derive(Debug, Serialize)]
 pub(super) struct Fault {
     pub(super) after_ms: u64,

@@ -52,7 +52,8 @@ pub(super) struct Row {
     pub(super) seen: u64,
     pub(super) median_outage_ms: u64,
     pub(super) longest_outage_ms: u64,
-    /// Faults with a double grant among all, for each 1,000 and with the interval in which the true rate is, at 95 %.
+    /// Faults with a double grant among all, for each 1,000 and with the interval in which the true
+    /// rate is, at 95 %.
     pub(super) double_grants: Rate,
 }
 

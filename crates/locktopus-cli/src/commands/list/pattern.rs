@@ -21,8 +21,8 @@ impl Pattern {
         plain.collect()
     }
 
-    /// Whether to show the lock of this name: not the one that every client holds for a moment when it connects, unless the
-    /// pattern names it.
+    /// Whether to show the lock of this name: not the one that every client holds for a moment when
+    /// it connects, unless the pattern names it.
     pub(crate) fn shows(&self, name: &str) -> bool {
         self.fits(name) && (!name.starts_with(PROBE) || self.prefix().starts_with(PROBE))
     }

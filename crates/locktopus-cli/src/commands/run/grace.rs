@@ -1,7 +1,8 @@
 //! How long it takes to end a program, and whether the lease leaves that much.
 //!
-//! A lease is renewed when a third of it is over, and attempts go on if that fails. So that they have another third, ending
-//! the program may take a third at most: it begins when the validity that is left is [`Grace::needed`].
+//! A lease is renewed when a third of it is over, and attempts go on if that fails. So that they
+//! have another third, ending the program may take a third at most: it begins when the validity
+//! that is left is [`Grace::needed`].
 
 use std::time::Duration;
 

@@ -117,7 +117,8 @@ impl Program {
 
     /// Sends a signal to what is left.
     pub(super) fn send(&self, signal: Signal) {
-        // The id of a single process that was waited for may be somebody else's by now; a group's is not while it exists.
+        // The id of a single process that was waited for may be somebody else's by now; a group's
+        // is not while it exists.
         if self.group.whole || self.status.is_none() {
             self.group.send(signal);
         }
@@ -131,7 +132,8 @@ impl Program {
         if !self.group.whole {
             return true;
         }
-        // Orphans of the program are children of this process now, and stay in the group until they are waited for.
+        // Orphans of the program are children of this process now, and stay in the group until they
+        // are waited for.
         while matches!(
             process::waitpgid(self.group.pid, WaitOptions::NOHANG),
             Ok(Some(_))
@@ -159,8 +161,8 @@ impl Program {
     }
 }
 
-/// Makes this process the parent of what the program leaves behind, so that it can be waited for. Where that cannot be,
-/// the system's first process does so.
+/// Makes this process the parent of what the program leaves behind, so that it can be waited for.
+/// Where that cannot be, the system's first process does so.
 fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     if let Err(error) = process::set_child_subreaper(Some(process::getpid())) {

@@ -1,7 +1,7 @@
 //! What is left if `run` is killed: a process that ends the program.
 //!
-//! It reads from a pipe whose other end only `run` has, so it learns of the end of `run`, however that came. It has
-//! a process group of its own, so that signals from a terminal do not reach it.
+//! It reads from a pipe whose other end only `run` has, so it learns of the end of `run`, however
+//! that came. It has a process group of its own, so that signals from a terminal do not reach it.
 
 use std::io::{self, BufRead as _};
 use std::os::unix::process::CommandExt as _;

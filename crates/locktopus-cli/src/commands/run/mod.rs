@@ -1,7 +1,8 @@
 //! `run`: a program under a lock.
 //!
-//! The program is never to run without the lock. So it has a process group of its own, which is ended, by `TERM` and
-//! then `KILL`, while the lease still lasts; and a guardian, a process beside this one, ends it if this one is killed.
+//! The program is never to run without the lock. So it has a process group of its own, which is
+//! ended, by `TERM` and then `KILL`, while the lease still lasts; and a guardian, a process beside
+//! this one, ends it if this one is killed.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -39,15 +40,17 @@ use group::Program;
 use guardian::Guardian;
 use supervise::{Ended, supervise};
 
-/// For how long a wait for the lock goes without saying, and how long the next one waits for its turn.
+/// For how long a wait for the lock goes without saying, and how long the next one waits for its
+/// turn.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What to run, under which lock.
 ///
-/// The program has its own process group and gets the signals that are sent to locktopus. It finds LOCKTOPUS_NAME and, if
-/// the kind has one, its fencing LOCKTOPUS_TOKEN in its environment. When the lock is lost, or can no longer be renewed in
-/// time, its whole group is ended by TERM, and by KILL after --grace, before the lease ends; the status is 76 then. What it
-/// leaves running in its group when it ends is ended too, before the lock is given back.
+/// The program has its own process group and gets the signals that are sent to locktopus. It finds
+/// LOCKTOPUS_NAME and, if the kind has one, its fencing LOCKTOPUS_TOKEN in its environment. When
+/// the lock is lost, or can no longer be renewed in time, its whole group is ended by TERM, and by
+/// KILL after --grace, before the lease ends; the status is 76 then. What it leaves running in its
+/// group when it ends is ended too, before the lock is given back.
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -64,8 +67,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     wait: Option<Duration>,
 
-    /// Length of the lease, which is renewed after a third: how long a machine that dies blocks the lock. Default: what the
-    /// URL says, else 30s
+    /// Length of the lease, which is renewed after a third: how long a machine that dies blocks the
+    /// lock. Default: what the URL says, else 30s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) lease: Option<Duration>,
 
@@ -73,8 +76,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) max_hold: Option<Duration>,
 
-    /// However early the program ends, leave the lock held until so long after it was taken, so that a machine whose clock
-    /// is late does not run it again
+    /// However early the program ends, leave the lock held until so long after it was taken, so
+    /// that a machine whose clock is late does not run it again
     #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "0s")]
     at_least: Duration,
 
@@ -82,8 +85,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     skip_if_held: bool,
 
-    /// How long the program may take to end after TERM before it gets KILL. Must fit into a third of the lease, less half a
-    /// second. Default: a sixth of the lease, at most 5s
+    /// How long the program may take to end after TERM before it gets KILL. Must fit into a third
+    /// of the lease, less half a second. Default: a sixth of the lease, at most 5s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) grace: Option<Duration>,
 

@@ -18,7 +18,8 @@ use crate::commands::signals::{Signals, ends};
 use crate::failure::spell;
 use crate::output::Output;
 
-/// How long the group may take to vanish after `KILL`, beyond what was planned: a machine may be slow.
+/// How long the group may take to vanish after `KILL`, beyond what was planned: a machine may be
+/// slow.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// How a program ended.
@@ -80,7 +81,8 @@ async fn watch(
 ) -> io::Result<Event> {
     loop {
         stops.attend(program);
-        // Renewal moves it. Nothing is done about a lease that is not renewed until ending the program takes what is left.
+        // Renewal moves it. Nothing is done about a lease that is not renewed until ending the
+        // program takes what is left.
         let latest = before(guard.valid_until(), grace.needed());
         tokio::select! {
             biased;

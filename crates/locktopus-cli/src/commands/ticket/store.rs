@@ -17,10 +17,12 @@ const VARIABLE: &str = "LOCKTOPUS_TICKET";
 /// Longest ticket file, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// Where the ticket is read from: a file, else the variable `LOCKTOPUS_TICKET`, else standard input.
+/// Where the ticket is read from: a file, else the variable `LOCKTOPUS_TICKET`, else standard
+/// input.
 #[derive(Args, Debug)]
 pub(super) struct TicketArgs {
-    /// Read the ticket from this file; without it from the variable LOCKTOPUS_TICKET, else from standard input
+    /// Read the ticket from this file; without it from the variable LOCKTOPUS_TICKET, else from
+    /// standard input
     #[arg(long, value_name = "FILE")]
     ticket_file: Option<PathBuf>,
 }

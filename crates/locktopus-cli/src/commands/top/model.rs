@@ -14,7 +14,8 @@ pub(super) struct Row {
     pub(super) lock: Shown,
     /// Since when this holder has it, or when it was first seen if that is not known.
     pub(super) since: Instant,
-    /// Whether it was there at the first look already, so that it may have held the lock for longer.
+    /// Whether it was there at the first look already, so that it may have held the lock for
+    /// longer.
     pub(super) from_the_start: bool,
 }
 
@@ -100,8 +101,8 @@ impl Model {
         self.rows().map(|row| row.lock.waiters.len()).sum()
     }
 
-    /// Changes of holder a second, as far as they were seen: several between two looks are one, and a lock that is free
-    /// in between is none.
+    /// Changes of holder a second, as far as they were seen: several between two looks are one, and
+    /// a lock that is free in between is none.
     pub(super) fn changes_per_second(&self, now: Instant) -> f64 {
         let time = now.saturating_duration_since(self.started).min(WINDOW);
         let recent = self

@@ -22,8 +22,8 @@ use crate::engine::settings::WaitStrategy;
 /// Short leases do not make waiters ask more often than this.
 pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// One acquisition under way. Dropping it at any point gives back whatever an attempt may have taken, or leaves it
-/// to whoever leads next.
+/// One acquisition under way. Dropping it at any point gives back whatever an attempt may have
+/// taken, or leaves it to whoever leads next.
 pub(crate) struct Acquisition<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) plan: &'a Plan,
@@ -55,9 +55,11 @@ pub(super) enum Obstacle {
 /// Whether nobody may ask again under the owner id of an attempt that failed like this.
 fn spends_owner(error: &BackendError) -> bool {
     match error.kind() {
-        // What is not surely given back closes nodes to this owner id, for it alone and perhaps for ever.
+        // What is not surely given back closes nodes to this owner id, for it alone and perhaps for
+        // ever.
         BackendErrorKind::NoQuorum => true,
-        // The release that was to undo the grant may arrive late, and would end whatever this owner id is granted by then.
+        // The release that was to undo the grant may arrive late, and would end whatever this owner
+        // id is granted by then.
         BackendErrorKind::NotReplicated => error.executed() == Executed::Maybe,
         _ => false,
     }
@@ -120,7 +122,8 @@ impl<'a> Acquisition<'a> {
             }
         }
         if self.listens() && self.state.hints.is_none() {
-            // If this process listens already, a grant may come right after the answer to the first attempt.
+            // If this process listens already, a grant may come right after the answer to the first
+            // attempt.
             self.state.hints = self.listen();
         }
         loop {
@@ -136,7 +139,8 @@ impl<'a> Acquisition<'a> {
                 return Err(self.out_of_time(obstacle).into());
             }
             if self.listens() && self.state.hints.is_none() && obstacle.is_held() {
-                // Subscribe first, then look again: what happens between the two would otherwise be missed.
+                // Subscribe first, then look again: what happens between the two would otherwise be
+                // missed.
                 let stands_aside = !self.takes_place();
                 self.state.hints = self.subscribe(self.deadline()).await?;
                 self.unsubscribed = self.state.hints.is_none();
@@ -150,8 +154,8 @@ impl<'a> Acquisition<'a> {
             {
                 return Ok(Some(guard));
             }
-            // An attempt without time for its answer would tell less than the last one did, and would
-            // have to be cleaned up after.
+            // An attempt without time for its answer would tell less than the last one did, and
+            // would have to be cleaned up after.
             if !self.time_left() {
                 return Err(self.out_of_time(obstacle).into());
             }
@@ -166,8 +170,9 @@ impl<'a> Acquisition<'a> {
         let deadline = self.deadline();
         self.lives_until(deadline)?;
         if let Some(kept) = self.lead.as_mut().and_then(Member::take_kept) {
-            // Nobody believed in it, so it does not matter how that goes. If it takes too long, it goes on in the
-            // background. Boxed: few have anything to give back, and all who wait would need room for it.
+            // Nobody believed in it, so it does not matter how that goes. If it takes too long, it
+            // goes on in the background. Boxed: few have anything to give back, and all who wait
+            // would need room for it.
             let give_back = Box::pin(kept.give_back(None));
             let _ = Box::pin(tokio::time::timeout_at(deadline, give_back)).await;
         }
@@ -211,8 +216,8 @@ impl<'a> Acquisition<'a> {
             && self.state.hints.is_some()
             && self.state.place.is_none()
             && !self.state.late_attempt;
-        // A first attempt normally learns only whether anyone is ahead, not how many. If the wait is
-        // watched, every attempt asks for the count.
+        // A first attempt normally learns only whether anyone is ahead, not how many. If the wait
+        // is watched, every attempt asks for the count.
         let owes = self.state.owes();
         let first = !owes
             && self.state.place.is_none()
@@ -247,8 +252,8 @@ impl<'a> Acquisition<'a> {
             Ok(AttemptOutcome::Held { remaining }) => {
                 self.state.failing_since = None;
                 self.state.settled();
-                // An owner id that does not queue and that nothing is held under is worth nothing to its owner, but a
-                // quorum may have nodes that are closed to it.
+                // An owner id that does not queue and that nothing is held under is worth nothing
+                // to its owner, but a quorum may have nodes that are closed to it.
                 if self.place().is_none() && !self.state.late_attempt {
                     self.state.ask.owner = self.plan.target.kind().owner_from(&self.engine.ids);
                 }
@@ -283,9 +288,9 @@ impl<'a> Acquisition<'a> {
         self.lead.is_some() && !self.plan.keep.is_zero()
     }
 
-    /// Whether the next attempt asks for a place in the queue, if it asks for one at all. In the queue of a fair lock
-    /// only somebody who listens does: a waiter that cannot be told is passed over. One that cannot subscribe stands in
-    /// line all the same.
+    /// Whether the next attempt asks for a place in the queue, if it asks for one at all. In the
+    /// queue of a fair lock only somebody who listens does: a waiter that cannot be told is passed
+    /// over. One that cannot subscribe stands in line all the same.
     fn takes_place(&self) -> bool {
         !self.plan.target.kind().has_strict_queue()
             || !self.listens()
@@ -293,8 +298,8 @@ impl<'a> Acquisition<'a> {
             || self.unsubscribed
     }
 
-    /// Whether attempts ask for a place in the queue. Waiters of a fair lock stand in it whatever their strategy,
-    /// which then only says how they notice that it is their turn.
+    /// Whether attempts ask for a place in the queue. Waiters of a fair lock stand in it whatever
+    /// their strategy, which then only says how they notice that it is their turn.
     pub(super) fn queues(&self) -> bool {
         let kind = self.plan.target.kind();
         let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
@@ -341,20 +346,22 @@ impl<'a> Acquisition<'a> {
         std::mem::replace(&mut self.state, fresh).give_up(self.engine);
     }
 
-    /// Shows those who wait behind that this acquisition is alive, and will be again by `until`. To be said before
-    /// everything that takes time: a leader that says nothing is soon deposed.
+    /// Shows those who wait behind that this acquisition is alive, and will be again by `until`. To
+    /// be said before everything that takes time: a leader that says nothing is soon deposed.
     pub(super) fn lives_until(&self, until: Instant) -> Result<(), Stop> {
         let Some(lead) = &self.lead else {
             return Ok(());
         };
-        // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for three heartbeats.
+        // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for
+        // three heartbeats.
         let spare = self.heartbeat().max(SHORTEST_HEARTBEAT) * 2;
         let asks = (&self.state.ask.owner, self.state.lasts(self.engine));
         lead.lives_until(BootInstant::of_timer(until) + spare, asks)
     }
 
-    /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with it. Only
-    /// the first one always has a moment, or a short limit could not take a lock that is free.
+    /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with
+    /// it. Only the first one always has a moment, or a short limit could not take a lock that is
+    /// free.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline_from(Instant::now())
     }

@@ -68,8 +68,8 @@ use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog::ScheduledCheck;
 use crate::engine::settings::WaitStrategy;
 
-/// How long a turn waits to be fetched before it is passed on. A task that is ready usually runs within
-/// microseconds; one that does not for this long would keep everybody waiting.
+/// How long a turn waits to be fetched before it is passed on. A task that is ready usually runs
+/// within microseconds; one that does not for this long would keep everybody waiting.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Whether waiters for this lock form a cohort.
@@ -79,8 +79,8 @@ pub(crate) fn serves(services: &Services, plan: &Plan) -> bool {
         && !matches!(plan.strategy, WaitStrategy::Poll { .. })
 }
 
-/// All cohorts of one `Locktopus`. Members arrive and cohorts go under one mutex, so no member joins
-/// a cohort that is gone.
+/// All cohorts of one `Locktopus`. Members arrive and cohorts go under one mutex, so no member
+/// joins a cohort that is gone.
 #[derive(Debug)]
 pub(crate) struct Cohorts {
     /// Looked up four times for each acquisition. The hash is seeded anew in every process. `None`
@@ -255,8 +255,8 @@ mod tests {
         assert!(future + waiter <= 1024, "{future} and {waiter} bytes");
     }
 
-    /// With the counters of their reference counts; without the texts of the name and the owner id, which are as long as
-    /// they are, and without spans and metrics.
+    /// With the counters of their reference counts; without the texts of the name and the owner id,
+    /// which are as long as they are, and without spans and metrics.
     #[test]
     fn a_held_lock_needs_little_more_than_half_a_kibibyte() {
         let turn = size_of::<Turn>();
@@ -309,7 +309,8 @@ mod tests {
         }
     }
 
-    /// A machine sleeps while its tasks wait for a lock of another one. Its timers do not count that time, its leases do.
+    /// A machine sleeps while its tasks wait for a lock of another one. Its timers do not count
+    /// that time, its leases do.
     #[tokio::test(start_paused = true)]
     async fn a_machine_that_slept_deposes_no_leader_for_it_twice() {
         let hour = Duration::from_secs(3600);

@@ -1,7 +1,7 @@
 //! The queue of one lock in one process: who asks the backend, who holds the lock, who waits.
 //!
-//! This is state without a clock, a lock or a task. A transition that leaves something to do returns
-//! [`Effects`]. `Cohort::carry_out` carries them out after the mutex is released.
+//! This is state without a clock, a lock or a task. A transition that leaves something to do
+//! returns [`Effects`]. `Cohort::carry_out` carries them out after the mutex is released.
 //!
 //! Each arrival gets a number, and what has its number in the queue says what a member is:
 //!

@@ -9,8 +9,8 @@ use super::cohort::Cohorts;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 
-/// What acquisitions need: the [services](Services) of held leases, to which it dereferences, and who of this process
-/// waits for what.
+/// What acquisitions need: the [services](Services) of held leases, to which it dereferences, and
+/// who of this process waits for what.
 #[derive(Debug)]
 pub(crate) struct Engine {
     services: Arc<Services>,

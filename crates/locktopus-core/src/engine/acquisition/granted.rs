@@ -18,8 +18,8 @@ impl Acquisition<'_> {
         margin.valid_until(sent, self.plan.lease)
     }
 
-    /// The lock is ours, by an attempt or a heartbeat sent at `sent`, as was seen at `granted_at`. With `recall` we hear if
-    /// others want it.
+    /// The lock is ours, by an attempt or a heartbeat sent at `sent`, as was seen at `granted_at`.
+    /// With `recall` we hear if others want it.
     pub(super) fn take(
         &mut self,
         sent: BootInstant,
@@ -62,10 +62,10 @@ impl Acquisition<'_> {
 
     /// Decides whether a pushed grant may be used without asking the backend.
     ///
-    /// The message may be old, or forged, or the waiter may not have been heard of for long. It is believed if its token
-    /// is newer than the last answer to this owner (so it is no leftover of an earlier grant), and validity
-    /// counts from when that answer's attempt was sent, which was before the grant. Source: the model that
-    /// broke every weaker rule.
+    /// The message may be old, or forged, or the waiter may not have been heard of for long. It is
+    /// believed if its token is newer than the last answer to this owner (so it is no leftover of
+    /// an earlier grant), and validity counts from when that answer's attempt was sent, which was
+    /// before the grant. Source: the model that broke every weaker rule.
     pub(super) fn believe(&mut self, token: FencingToken) -> Result<Option<Held>, Stop> {
         let Some(place) = self.state.place.filter(|place| token.get() > place.fence) else {
             return Ok(None);
@@ -86,7 +86,8 @@ impl Acquisition<'_> {
         if left < least_validity(self.plan.lease, self.plan.renewed) {
             return Ok(None);
         }
-        // The time for which it may be held counts from then too, which may have used it up: an attempt begins it anew.
+        // The time for which it may be held counts from then too, which may have used it up: an
+        // attempt begins it anew.
         if let Some(most) = self.plan.max_hold
             && now.since(place.sent) > most / 10
         {

@@ -1,13 +1,14 @@
 //! Lease caching: a lease that the cohort keeps while no task of this process has it.
 //!
-//! The backend knows whom to tell since the grant itself ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)),
-//! and this process listened before it asked, so nothing that was said is missed. When the lease is released for
-//! the first time, a task begins to listen. It ends the keeping when somebody else wants the lock, when a message may
-//! have been lost, or when the time is over; or ends with the lease.
+//! The backend knows whom to tell since the grant itself
+//! ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)), and this process listened before it
+//! asked, so nothing that was said is missed. When the lease is released for the first time, a task
+//! begins to listen. It ends the keeping when somebody else wants the lock, when a message may have
+//! been lost, or when the time is over; or ends with the lease.
 //!
-//! The time counts from the first release, not from the latest, so that those who cannot ask for the lock wait for a
-//! bounded time however often it is taken again. It ends at the latest when the backend may have forgotten whom to
-//! tell.
+//! The time counts from the first release, not from the latest, so that those who cannot ask for
+//! the lock wait for a bounded time however often it is taken again. It ends at the latest when the
+//! backend may have forgotten whom to tell.
 
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -24,7 +25,8 @@ pub(crate) struct Keeping {
     recall: Mutex<Option<WakeStream>>,
     /// How long to keep it, from the first release.
     keep: Duration,
-    /// Until when the backend certainly knows whom to tell: for the lease that it granted, renewals not counted.
+    /// Until when the backend certainly knows whom to tell: for the lease that it granted, renewals
+    /// not counted.
     known_until: BootInstant,
     /// Set by the first release.
     until: OnceLock<BootInstant>,

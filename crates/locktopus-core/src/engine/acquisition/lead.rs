@@ -19,7 +19,8 @@ use crate::engine::holding::lease::Lease;
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(LockError),
-    /// As a leader it made no progress for too long; another member leads those who wait in this process.
+    /// As a leader it made no progress for too long; another member leads those who wait in this
+    /// process.
     Deposed,
 }
 

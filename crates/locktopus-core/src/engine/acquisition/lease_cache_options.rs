@@ -1,6 +1,7 @@
 //! Lease caching: whether a lease may be kept after its release, and for how long.
 //!
-//! What happens to a kept lease is the cohort's business: see [`crate::engine::acquisition::cohort`].
+//! What happens to a kept lease is the cohort's business: see
+//! [`crate::engine::acquisition::cohort`].
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use super::plan::Plan;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 
-/// A lease is kept for at most this part of its length: a third, when the watchdog would first renew it.
+/// A lease is kept for at most this part of its length: a third, when the watchdog would first
+/// renew it.
 const PART: u32 = 3;
 const OPTION: &str = "lease_cache";
 
@@ -27,7 +29,8 @@ impl Settings {
     }
 }
 
-/// For how long the lease of this plan is kept: as the request says, or else as is usual where that can be.
+/// For how long the lease of this plan is kept: as the request says, or else as is usual where that
+/// can be.
 pub(crate) fn checked(
     services: &Services,
     plan: &Plan,

@@ -39,7 +39,8 @@ pub(crate) async fn acquire(
             Step::Lead { state, kept } => {
                 member.kept = kept;
                 let lead = Some(member);
-                // Boxed, so that the futures of waiters stay small: only the leader needs this state.
+                // Boxed, so that the futures of waiters stay small: only the leader needs this
+                // state.
                 match Box::pin(from_backend(engine, plan, started, lead, state)).await {
                     Ok(held) => return Ok(held),
                     Err(Stop::Failed(error)) => return Err(error),

@@ -49,9 +49,11 @@ use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::Lease;
 use crate::engine::wait_progress::Reporter;
 
-/// Takes the lock, or says why not. `Ok(None)`: one attempt was allowed and somebody else holds the lock.
+/// Takes the lock, or says why not. `Ok(None)`: one attempt was allowed and somebody else holds the
+/// lock.
 ///
-/// Within the process first, where others may hold the lock or be on the way to it; else from the backend.
+/// Within the process first, where others may hold the lock or be on the way to it; else from the
+/// backend.
 pub(crate) async fn acquire(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, LockError> {
     let waiting = engine.observer.waits(&plan.target);
     let answer = waiting.around(unobserved(engine, plan)).await;
@@ -111,7 +113,8 @@ pub(crate) fn from_backend<'a>(
     }
 }
 
-/// A shutdown that begins and ends on another thread while an attempt is on its way closes the backend under it.
+/// A shutdown that begins and ends on another thread while an attempt is on its way closes the
+/// backend under it.
 fn told(engine: &Engine, stop: Stop) -> Stop {
     match stop {
         Stop::Failed(LockError::Backend { source, .. })

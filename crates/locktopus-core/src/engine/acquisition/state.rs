@@ -11,7 +11,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 
-/// What the backend may have of one acquisition. Its owner must see that all of it is given back or used.
+/// What the backend may have of one acquisition. Its owner must see that all of it is given back or
+/// used.
 #[derive(Debug)]
 pub(crate) struct AcquisitionState {
     /// The last attempt, or the next one. All have the same owner id, lease, permits and tokens.
@@ -32,8 +33,8 @@ pub(crate) struct AcquisitionState {
 /// A confirmed place in the queue, and what a pushed grant must be measured by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// When the attempt that confirmed it was sent. A grant pushed later happened later, so validity may count
-    /// from here.
+    /// When the attempt that confirmed it was sent. A grant pushed later happened later, so
+    /// validity may count from here.
     pub(super) sent: BootInstant,
     /// The last token at that time. A grant with a token that is not greater is an old message.
     pub(super) fence: u64,
@@ -52,8 +53,8 @@ impl AcquisitionState {
         }
     }
 
-    /// Whether an acquisition that asks for this can go on here, under this owner id. It may do with
-    /// other tokens than it would ask for: with fewer it passes the lock on less often.
+    /// Whether an acquisition that asks for this can go on here, under this owner id. It may do
+    /// with other tokens than it would ask for: with fewer it passes the lock on less often.
     pub(super) fn fits(&self, ask: &AcquireAttempt) -> bool {
         let [own, other] = [&self.ask, ask].map(|ask| {
             let AcquireAttempt { lease, place, .. } = ask;
@@ -72,8 +73,8 @@ impl AcquisitionState {
         (self.unsettled, self.place) = (None, None);
     }
 
-    /// Since when attempts fail, after one that began at `begun`. A backend that says when it is ready
-    /// fails from then on, if that is before the limit.
+    /// Since when attempts fail, after one that began at `begun`. A backend that says when it is
+    /// ready fails from then on, if that is before the limit.
     pub(super) fn fails(
         &mut self,
         begun: Instant,
@@ -87,7 +88,8 @@ impl AcquisitionState {
         *since
     }
 
-    /// Makes it fit to be taken up by somebody else: an attempt whose answer nobody waits for may arrive late.
+    /// Makes it fit to be taken up by somebody else: an attempt whose answer nobody waits for may
+    /// arrive late.
     pub(crate) fn left_behind(mut self) -> Self {
         self.late_attempt |= std::mem::take(&mut self.in_flight);
         self

@@ -17,8 +17,8 @@ const POLL_STEP: Duration = Duration::from_millis(30);
 const LONGEST_POLL: Duration = Duration::from_millis(400);
 
 impl Acquisition<'_> {
-    /// Whether to be told of what happens. Who stands in the queue of a fair lock must be: it looks when its strategy says
-    /// so, but is passed over if nobody listens for it.
+    /// Whether to be told of what happens. Who stands in the queue of a fair lock must be: it looks
+    /// when its strategy says so, but is passed over if nobody listens for it.
     pub(super) fn listens(&self) -> bool {
         self.plan.wait != Wait::Not
             && self.plan.target.kind().announces()
@@ -47,8 +47,8 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Stops listening as the winner. Where several can hold at once the hint goes on to the next waiter, for whom
-    /// there may be room too.
+    /// Stops listening as the winner. Where several can hold at once the hint goes on to the next
+    /// waiter, for whom there may be room too.
     pub(super) fn stop_listening(&mut self) {
         if let Some(hints) = self.state.hints.take()
             && self.plan.target.kind().mode() == Mode::Exclusive
@@ -78,8 +78,8 @@ impl Acquisition<'_> {
         })
     }
 
-    /// How often to look without being told. A pushed grant is worth what is left since the last look, so in a
-    /// queue that must not be long ago compared with the lease.
+    /// How often to look without being told. A pushed grant is worth what is left since the last
+    /// look, so in a queue that must not be long ago compared with the lease.
     pub(super) fn heartbeat(&self) -> Duration {
         let often = (self.plan.lease / 12).max(SHORTEST_HEARTBEAT);
         match self.plan.strategy {
@@ -116,7 +116,8 @@ impl Acquisition<'_> {
                 jitter(min / 2, if by_choice { doubled.min(max) } else { max })
             }
         };
-        // A place in the queue is lost without heartbeats, and a grant with its lease if nobody looks.
+        // A place in the queue is lost without heartbeats, and a grant with its lease if nobody
+        // looks.
         let pause = match obstacle {
             Obstacle::Queued { .. } => pause.min(self.heartbeat() * 5 / 4),
             Obstacle::Held(_) | Obstacle::Failed(_) => pause,

@@ -31,8 +31,8 @@ pub(crate) struct Announcing {
 }
 
 impl Announcing {
-    /// Announces until the instance is shut down or gone, and then takes the record back or leaves it for as long as the label
-    /// says.
+    /// Announces until the instance is shut down or gone, and then takes the record back or leaves
+    /// it for as long as the label says.
     pub(crate) async fn run(
         self: Arc<Self>,
         closing: CancellationToken,

@@ -162,7 +162,8 @@ impl Services {
         }
     }
 
-    /// Begins it on this home, or on another one if this runtime is ending. If all are, it waits for the next to arrive.
+    /// Begins it on this home, or on another one if this runtime is ending. If all are, it waits
+    /// for the next to arrive.
     fn begin(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) {
         if !self.begins_on(job, home) {
             let others = self.homes.all();

@@ -1,8 +1,9 @@
-//! Calls to the backend that end soon after their deadline, even if the backend does not keep to it.
+//! Calls to the backend that end soon after their deadline, even if the backend does not keep to
+//! it.
 //!
-//! A backend owes an answer by the deadline and usually has the better error, so it gets a moment more. But
-//! one call that never returns must not keep a waiter past its limit, a release for ever, or a renewal from
-//! being tried again.
+//! A backend owes an answer by the deadline and usually has the better error, so it gets a moment
+//! more. But one call that never returns must not keep a waiter past its limit, a release for ever,
+//! or a renewal from being tried again.
 
 use std::time::Duration;
 
@@ -97,8 +98,9 @@ impl Services {
         })
     }
 
-    /// Waits until so few other attempts are under way that this one may be, but not for longer than a part of its time:
-    /// behind a slow or distant server the limit delays, and refuses nobody.
+    /// Waits until so few other attempts are under way that this one may be, but not for longer
+    /// than a part of its time: behind a slow or distant server the limit delays, and refuses
+    /// nobody.
     async fn turn_of(&self, attempt: &AcquireAttempt) -> Option<OwnedSemaphorePermit> {
         let shard = self.backend.shard(&attempt.target);
         let time = attempt.deadline.saturating_duration_since(Instant::now());

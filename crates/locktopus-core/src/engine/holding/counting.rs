@@ -1,4 +1,5 @@
-//! Operations on the number inside a semaphore or a latch: each runs once, however often it is sent.
+//! Operations on the number inside a semaphore or a latch: each runs once, however often it is
+//! sent.
 
 use std::time::Duration;
 
@@ -13,13 +14,14 @@ use crate::engine::holding::services::Services;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// For so long an operation that may have run is repeated, counted from when it was sent first: backends remember what they answered for
-/// twice as long, and would do it a second time after that.
+/// For so long an operation that may have run is repeated, counted from when it was sent first:
+/// backends remember what they answered for twice as long, and would do it a second time after
+/// that.
 const REPEATED: Duration = Duration::from_secs(60);
 
 impl Services {
-    /// Reads or changes the number. A backend that cannot be reached is asked again under the same operation id for
-    /// as long as a waiter would put up with it.
+    /// Reads or changes the number. A backend that cannot be reached is asked again under the same
+    /// operation id for as long as a waiter would put up with it.
     pub(crate) async fn count(
         &self,
         target: LockTarget,
@@ -107,7 +109,8 @@ mod tests {
         (begun.elapsed(), phase)
     }
 
-    /// It is asked after 10, 30, 70, 150, 310 and 630 milliseconds. The next time would be after 1,130.
+    /// It is asked after 10, 30, 70, 150, 310 and 630 milliseconds. The next time would be after
+    /// 1,130.
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_try_that_would_come_too_late() {
         for action in [CounterAction::Read, CounterAction::CountDown] {

@@ -39,7 +39,8 @@ impl Owed {
         self.open = false;
     }
 
-    /// Gives it back to the backend, and waits for the answer. If the future is dropped, the reaper goes on.
+    /// Gives it back to the backend, and waits for the answer. If the future is dropped, the reaper
+    /// goes on.
     pub(crate) async fn give_back(
         mut self,
         lost_before: Option<LostCause>,

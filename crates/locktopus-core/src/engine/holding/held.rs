@@ -66,7 +66,8 @@ impl Held {
         owed.give_back(lost_before).await
     }
 
-    /// Ends the lease for this process and leaves it to another one, if this is the only hold of it.
+    /// Ends the lease for this process and leaves it to another one, if this is the only hold of
+    /// it.
     pub(crate) fn transfer(mut self) -> Result<Arc<Turn>, Self> {
         // From here on nobody can enter the lease again.
         let alone = self.turn().remove_only_hold();

@@ -11,7 +11,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 const PER_SHARD: usize = 64;
 /// Shards without a call under way are removed when there are this many.
 const MANY_SHARDS: usize = 1024;
-/// Attempts that are sent at once, whatever their shards: more than a server that is far away needs to be kept busy.
+/// Attempts that are sent at once, whatever their shards: more than a server that is far away needs
+/// to be kept busy.
 const AT_ONCE: usize = 448;
 /// Attempts wait while so many owed releases of their shard have no answer. Clients have room for
 /// more commands, so they sent the attempts for which these are owed.
@@ -44,8 +45,9 @@ impl<T> PerShard<T> {
     }
 }
 
-/// Bounds how many calls of a kind are under way at once, so that many of them at once do not flood the backend. Each shard
-/// has a limit of its own: calls that wait for a dead node hold up no others.
+/// Bounds how many calls of a kind are under way at once, so that many of them at once do not flood
+/// the backend. Each shard has a limit of its own: calls that wait for a dead node hold up no
+/// others.
 #[derive(Debug, Default)]
 pub(super) struct ShardLimits(PerShard<Semaphore>);
 
@@ -137,11 +139,13 @@ impl Drop for Debt {
     }
 }
 
-/// Bounds how many attempts are under way at once: each has its command and buffers, several times what a waiter needs, and
-/// a process whose tasks all begin to wait at one moment would keep room for all of them for good.
+/// Bounds how many attempts are under way at once: each has its command and buffers, several times
+/// what a waiter needs, and a process whose tasks all begin to wait at one moment would keep room
+/// for all of them for good.
 ///
-/// An attempt costs one number up and down while there are few. Only where there are many does the next one wait for others
-/// of its shard, and not for long: it is for whoever asks to say for how long.
+/// An attempt costs one number up and down while there are few. Only where there are many does the
+/// next one wait for others of its shard, and not for long: it is for whoever asks to say for how
+/// long.
 #[derive(Debug, Default)]
 pub(super) struct AttemptLimits {
     under_way: AtomicUsize,

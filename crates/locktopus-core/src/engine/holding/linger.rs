@@ -1,4 +1,5 @@
-//! Locks that are held at least for a time: whoever gives one back before that leaves it held by nobody.
+//! Locks that are held at least for a time: whoever gives one back before that leaves it held by
+//! nobody.
 
 use std::time::Duration;
 
@@ -31,7 +32,8 @@ impl Lease {
     }
 }
 
-/// What a release that is sent now says about that. Each has an heir of its own: one that is repeated finds the owner gone.
+/// What a release that is sent now says about that. Each has an heir of its own: one that is
+/// repeated finds the owner gone.
 pub(super) fn left(kind: &LockKind, until: Option<BootInstant>, ids: &OwnerIds) -> Option<Linger> {
     let left = until?.since(clock::now());
     let millis = left.as_nanos().div_ceil(1_000_000);

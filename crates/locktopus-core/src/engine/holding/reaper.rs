@@ -62,12 +62,14 @@ impl PendingRelease {
 }
 
 impl Services {
-    /// Takes over a pending. Never blocks and never panics; without a live runtime the lease lapses instead.
+    /// Takes over a pending. Never blocks and never panics; without a live runtime the lease lapses
+    /// instead.
     pub(crate) fn reap(self: &Arc<Self>, pending: PendingRelease) {
         self.reap_then(pending, || ());
     }
 
-    /// As [`reap`](Self::reap), and does `settled` when nothing of the pending is left, unless everything ends before.
+    /// As [`reap`](Self::reap), and does `settled` when nothing of the pending is left, unless
+    /// everything ends before.
     pub(crate) fn reap_then(
         self: &Arc<Self>,
         pending: PendingRelease,
@@ -88,9 +90,9 @@ impl Services {
         });
     }
 
-    /// What must be given back when a lease ends without an answered release. Its end is not that of its
-    /// validity: a renewal whose answer was lost, or one longer than the maximum hold time, keeps the lock
-    /// on the server.
+    /// What must be given back when a lease ends without an answered release. Its end is not that
+    /// of its validity: a renewal whose answer was lost, or one longer than the maximum hold time,
+    /// keeps the lock on the server.
     pub(crate) fn pending_release_of(&self, lease: &Lease) -> PendingRelease {
         let (target, owner) = (lease.target.clone(), lease.owner.clone());
         let lasts = lease.longest_lease() + self.call_timeout();
@@ -116,8 +118,9 @@ impl Services {
         pending
     }
 
-    /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes time on the way, a server
-    /// that is away, or a shard with too many releases under way, it takes no longer than that.
+    /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes
+    /// time on the way, a server that is away, or a shard with too many releases under way, it
+    /// takes no longer than that.
     async fn give_back(&self, pending: &PendingRelease, owed: &Debt) {
         let patience = self.call_timeout();
         // After a late attempt each release has the time for its answer, however short the lease.
@@ -128,8 +131,8 @@ impl Services {
         let mut given_back = self.give_back_until(pending, owed, limit()).await;
         owed.answered();
         if given_back && pending.late_attempt {
-            // An attempt that was on its way may have come after this release. If its caller gave up at
-            // once, its deadline is a whole call away.
+            // An attempt that was on its way may have come after this release. If its caller gave
+            // up at once, its deadline is a whole call away.
             tokio::time::sleep(patience + LATENESS).await;
             given_back = self.give_back_until(pending, owed, limit()).await;
         }

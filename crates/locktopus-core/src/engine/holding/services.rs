@@ -1,4 +1,5 @@
-//! What the leases of one `Locktopus` share: the backend, the settings, and what runs in the background.
+//! What the leases of one `Locktopus` share: the backend, the settings, and what runs in the
+//! background.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,7 +19,8 @@ use crate::engine::settings::Settings;
 
 /// Even a backend in the same room may be busy.
 const SHORTEST_FIRST_ANSWER: Duration = Duration::from_millis(50);
-/// Across an ocean, with time to spare; beyond it a short limit is kept although the lock may be free.
+/// Across an ocean, with time to spare; beyond it a short limit is kept although the lock may be
+/// free.
 const LONGEST_FIRST_ANSWER: Duration = Duration::from_millis(250);
 
 /// What it takes to keep leases and to give them back.
@@ -108,9 +110,10 @@ impl Services {
         self.backend.info().call_timeout.min(LONGEST)
     }
 
-    /// The time that a first attempt has for its answer, however short the wait limit: a limit shorter than the way to the
-    /// backend could otherwise not take a lock that is free. Call timeouts are four times as long as that or more. On a
-    /// backend that hangs it is what the shortest wait takes, so it is short however patient the calls are.
+    /// The time that a first attempt has for its answer, however short the wait limit: a limit
+    /// shorter than the way to the backend could otherwise not take a lock that is free. Call
+    /// timeouts are four times as long as that or more. On a backend that hangs it is what the
+    /// shortest wait takes, so it is short however patient the calls are.
     pub(crate) fn first_answer(&self) -> Duration {
         (self.call_timeout() / 4).clamp(SHORTEST_FIRST_ANSWER, LONGEST_FIRST_ANSWER)
     }

@@ -8,8 +8,8 @@ use crate::engine::holding::services::Services;
 
 /// A writer's owner id while a reader uses it too.
 ///
-/// The backend knows one reader of an id. As long as a release of that reader may still be on its way, the id must
-/// not be used for reading again: the release would end the new hold as well.
+/// The backend knows one reader of an id. As long as a release of that reader may still be on its
+/// way, the id must not be used for reading again: the release would end the new hold as well.
 #[derive(Debug)]
 pub(crate) struct SharedOwner {
     writer: Weak<Lease>,

@@ -29,8 +29,8 @@ impl Term {
     }
 
     /// How long an extension for this lease must make the backend remember the token. `None` while
-    /// three quarters of the retention are left, and twice the lease: so one renewal in a quarter of
-    /// the retention says it.
+    /// three quarters of the retention are left, and twice the lease: so one renewal in a quarter
+    /// of the retention says it.
     pub(super) fn keep_token(
         &mut self,
         retention: TokenRetention,

@@ -2,10 +2,11 @@
 //! runs on every runtime that the `Locktopus` is used on, over one index, so leases are looked
 //! after as long as one of them runs.
 //!
-//! Leases are indexed by their next due time: a renewal, a retry, or the end of validity. Leases that are due
-//! together are renewed together, one batch for each shard. Each batch is a task of its own, so a node that does not
-//! answer delays no other node's leases. While a batch is under way, its leases are due at their deadlines, so a loss is
-//! reported on time whatever the network does.
+//! Leases are indexed by their next due time: a renewal, a retry, or the end of validity. Leases
+//! that are due together are renewed together, one batch for each shard. Each batch is a task of
+//! its own, so a node that does not answer delays no other node's leases. While a batch is under
+//! way, its leases are due at their deadlines, so a loss is reported on time whatever the network
+//! does.
 //!
 //! | part | what it does |
 //! |---|---|
@@ -40,7 +41,8 @@ use crate::engine::observe::Extensions;
 const RENEWALS_PER_LEASE: u32 = 3;
 /// Renewal times are rounded down to this part of their period, so that neighbours share a batch.
 const BATCHES_PER_PERIOD: u32 = 32;
-/// Largest batch. A script over 100 keys takes 0.14 ms of the server's time, over 1,000 it stalls everybody.
+/// Largest batch. A script over 100 keys takes 0.14 ms of the server's time, over 1,000 it stalls
+/// everybody.
 const BATCH: usize = 100;
 /// How often the watchdog looks whether the machine was asleep, while there are leases.
 const TICK: Duration = Duration::from_secs(1);
@@ -49,8 +51,8 @@ const LOOK: usize = 10 * BATCH;
 /// First pause before a failed renewal is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 
-/// Something that the watchdog is to check at a certain time, so that it needs no timer and no task of its own: the local
-/// queues of tasks that wait.
+/// Something that the watchdog is to check at a certain time, so that it needs no timer and no task
+/// of its own: the local queues of tasks that wait.
 pub(crate) trait ScheduledCheck: std::fmt::Debug + Send + Sync {
     /// The time has come.
     fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant);
@@ -77,8 +79,8 @@ impl Default for Watchdog {
 pub(crate) struct Losses(pub(crate) Vec<(Arc<Lease>, LostCause)>);
 
 impl Losses {
-    /// Tells the holders, with the reason if an operator broke the lock. They wait a moment for that
-    /// reason and no longer; if this future is dropped, they hear of the loss without it.
+    /// Tells the holders, with the reason if an operator broke the lock. They wait a moment for
+    /// that reason and no longer; if this future is dropped, they hear of the loss without it.
     pub(crate) async fn tell(mut self, services: &Services) {
         services.explain_losses(&mut self.0).await;
     }
@@ -258,7 +260,8 @@ impl Watchdog {
             until = until.min(valid_until);
             requests.push(request);
         }
-        // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is saved.
+        // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is
+        // saved.
         let deadline = until.max(sent + Duration::from_millis(5)).timer();
         let answers = services.extend(&requests, deadline).await;
         let valid_until = services.settings.margin.valid_until(sent, length);
@@ -353,7 +356,8 @@ mod tests {
 
     type Acquiring = Pin<Box<dyn Future<Output = Result<LockGuard, LockError>> + Send>>;
 
-    /// A holder whose time is over, which nobody has noticed, and one that waits in the same process.
+    /// A holder whose time is over, which nobody has noticed, and one that waits in the same
+    /// process.
     async fn over() -> (LockGuard, Acquiring) {
         let cohort = CohortSettings {
             turns: 64,
@@ -412,7 +416,8 @@ mod tests {
         is_held_for_good(next).await;
     }
 
-    /// A watchdog that watches leases of these lengths, all granted now, and the renewal of all of them.
+    /// A watchdog that watches leases of these lengths, all granted now, and the renewal of all of
+    /// them.
     fn watching(leases: &[Duration]) -> (Watchdog, Vec<Arc<Lease>>) {
         let watchdog = Watchdog::default();
         let watch = |lease: &Duration| {

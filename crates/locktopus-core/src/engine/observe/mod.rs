@@ -1,7 +1,8 @@
-//! What is told of waits and holds to those who watch a program: spans (feature `tracing`) and metrics (feature `metrics`).
+//! What is told of waits and holds to those who watch a program: spans (feature
+//! `tracing`) and metrics (feature `metrics`).
 //!
-//! The engine calls what is here, and no other file knows of the features: without one, its types are empty and its
-//! methods do nothing. `docs/observability.md` has the names and units.
+//! The engine calls what is here, and no other file knows of the features: without one, its types
+//! are empty and its methods do nothing. `docs/observability.md` has the names and units.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -56,7 +57,8 @@ impl Observer {
         }
     }
 
-    /// Somebody has a lock that it did not wait for: it took a ticket, or one of several locks that were asked for together.
+    /// Somebody has a lock that it did not wait for: it took a ticket, or one of several locks that
+    /// were asked for together.
     pub(crate) fn holds(&self, target: &LockTarget, token: Option<FencingToken>) -> Holding {
         self.holds_after(target, token, None)
     }
@@ -73,7 +75,8 @@ impl Observer {
         }
     }
 
-    /// A task of this process has a lock that another one of it gave up at that instant. The clock is read only if somebody measures.
+    /// A task of this process has a lock that another one of it gave up at that instant. The clock
+    /// is read only if somebody measures.
     pub(crate) fn handed_on(&self, target: &LockTarget, given_up: BootInstant) {
         meters::handed_on(self.backend, target.kind().as_str(), given_up);
     }
@@ -123,7 +126,8 @@ impl Waiting<'_> {
     }
 }
 
-/// How many the wait under way in this task had before it in the backend's queue when it last heard. To be dropped in that task.
+/// How many the wait under way in this task had before it in the backend's queue when it last
+/// heard. To be dropped in that task.
 #[derive(Debug)]
 pub(crate) struct Position(spans::Position);
 

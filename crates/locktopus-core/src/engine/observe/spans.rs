@@ -55,8 +55,8 @@ impl Drop for Wait {
     }
 }
 
-/// Where a wait stands. Its span is told once, when this is dropped: OpenTelemetry keeps all values that a field ever had,
-/// and takes no more fields after so many.
+/// Where a wait stands. Its span is told once, when this is dropped: OpenTelemetry keeps all values
+/// that a field ever had, and takes no more fields after so many.
 #[derive(Debug)]
 pub(super) struct Position {
     field: &'static str,
@@ -81,8 +81,9 @@ impl Position {
 }
 
 impl Drop for Position {
-    /// The wait's span is the innermost one where the engine drops this. If the program's subscriber does not want that span,
-    /// the innermost one is the program's own, which has no such field.
+    /// The wait's span is the innermost one where the engine drops this. If the program's
+    /// subscriber does not want that span, the innermost one is the program's own, which has no
+    /// such field.
     fn drop(&mut self) {
         Span::current().record(self.field, self.ahead.map(number));
     }

@@ -1,7 +1,7 @@
 //! Waiting for a latch.
 //!
-//! A message that the latch opened is only a reason to look. Whoever waits also looks by itself with every heartbeat,
-//! so that a message that is lost costs a heartbeat and not for ever.
+//! A message that the latch opened is only a reason to look. Whoever waits also looks by itself
+//! with every heartbeat, so that a message that is lost costs a heartbeat and not for ever.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -22,8 +22,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// A wait for a latch. Made by [`Latch::wait`]; await it.
 ///
-/// Without options it waits for as long as it takes, and looks by itself every second, give or take a quarter, in
-/// case a message was lost.
+/// Without options it waits for as long as it takes, and looks by itself every second, give or take
+/// a quarter, in case a message was lost.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,8 +54,8 @@ impl LatchWait {
         }
     }
 
-    /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has a quarter
-    /// of the backend's call timeout for its answer, but at least 50 and at most 250 ms.
+    /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has a
+    /// quarter of the backend's call timeout for its answer, but at least 50 and at most 250 ms.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,8 +72,8 @@ impl LatchWait {
         self
     }
 
-    /// How often to look without being told, give or take a quarter: at least 1 ms, at most a day. Default: that of
-    /// the `Locktopus`' [strategy](crate::LocktopusBuilder::strategy), one second.
+    /// How often to look without being told, give or take a quarter: at least 1 ms, at most a day.
+    /// Default: that of the `Locktopus`' [strategy](crate::LocktopusBuilder::strategy), one second.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -113,7 +113,8 @@ impl LatchWait {
         latch.engine.ready_for(&target, Phase::Inspect)?;
         let heartbeat = self.checked_heartbeat()?;
         let started = Instant::now();
-        // A look always has a moment for its answer, or a short limit could not find the latch open.
+        // A look always has a moment for its answer, or a short limit could not find the latch
+        // open.
         let moment = latch.engine.first_answer();
         let limit = self
             .limit
@@ -154,7 +155,8 @@ impl LatchWait {
             }
             if hints.is_none() {
                 hints = self.subscribe(target).await;
-                // Subscribe first, then look again: what happens between the two would otherwise be missed.
+                // Subscribe first, then look again: what happens between the two would otherwise be
+                // missed.
                 if hints.is_some() {
                     continue;
                 }
@@ -210,7 +212,8 @@ impl IntoFuture for LatchWait {
     ///
     /// # Errors
     ///
-    /// [`LockError::WaitTimeout`] and [`LockError::Cancelled`] as asked for; else as all of [`Latch`](Latch#errors).
+    /// [`LockError::WaitTimeout`] and [`LockError::Cancelled`] as asked for; else as all of
+    /// [`Latch`](Latch#errors).
     ///
     /// # Cancel safety
     ///

@@ -10,8 +10,8 @@ use crate::handles::any_guard::AnyGuard;
 use crate::handles::ticket::LeaseTicket;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// Reads the lock's state from the backend: holders and what is left of their leases, the last token, waiters in
-    /// order, free permits.
+    /// Reads the lock's state from the backend: holders and what is left of their leases, the last
+    /// token, waiters in order, free permits.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,12 +72,12 @@ impl<G: AnyGuard> LockRequest<G> {
         Ok(holders.iter().any(|holder| &holder.owner == ticket.owner()))
     }
 
-    /// Takes the lock away from whoever holds it and hands it to the next waiter. For an operator who knows that
-    /// the holder is stuck.
+    /// Takes the lock away from whoever holds it and hands it to the next waiter. For an operator
+    /// who knows that the holder is stuck.
     ///
-    /// **The victim may go on working.** It learns of its loss with its next renewal, or at once if it is in this
-    /// process ([`LostCause::Evicted`]). What it still writes is only kept out where fencing tokens are checked:
-    /// later grants have greater tokens than [`Eviction::fence`].
+    /// **The victim may go on working.** It learns of its loss with its next renewal, or at once if
+    /// it is in this process
+    /// ([`LostCause::Evicted`]). What it still writes is only kept out where fencing tokens are checked: later grants have greater tokens than [`Eviction::fence`].
     ///
     /// The reason is logged here as a warning, with the number of holders. The backend keeps its
     /// first 256 characters for a day, if it keeps records of instances. Victims in other processes
@@ -85,8 +85,8 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`Locktopus::break_reason`](crate::Locktopus::break_reason) returns it. On Redis it needs
     /// the key pattern `locktopus_instance:*`. Everyone who may look at the locks may read it.
     ///
-    /// Ends every hold there is: all readers and the writer of a read-write lock, all permits of a semaphore (which
-    /// become free again). Waiters keep their places.
+    /// Ends every hold there is: all readers and the writer of a read-write lock, all permits of a
+    /// semaphore (which become free again). Waiters keep their places.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -103,8 +103,8 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// [`LockError::Name`] and [`LockError::Backend`]. Not repeated if it may have run: a second time it could hit
-    /// the next holder.
+    /// [`LockError::Name`] and [`LockError::Backend`]. Not repeated if it may have run: a second
+    /// time it could hit the next holder.
     ///
     /// # Cancel safety
     ///
@@ -163,8 +163,8 @@ impl Services {
         owners
     }
 
-    /// Ends the leases of this process that an eviction ended on the backend. Owner ids are unique, so the lock need
-    /// not be compared.
+    /// Ends the leases of this process that an eviction ended on the backend. Owner ids are unique,
+    /// so the lock need not be compared.
     fn tell_victims(&self, eviction: &Eviction, reason: &str) {
         for lease in self.watchdog.leases() {
             if eviction.evicted.contains(&lease.owner) && lease.is_active() {

@@ -17,8 +17,8 @@ use crate::handles::owner_handle::Owner;
 use crate::handles::ticket::LeaseTicket;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// Takes over a lease from another process, with the same owner id and fencing token. The request must be for
-    /// the same lock, of the same kind and with the same number of permits.
+    /// Takes over a lease from another process, with the same owner id and fencing token. The
+    /// request must be for the same lock, of the same kind and with the same number of permits.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,8 +36,9 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease has ended
-    /// meanwhile; [`LockError::Backend`] if the backend failed, in which case the ticket can be tried again.
+    /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease
+    /// has ended meanwhile; [`LockError::Backend`] if the backend failed, in which case the ticket
+    /// can be tried again.
     ///
     /// # Cancel safety
     ///
@@ -46,8 +47,9 @@ impl<G: AnyGuard> LockRequest<G> {
         let plan = self.plan(Wait::Not)?;
         ticket.check(&plan.target, plan.permits)?;
         let engine = self.engine;
-        // What is adopted belongs to no owner yet, but a writer must be able to read. What that owner holds is locked
-        // here, before anything is held: later this future could be dropped between the two.
+        // What is adopted belongs to no owner yet, but a writer must be able to read. What that
+        // owner holds is locked here, before anything is held: later this future could be dropped
+        // between the two.
         let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
         let cell = owner
             .as_ref()
@@ -98,8 +100,8 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 }
 
-/// Starts watching a lease that `owner` got by a request sent at `sent`. `late_attempt`: an earlier one got no
-/// answer.
+/// Starts watching a lease that `owner` got by a request sent at `sent`. `late_attempt`: an earlier
+/// one got no answer.
 pub(crate) fn hold(
     services: &Arc<Services>,
     plan: &Plan,

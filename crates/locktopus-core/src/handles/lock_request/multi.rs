@@ -14,8 +14,8 @@ use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// The same request for a plain guard. An owner is refused: what it may enter again is not taken anew, so there
-    /// would be nothing to order.
+    /// The same request for a plain guard. An owner is refused: what it may enter again is not
+    /// taken anew, so there would be nothing to order.
     pub(crate) fn for_many(self) -> Result<LockRequest, LockError> {
         if self.options.owner.is_some() {
             let rule =

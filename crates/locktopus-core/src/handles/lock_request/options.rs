@@ -88,8 +88,8 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Holds the lock until it is released, by a lease of this length that the watchdog renews after a
-    /// third of it. A crashed holder blocks the lock for at most this long.
+    /// Holds the lock until it is released, by a lease of this length that the watchdog renews
+    /// after a third of it. A crashed holder blocks the lock for at most this long.
     ///
     /// Has no effect when an [owner](Self::owner) enters the lock again: the first request decides
     /// whether the lease is renewed, and how long it is.
@@ -110,9 +110,10 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Declares the lock lost ([`LostCause::MaxHold`](crate::LostCause::MaxHold)) after this long, renewal or not,
-    /// so that work that hangs cannot keep it for ever. Counted from before the successful attempt was sent.
-    /// Has no effect when an [owner](Self::owner) enters the lock again.
+    /// Declares the lock lost ([`LostCause::MaxHold`](crate::LostCause::MaxHold)) after this long,
+    /// renewal or not, so that work that hangs cannot keep it for ever. Counted from before the
+    /// successful attempt was sent. Has no effect when an [owner](Self::owner) enters the lock
+    /// again.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -129,25 +130,29 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Leaves the lock held until so long after it was taken, however early it is given back. For jobs that many instances start
-    /// at about the same time: where one is done at once, an instance whose clock is late would run it again.
+    /// Leaves the lock held until so long after it was taken, however early it is given back. For
+    /// jobs that many instances start at about the same time: where one is done at once, an
+    /// instance whose clock is late would run it again.
     ///
-    /// What is given back sooner (by a release, by dropping the guard, or because the lock is lost, evicted ones aside) is
-    /// held by nobody until then: not renewed, shown by [`inspect`](Self::inspect), and not by
-    /// [`held_locks`](crate::Locktopus::held_locks). The release returns at once. Whoever waits is woken by nobody and finds the
-    /// lock free when the time is over, as that of a holder who died; tasks of this process too. Only
-    /// [`force_release`](Self::force_release) ends it sooner. A lock that is held for longer is not affected.
+    /// What is given back sooner (by a release, by dropping the guard, or because the lock is lost,
+    /// evicted ones aside) is held by nobody until then: not renewed, shown by
+    /// [`inspect`](Self::inspect), and not by [`held_locks`](crate::Locktopus::held_locks). The
+    /// release returns at once. Whoever waits is woken by nobody and finds the lock free when the
+    /// time is over, as that of a holder who died; tasks of this process too. Only
+    /// [`force_release`](Self::force_release) ends it sooner. A lock that is held for longer is not
+    /// affected.
     ///
-    /// An owner who enters the lock again with this option extends the time. A [ticket](crate::LockGuard::into_ticket) carries it not
-    /// along: whoever adopts it may ask anew.
+    /// An owner who enters the lock again with this option extends the time. A
+    /// [ticket](crate::LockGuard::into_ticket) carries it not along: whoever adopts it may ask
+    /// anew.
     ///
-    /// **If the process dies**, the lease that it had counts, which may end sooner. Where that must not be, ask for a
-    /// lease of this length: [`renewed_lease`](Self::renewed_lease) holds it while the job runs, and at least for so long.
+    /// **If the process dies**, the lease that it had counts, which may end sooner. Where that must
+    /// not be, ask for a lease of this length: [`renewed_lease`](Self::renewed_lease) holds it
+    /// while the job runs, and at least for so long.
     ///
     /// For [`lock`](crate::Locktopus::lock), [`fair_lock`](crate::Locktopus::fair_lock) and
-    /// [`mutex`](crate::Locktopus::mutex)es; not longer than a fixed lease, nor than the longest lease there may be, and
-    /// not together with a [lease cache](Self::lease_cache). Anything else is refused with [`LockError::Option`](crate::LockError::Option) before
-    /// anything is sent.
+    /// [`mutex`](crate::Locktopus::mutex)es; not longer than a fixed lease, nor than the longest lease there may be, and not together with a [lease cache](Self::lease_cache). Anything else is refused with [`LockError::Option`](crate::LockError::Option)
+    /// before anything is sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -171,28 +176,35 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Keeps the backend's lease for up to this long after the lock is released, so that this process can take the lock
-    /// again without asking the backend. 50 ms is a good start; zero: not kept, which is the default.
+    /// Keeps the backend's lease for up to this long after the lock is released, so that this
+    /// process can take the lock again without asking the backend. 50 ms is a good start; zero: not
+    /// kept, which is the default.
     ///
-    /// For locks that the same process takes again and again while others rarely want them. A release then returns at
-    /// once, and the next acquisition of this `Locktopus` costs no command. Each has a fencing token of its own, and
-    /// only leases whose validity is not over are handed out. The lease goes back to the backend
+    /// For locks that the same process takes again and again while others rarely want them. A
+    /// release then returns at once, and the next acquisition of this `Locktopus` costs no command.
+    /// Each has a fencing token of its own, and only leases whose validity is not over are handed
+    /// out. The lease goes back to the backend
     ///
-    /// * as soon as somebody else asks for it: the backend tells this process, which gives it back at once;
-    /// * after `keep`, counted from the first release since the backend granted it, however often it was taken again;
-    /// * when its fencing tokens are used up ([`CohortSettings::turns`](crate::CohortSettings::turns));
+    /// * as soon as somebody else asks for it: the backend tells this process, which gives it back
+    ///   at once;
+    /// * after `keep`, counted from the first release since the backend granted it, however often
+    ///   it was taken again;
+    /// * when its fencing tokens are used up
+    ///   ([`CohortSettings::turns`](crate::CohortSettings::turns));
     /// * when it is lost, evicted, or this `Locktopus` is [shut down](crate::Locktopus::shutdown).
     ///
-    /// **What others see.** Until then the lock is held, by nobody in particular: [`inspect`](Self::inspect) shows this
-    /// process, [`held_locks`](crate::Locktopus::held_locks) shows it with no holds, and a `try_acquire` elsewhere
-    /// fails, although it makes this process give the lease back. A waiter of another process pays one message more
-    /// than for a release. Those who cannot ask (clients of other libraries, a waiter whose message was lost) wait for up to
-    /// `keep`, so keep it short where there are any. If the process ends without a shutdown, the lease lapses.
+    /// **What others see.** Until then the lock is held, by nobody in particular:
+    /// [`inspect`](Self::inspect) shows this process, [`held_locks`](crate::Locktopus::held_locks)
+    /// shows it with no holds, and a
+    /// `try_acquire` elsewhere fails, although it makes this process give the lease back. A waiter of another process pays one message more than for a release. Those who cannot ask (clients of other libraries, a waiter whose message was lost) wait for up to `keep`,
+    /// so keep it short where there are any. If the process ends without a shutdown, the lease
+    /// lapses.
     ///
     /// A lease that was waited for in the backend's queue is not kept: there, others want it.
     ///
-    /// For [`lock`](crate::Locktopus::lock) and native [`mutex`](crate::Locktopus::mutex)es; at most a third of the
-    /// lease. Anything else is refused with [`LockError::Option`](crate::LockError::Option).
+    /// For [`lock`](crate::Locktopus::lock) and native [`mutex`](crate::Locktopus::mutex)es; at
+    /// most a third of the lease. Anything else is refused with
+    /// [`LockError::Option`](crate::LockError::Option).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -217,9 +229,10 @@ impl<G: AnyGuard> LockRequest<G> {
     /// How long the backend remembers this name's last fencing token after the grant: from
     /// [a minute](TokenRetention::SHORTEST) to ten years, and at least twice the lease.
     ///
-    /// Every name costs the server memory until then, so say a short time where each name is used once. Where
-    /// requests for one name differ, the last grant counts; a grant that a release hands on is remembered as the one
-    /// that ends was asked for. On a server with little memory, [`TokenRetention`] says what is at stake.
+    /// Every name costs the server memory until then, so say a short time where each name is used
+    /// once. Where requests for one name differ, the last grant counts; a grant that a release
+    /// hands on is remembered as the one that ends was asked for. On a server with little memory,
+    /// [`TokenRetention`] says what is at stake.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -254,9 +267,9 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Gives up with [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not free within this time. The first attempt
-    /// always has a quarter of the backend's call timeout for its answer, but at least 50 and at most
-    /// 250 ms.
+    /// Gives up with [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not
+    /// free within this time. The first attempt always has a quarter of the backend's call timeout
+    /// for its answer, but at least 50 and at most 250 ms.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -272,10 +285,10 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Gives up with [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not free by this time.
-    /// Use it if the caller has a deadline of its own, for example that of the request it serves. As
-    /// with [`wait_at_most`](Self::wait_at_most), which it replaces, the first attempt always has a
-    /// moment for its answer, even if the time has passed.
+    /// Gives up with
+    /// [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not free by this time. Use it if the caller has a deadline of its own, for example that of the request it serves. As with [`wait_at_most`](Self::wait_at_most),
+    /// which it replaces, the first attempt always has a moment for its answer, even if the time
+    /// has passed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -294,8 +307,8 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Sets how to wait while somebody else holds the lock. Every kind takes every strategy; waiters of a
-    /// [fair lock](crate::Locktopus::fair_lock) stand in its queue with any of them.
+    /// Sets how to wait while somebody else holds the lock. Every kind takes every strategy;
+    /// waiters of a [fair lock](crate::Locktopus::fair_lock) stand in its queue with any of them.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -312,8 +325,8 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Gives up with [`LockError::Cancelled`](crate::LockError::Cancelled) when this token is cancelled. A lock that is already held is
-    /// not affected.
+    /// Gives up with [`LockError::Cancelled`](crate::LockError::Cancelled) when this token is
+    /// cancelled. A lock that is already held is not affected.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -331,9 +344,9 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Acquires on behalf of this owner, who may enter a reentrant lock again. Without this, it is the owner in
-    /// whose [scope](Owner::scope) the request is awaited, if any. Permits of semaphores belong to nobody: every
-    /// acquisition takes its own.
+    /// Acquires on behalf of this owner, who may enter a reentrant lock again. Without this, it is
+    /// the owner in whose [scope](Owner::scope) the request is awaited, if any. Permits of
+    /// semaphores belong to nobody: every acquisition takes its own.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -9,12 +9,14 @@ use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at its
-    /// current await point as soon as the lock is lost, and takes no step once the lease is over: the clock is looked at
-    /// before each, so a process that was stopped for longer than its lease does not go on with the work.
+    /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at
+    /// its current await point as soon as the lock is lost, and takes no step once the lease is
+    /// over: the clock is looked at before each, so a process that was stopped for longer than its
+    /// lease does not go on with the work.
     ///
-    /// If the work finishes and only the release finds that the lock had been lost, the result is returned
-    /// all the same and a warning is logged: the work is done, and throwing its result away undoes nothing.
+    /// If the work finishes and only the release finds that the lock had been lost, the result is
+    /// returned all the same and a warning is logged: the work is done, and throwing its result
+    /// away undoes nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,11 +33,13 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the lock was lost before the work was done.
+    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the lock was lost before the work
+    /// was done.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands and gives the lock back in the background.
+    /// Dropping the future drops the work where it stands and gives the lock back in the
+    /// background.
     pub async fn run<F, Fut>(self, work: F) -> Result<Fut::Output, LockError>
     where
         F: FnOnce(Lease) -> Fut,
@@ -45,10 +49,12 @@ impl<G: AnyGuard> LockRequest<G> {
         under(guard.into_lock_guard(), work).await
     }
 
-    /// As [`run`](Self::run), if the lock is free right now and nobody waits for it. Otherwise the work is not begun, and
-    /// the answer is `None`: for a job that another instance does already.
+    /// As
+    /// [`run`](Self::run), if the lock is free right now and nobody waits for it. Otherwise the work is not begun, and the answer is `None`:
+    /// for a job that another instance does already.
     ///
-    /// One attempt, as [`try_acquire`](Self::try_acquire). To wait a little first, see [`UnlessBusy`](crate::UnlessBusy).
+    /// One attempt, as
+    /// [`try_acquire`](Self::try_acquire). To wait a little first, see [`UnlessBusy`](crate::UnlessBusy).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -67,7 +73,8 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire), and [`LockError::Lost`] if the lock was lost before the work was done.
+    /// As [`try_acquire`](Self::try_acquire), and [`LockError::Lost`] if the lock was lost before
+    /// the work was done.
     ///
     /// # Cancel safety
     ///

@@ -15,9 +15,10 @@ use crate::engine::holding::services::Services;
 impl Locktopus {
     /// Ends this `Locktopus` and all its clones.
     ///
-    /// New acquisitions and waiting ones fail with [`LockError::ShutDown`](crate::LockError::ShutDown). Locks still held are declared
-    /// lost ([`LostCause::ShutDown`]) and released. Then it waits up to `grace` for every release under way,
-    /// and closes the backend. What could not be released lapses with its lease.
+    /// New acquisitions and waiting ones fail with
+    /// [`LockError::ShutDown`](crate::LockError::ShutDown). Locks still held are declared lost ([`LostCause::ShutDown`])
+    /// and released. Then it waits up to `grace` for every release under way, and closes the
+    /// backend. What could not be released lapses with its lease.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,5 @@
-//! Taking several locks: group after group in order, holding what there is, giving everything back on failure.
+//! Taking several locks: group after group in order, holding what there is, giving everything back
+//! on failure.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -90,7 +91,8 @@ impl Collector {
                 Step::Lost(target, cause) => LockError::Lost { target, cause },
             };
             drop(taken);
-            // Nothing was done under it yet, so a loss is only a reason to begin again; so is a lease that could not be extended.
+            // Nothing was done under it yet, so a loss is only a reason to begin again; so is a
+            // lease that could not be extended.
             let target = match &error {
                 LockError::Lost { target, .. } if self.wait != Wait::Not => target,
                 LockError::Backend { target, source, .. }
@@ -133,9 +135,10 @@ impl Collector {
 
     /// Takes the locks of a group, by one request if that can be had.
     ///
-    /// The one that is in the way is waited for in its queue while nothing else of the group is held; then the others
-    /// must be free at that moment. If they never are, the locks are waited for one after the other, in the order
-    /// that everybody keeps, which takes longer but always ends.
+    /// The one that is in the way is waited for in its queue while nothing else of the group is
+    /// held; then the others must be free at that moment. If they never are, the locks are waited
+    /// for one after the other, in the order that everybody keeps, which takes longer but always
+    /// ends.
     async fn unit(&self, taken: &mut Vec<Taken>, unit: &Unit) -> Result<Step, LockError> {
         let before = taken.len();
         let mut in_the_way: Option<usize> = None;
@@ -296,7 +299,8 @@ async fn keep(taken: &[Taken]) -> Infallible {
         let Some(due) = taken.iter().filter_map(Taken::due).min() else {
             return std::future::pending().await;
         };
-        // A failed extension is tried again soon; if the lease ends first, that is noticed elsewhere.
+        // A failed extension is tried again soon; if the lease ends first, that is noticed
+        // elsewhere.
         let soon = Instant::now() + Duration::from_millis(5);
         tokio::time::sleep_until(due.max(soon)).await;
         let now = Instant::now();

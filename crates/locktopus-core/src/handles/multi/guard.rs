@@ -37,8 +37,8 @@ pub struct MemberName {
 
 /// Several locks that are held together. Made by [`MultiLock::acquire`](crate::MultiLock::acquire).
 ///
-/// They are valid as long as all of them are. When one is lost, the others are given back at once, whether anybody
-/// looks or not. Dropping the guard gives all of them back in the background;
+/// They are valid as long as all of them are. When one is lost, the others are given back at once,
+/// whether anybody looks or not. Dropping the guard gives all of them back in the background;
 /// [`release`](Self::release) waits for it and tells whether they were held to the end.
 ///
 /// ```
@@ -124,8 +124,8 @@ impl MultiGuard {
         Self { shared }
     }
 
-    /// The fencing token of each lock; `None` for readers, permits and single-key mutexes. Send along the token of
-    /// the lock that protects the resource.
+    /// The fencing token of each lock; `None` for readers, permits and single-key mutexes. Send
+    /// along the token of the lock that protects the resource.
     #[must_use]
     pub fn tokens(&self) -> BTreeMap<MemberName, Option<FencingToken>> {
         let members = self.members();
@@ -181,8 +181,8 @@ impl MultiGuard {
         }
     }
 
-    /// Waits until one of the locks is lost, and says which and why. All others are then given back, with cause
-    /// [`LostCause::MemberLost`].
+    /// Waits until one of the locks is lost, and says which and why. All others are then given
+    /// back, with cause [`LostCause::MemberLost`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -213,8 +213,8 @@ impl MultiGuard {
         (name, cause)
     }
 
-    /// A token that is cancelled when the hold ends, however that happens. Cancelling it has no effect on the
-    /// locks.
+    /// A token that is cancelled when the hold ends, however that happens. Cancelling it has no
+    /// effect on the locks.
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
         self.shared.ended.child_token()
@@ -233,8 +233,8 @@ impl MultiGuard {
     ///
     /// # Errors
     ///
-    /// Every error that came up: see [`LockGuard::release`]. What could not be released is tried again in the
-    /// background.
+    /// Every error that came up: see [`LockGuard::release`]. What could not be released is tried
+    /// again in the background.
     ///
     /// # Cancel safety
     ///

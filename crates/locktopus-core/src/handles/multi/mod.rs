@@ -29,7 +29,8 @@ use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::lock_request::{LockRequest, WaitLimit};
 
-/// Several locks that somebody is about to ask for, all or nothing. Awaiting it is [`acquire`](Self::acquire).
+/// Several locks that somebody is about to ask for, all or nothing. Awaiting it is
+/// [`acquire`](Self::acquire).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -56,35 +57,39 @@ use crate::handles::lock_request::{LockRequest, WaitLimit};
 ///
 /// # Order
 ///
-/// Locks are taken in an order that is the same for everybody, so that those who hold some and wait for others never
-/// wait in a circle: by backend, then by [group](crate::Groups::group) of the backend, then by name.
-/// Backends are ordered by their labels, or by their
-/// [descriptions](crate::BackendInfo::description) where none is given. A process that calls the same backend
-/// something else, or reaches it by another client without giving labels, breaks the order; then only wait
-/// limits end a deadlock. The same holds for tasks that hold locks of their own while they wait for these.
+/// Locks are taken in an order that is the same for everybody, so that those who hold some and wait
+/// for others never wait in a circle: by backend, then by [group](crate::Groups::group) of the
+/// backend, then by name. Backends are ordered by their labels, or by their
+/// [descriptions](crate::BackendInfo::description) where none is given. A process that calls the
+/// same backend something else, or reaches it by another client without giving labels, breaks the
+/// order; then only wait limits end a deadlock. The same holds for tasks that hold locks of their
+/// own while they wait for these.
 ///
-/// Locks of one group are taken by one request: on Redis the `lock`s and `mutex`es of one hash slot, and without a
-/// cluster all of them; other kinds are taken one by one. If one of a group is held, nothing of the group is, until
-/// that one is free; a group that keeps failing is taken lock by lock.
+/// Locks of one group are taken by one request: on Redis the `lock`s and `mutex`es of one hash
+/// slot, and without a cluster all of them; other kinds are taken one by one. If one of a group is
+/// held, nothing of the group is, until that one is free; a group that keeps failing is taken lock
+/// by lock.
 ///
 /// # Each lock once
 ///
-/// A lock that is asked for twice is taken once, with the options of the first request. A name that is asked for to
-/// read and to write is taken to write. A name asked for as two kinds that do not exclude each other is refused, and
-/// so are permits of one semaphore asked for twice, and two names that are [one key](crate::LockTarget::key) because a
-/// profile puts something before one of them.
+/// A lock that is asked for twice is taken once, with the options of the first request. A name that
+/// is asked for to read and to write is taken to write. A name asked for as two kinds that do not
+/// exclude each other is refused, and so are permits of one semaphore asked for twice, and two
+/// names that are [one key](crate::LockTarget::key) because a profile puts something before one of
+/// them.
 ///
 /// # Owners
 ///
-/// In the [scope](crate::Owner::scope) of an owner the locks are the owner's. One that it holds already is not taken
-/// again: the answer is [`LockError::NotReentrant`] at once, because waiting for oneself would never end. Once taken, each can be
-/// entered again by the owner as a single lock.
+/// In the [scope](crate::Owner::scope) of an owner the locks are the owner's. One that it holds
+/// already is not taken again: the answer is [`LockError::NotReentrant`] at once, because waiting
+/// for oneself would never end. Once taken, each can be entered again by the owner as a single
+/// lock.
 ///
 /// # Options
 ///
-/// Each request keeps its lease, renewal, maximum hold time (which counts from when that lock is taken) and strategy;
-/// wait limits of single requests are not looked at. All are as valid as the one with the least validity, and
-/// when one is lost, the others are given back.
+/// Each request keeps its lease, renewal, maximum hold time (which counts from when that lock is
+/// taken) and strategy; wait limits of single requests are not looked at. All are as valid as the
+/// one with the least validity, and when one is lost, the others are given back.
 #[must_use = "a lock request does nothing until `acquire` or `try_acquire` is awaited"]
 #[derive(Default)]
 pub struct MultiLock {
@@ -120,8 +125,8 @@ impl MultiLock {
         self.push(None, request)
     }
 
-    /// Adds a lock of a backend that goes by this label: in every process that takes locks of it together with
-    /// locks of other backends.
+    /// Adds a lock of a backend that goes by this label: in every process that takes locks of it
+    /// together with locks of other backends.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -163,7 +168,8 @@ impl MultiLock {
         self.each(|request| request.fixed_lease(lease))
     }
 
-    /// Holds all locks added so far until they are released, by renewed leases. See [`LockRequest::renewed_lease`].
+    /// Holds all locks added so far until they are released, by renewed leases. See
+    /// [`LockRequest::renewed_lease`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -177,8 +183,8 @@ impl MultiLock {
         self.each(|request| request.renewed_lease(lease))
     }
 
-    /// Leaves all locks added so far held until so long after all of them were taken, however early they are given back.
-    /// See [`LockRequest::hold_at_least`].
+    /// Leaves all locks added so far held until so long after all of them were taken, however early
+    /// they are given back. See [`LockRequest::hold_at_least`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -235,8 +241,8 @@ impl MultiLock {
         self
     }
 
-    /// Gives up with [`LockError::Cancelled`] when this token is cancelled. Locks that are already held are not
-    /// affected.
+    /// Gives up with [`LockError::Cancelled`] when this token is cancelled. Locks that are already
+    /// held are not affected.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -268,10 +274,10 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// As [`LockRequest::acquire`], [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] if the owner in whose
-    /// scope this is awaited holds one of them, and [`LockError::Option`] if the locks do not go together. After an error none is
-    /// held; what was tried is given back in the background, including what may have been taken by a request that
-    /// got no answer.
+    /// As [`LockRequest::acquire`], [`LockError::NotReentrant`] or
+    /// [`LockError::UpgradeRefused`] if the owner in whose scope this is awaited holds one of them, and [`LockError::Option`]
+    /// if the locks do not go together. After an error none is held; what was tried is given back
+    /// in the background, including what may have been taken by a request that got no answer.
     ///
     /// # Cancel safety
     ///
@@ -283,8 +289,8 @@ impl MultiLock {
         taken.map(MultiGuard::new).ok_or(LockError::ShutDown)
     }
 
-    /// Takes all locks if they are free right now; `None` if any of them is held. Never waits for one while it holds
-    /// another.
+    /// Takes all locks if they are free right now; `None` if any of them is held. Never waits for
+    /// one while it holds another.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -298,7 +304,8 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), except that a backend that cannot be reached is an error at once.
+    /// As [`acquire`](Self::acquire), except that a backend that cannot be reached is an error at
+    /// once.
     ///
     /// # Cancel safety
     ///

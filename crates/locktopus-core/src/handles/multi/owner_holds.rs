@@ -1,7 +1,8 @@
 //! Re-entry: several locks taken in the scope of an owner belong to that owner, as single ones do.
 //!
-//! What the owner holds already is not entered again as one of several, because there would be nothing to take in order,
-//! and taken anew it would wait for itself. What is taken here can be entered again by the owner, one by one.
+//! What the owner holds already is not entered again as one of several, because there would be
+//! nothing to take in order, and taken anew it would wait for itself. What is taken here can be
+//! entered again by the owner, one by one.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,14 +17,16 @@ use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
 use crate::handles::owner_handle::{HeldByOwner, HeldKey, Owner};
 
-/// What an owner has of these locks, locked while they are taken. Nothing outside of an owner's scope.
+/// What an owner has of these locks, locked while they are taken. Nothing outside of an owner's
+/// scope.
 pub(super) struct OwnerHolds {
     inside: HashMap<HeldKey, OwnedMutexGuard<HeldByOwner>>,
 }
 
 impl OwnerHolds {
-    /// Locks them in the order in which the locks are taken, so that two tasks of one owner do not wait for each other in a
-    /// circle. `None`: one attempt was allowed, and another task of the same owner is taking one of them.
+    /// Locks them in the order in which the locks are taken, so that two tasks of one owner do not
+    /// wait for each other in a circle. `None`: one attempt was allowed, and another task of the
+    /// same owner is taking one of them.
     pub(super) async fn enter(
         units: &[Unit],
         wait: Wait,

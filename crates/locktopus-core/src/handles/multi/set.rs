@@ -52,8 +52,8 @@ pub(super) struct Unit {
     pub(super) members: Vec<Member>,
 }
 
-/// Where a unit comes in the order. The group comes before the names: if units were ordered by the names that
-/// happen to be wanted, others could wait the other way round for the same groups.
+/// Where a unit comes in the order. The group comes before the names: if units were ordered by the
+/// names that happen to be wanted, others could wait the other way round for the same groups.
 type Place = (Arc<str>, Group);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,8 +101,9 @@ pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
     Ok(units.into_values().collect())
 }
 
-/// Two names may be one key, where a mutex is shared with a library that puts something before it. Taken together they
-/// would count as two locks and be one; taken one after the other they would wait for themselves.
+/// Two names may be one key, where a mutex is shared with a library that puts something before it.
+/// Taken together they would count as two locks and be one; taken one after the other they would
+/// wait for themselves.
 fn each_key_once<'a>(members: impl Iterator<Item = &'a Member>) -> Result<(), OptionError> {
     let mut keys = BTreeMap::new();
     for member in members {
@@ -121,7 +122,8 @@ fn each_key_once<'a>(members: impl Iterator<Item = &'a Member>) -> Result<(), Op
 
 type Called = (Arc<str>, Arc<Engine>);
 
-/// What a backend is called. One label, one backend: otherwise there would be no order between two of them.
+/// What a backend is called. One label, one backend: otherwise there would be no order between two
+/// of them.
 fn called(
     known: &mut Vec<Called>,
     label: Option<String>,

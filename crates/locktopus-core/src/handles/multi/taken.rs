@@ -43,7 +43,8 @@ impl Taken {
         self.turn.lease.hold_at_least(self.hold_at_least);
     }
 
-    /// Until when it can wait for the other locks without being extended; `None` if the watchdog sees to it.
+    /// Until when it can wait for the other locks without being extended; `None` if the watchdog
+    /// sees to it.
     pub(super) fn due(&self) -> Option<Instant> {
         let half = self.turn.lease.length() / 2;
         (!self.turn.lease.renewed).then(|| self.turn.lease.valid_until().before(half).timer())

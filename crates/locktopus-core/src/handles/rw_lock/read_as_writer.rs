@@ -1,7 +1,8 @@
 //! Reading under the id of a writer.
 //!
-//! Not done by the acquire loop: it is granted at once, so nobody waits or queues, and the owner id is not fresh,
-//! so that giving it up and trying with another one, as that loop does, would block behind the writer for ever.
+//! Not done by the acquire loop: it is granted at once, so nobody waits or queues, and the owner id
+//! is not fresh, so that giving it up and trying with another one, as that loop does, would block
+//! behind the writer for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +103,8 @@ struct Unsettled<'a> {
     sent: bool,
     /// An attempt without an answer may still arrive.
     late_attempt: bool,
-    /// Makes a shutdown wait until this has been handed to the reaper. `None` once there is nothing to give back.
+    /// Makes a shutdown wait until this has been handed to the reaper. `None` once there is nothing
+    /// to give back.
     open: Option<TaskTrackerToken>,
 }
 
@@ -179,7 +181,8 @@ impl Drop for Unsettled<'_> {
             let mut pending = PendingRelease::new(target, owner, lasts, self.late_attempt);
             // The writer may read again.
             pending.release.last = false;
-            // Readers hand nothing on that has a token but a write lock, whose waiters ask as this one did.
+            // Readers hand nothing on that has a token but a write lock, whose waiters ask as this
+            // one did.
             pending.release.token_retention = self.services.settings.token_retention;
             let (loan, writer) = (Arc::clone(&self.loan), Arc::clone(self.writer));
             let services = Arc::clone(self.services);

@@ -39,8 +39,9 @@ pub struct WriteGuard {
 }
 
 impl WriteGuard {
-    /// Holds the lock for reading as well, at once: the readers' half under the same owner, with lease, renewal and
-    /// maximum hold time as the writer has them now. Either guard may be released first.
+    /// Holds the lock for reading as well, at once: the readers' half under the same owner, with
+    /// lease, renewal and maximum hold time as the writer has them now. Either guard may be
+    /// released first.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -71,8 +72,9 @@ impl WriteGuard {
         Ok(reading)
     }
 
-    /// Goes on as a reader: takes the readers' half, then gives up the writers' half, so that nobody writes in
-    /// between. Readers that wait, and are not behind a writer that waits, are let in.
+    /// Goes on as a reader: takes the readers' half, then gives up the writers' half, so that
+    /// nobody writes in between. Readers that wait, and are not behind a writer that waits, are let
+    /// in.
     ///
     /// If other guards share the writers' half, it ends with the last of them.
     ///
@@ -89,8 +91,8 @@ impl WriteGuard {
     ///
     /// # Errors
     ///
-    /// [`DowngradeError`] with the write guard, if the readers' half could not be had. With `?` in a function that
-    /// returns [`LockError`], the guard is dropped and the lock released.
+    /// [`DowngradeError`] with the write guard, if the readers' half could not be had. With `?` in
+    /// a function that returns [`LockError`], the guard is dropped and the lock released.
     ///
     /// # Cancel safety
     ///
@@ -161,7 +163,8 @@ impl WriteGuard {
     ///
     /// # Errors
     ///
-    /// Gives the guard back if the lease is lost or shared with other guards, or if the lock is also held for reading.
+    /// Gives the guard back if the lease is lost or shared with other guards, or if the lock is
+    /// also held for reading.
     pub fn into_ticket(self) -> Result<LeaseTicket, Self> {
         let Self {
             guard,

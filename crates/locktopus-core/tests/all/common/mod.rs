@@ -22,8 +22,9 @@ use tokio::time::{Instant, sleep};
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
-/// Gives what this thread logs to a subscriber. While a process knows of only one, tracing-core 0.1.36 asks the thread that
-/// first comes by a line whether anybody listens, which may be a thread of another test. So there are always two.
+/// Gives what this thread logs to a subscriber. While a process knows of only one, tracing-core
+/// 0.1.36 asks the thread that first comes by a line whether anybody listens, which may be a thread
+/// of another test. So there are always two.
 pub(crate) fn listen(subscriber: impl tracing::Subscriber + Send + Sync) -> DefaultGuard {
     static NOBODY: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
     LazyLock::force(&NOBODY);
@@ -44,7 +45,8 @@ pub(crate) enum Fate {
     Unconfirmed,
     /// Runs at once; the answer comes so much later.
     SlowReply(Duration),
-    /// The same on a backend that keeps to the deadline of an attempt or a count, which then may have run.
+    /// The same on a backend that keeps to the deadline of an attempt or a count, which then may
+    /// have run.
     SlowReplyInTime(Duration),
     /// Runs after the given time, even if the call is dropped before.
     Late(Duration),

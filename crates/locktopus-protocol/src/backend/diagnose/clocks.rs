@@ -12,7 +12,8 @@ use crate::client::{ClientError, Reply};
 /// A difference to the server's clock up to this is not reported.
 const TOLERANCE: Duration = Duration::from_secs(2);
 
-/// Compares the servers' clocks with this machine's. `asked`: from before the first question until after the last answer.
+/// Compares the servers' clocks with this machine's. `asked`: from before the first question until
+/// after the last answer.
 pub(super) fn check(answers: Answers, asked: Range<SystemTime>, out: &mut Diagnosis) {
     let (before, after) = (asked.start, asked.end);
     for (node, reply) in answers {

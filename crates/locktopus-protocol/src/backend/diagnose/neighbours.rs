@@ -1,7 +1,8 @@
 //! Whether the locks live among keys of somebody else, such as a cache.
 //!
-//! A cache is emptied (`FLUSHDB`), and its server forgets what it has no room for: locks that stand among its keys go with
-//! them. And a lock's name may be a name of the cache's. A sample of keys tells.
+//! A cache is emptied (`FLUSHDB`), and its server forgets what it has no room for: locks that stand
+//! among its keys go with them. And a lock's name may be a name of the cache's. A sample of keys
+//! tells.
 
 use futures_util::future::join_all;
 use locktopus_contract::{BackendError, Finding, Severity};
@@ -74,7 +75,8 @@ fn has(key: &[u8], part: &[u8]) -> bool {
     key.windows(part.len()).any(|window| window == part)
 }
 
-/// The key, unless there is a token or the mark of a kind beside it, as there is beside every lock of ours.
+/// The key, unless there is a token or the mark of a kind beside it, as there is beside every lock
+/// of ours.
 async fn stands_alone<'a>(context: &Context, key: &'a [u8], deadline: Instant) -> Option<&'a [u8]> {
     let tag = hash_tag(key);
     let braced = [b"{", tag, b"}"].concat();

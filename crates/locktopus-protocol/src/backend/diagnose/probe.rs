@@ -30,8 +30,9 @@ pub(super) const NAME: &str = "locktopus:probe";
 /// How many names there are for the probe: enough for one on every primary of most clusters.
 const PROBES: u8 = 32;
 
-/// Acquires, extends, waits for and releases a lock that nobody else uses. So missing rights show up at connect instead of
-/// at the first wait or the first lost release. The lock, if anything was refused.
+/// Acquires, extends, waits for and releases a lock that nobody else uses. So missing rights show
+/// up at connect instead of at the first wait or the first lost release. The lock, if anything was
+/// refused.
 pub(super) async fn check(
     context: &Context,
     some_away: bool,
@@ -69,8 +70,9 @@ pub(super) async fn check(
         "looking at a lock",
         context.inspect(&target, deadline).await.err(),
     );
-    // The last waiter gives up its place, the holder passes by the dead one and hands off to the first, and that one, without a
-    // waiter behind it, announces its release. Should the dead one be alive yet, it has the lock in between.
+    // The last waiter gives up its place, the holder passes by the dead one and hands off to the
+    // first, and that one, without a waiter behind it, announces its release. Should the dead one
+    // be alive yet, it has the lock in between.
     let [dead, first, last] = waiters;
     let mut told = true;
     let mut release_error = None;
@@ -122,8 +124,8 @@ fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
     )
 }
 
-/// Queues three waiters, of which one dies at once, as removing the dead takes rights of its own, and sends a heartbeat of the
-/// first that lives.
+/// Queues three waiters, of which one dies at once, as removing the dead takes rights of its own,
+/// and sends a heartbeat of the first that lives.
 async fn queue_up(
     context: &Context,
     target: &LockTarget,
@@ -146,8 +148,9 @@ async fn queue_up(
     Ok(())
 }
 
-/// Acquires the probe, waiting for a client that holds it at this moment: only a holder's operations show all missing
-/// rights. If many clients connect at once it may stay held, which shows at least that scripts and keys are permitted.
+/// Acquires the probe, waiting for a client that holds it at this moment: only a holder's
+/// operations show all missing rights. If many clients connect at once it may stay held, which
+/// shows at least that scripts and keys are permitted.
 async fn take_probe(
     context: &Context,
     attempt: &AcquireAttempt,
@@ -174,7 +177,8 @@ fn probe_lease(info: &BackendInfo) -> Duration {
     .max(MIN_LEASE)
 }
 
-/// A few names shared by all clients, because each name leaves a token key. Number 0 is the default.
+/// A few names shared by all clients, because each name leaves a token key. Number 0 is the
+/// default.
 pub(super) fn probe(context: &Context, number: u8) -> Option<LockTarget> {
     let name = match number {
         0 => NAME.to_owned(),
@@ -184,7 +188,8 @@ pub(super) fn probe(context: &Context, number: u8) -> Option<LockTarget> {
     Some(LockTarget::new(name, LockKind::Reentrant))
 }
 
-/// A probe in a slot that is served: in another one, commands are repeated until the deadline and show nothing about rights.
+/// A probe in a slot that is served: in another one, commands are repeated until the deadline and
+/// show nothing about rights.
 async fn probe_within_reach(context: &Context, deadline: Instant) -> Option<LockTarget> {
     let client = context.executor.client();
     for number in 0..PROBES {

@@ -1,7 +1,8 @@
 //! How much memory of a server is taken by the last fencing tokens of unused names.
 //!
-//! Every name leaves a token key for as long as the retention says. On a server that evicts nothing, names that are used
-//! once (one for each request, say) fill the memory with them. A sample tells early enough.
+//! Every name leaves a token key for as long as the retention says. On a server that evicts
+//! nothing, names that are used once (one for each request, say) fill the memory with them. A
+//! sample tells early enough.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,15 +16,15 @@ use crate::client::Reply;
 
 /// What the name of a token key begins with.
 const TOKEN_KEY: &[u8] = b"redisson_lock_token:";
-/// How many keys a server looks at for the sample. Keys come in the order of their hashes, so the first are as good as
-/// any.
+/// How many keys a server looks at for the sample. Keys come in the order of their hashes, so the
+/// first are as good as any.
 const SAMPLE: &str = "1000";
 /// A smaller sample is not representative.
 const LEAST_SAMPLE: usize = 100;
 /// Fewer token keys (about 18 MB) are not reported.
 const MANY: u64 = 100_000;
-/// Bytes of a token key with a name of average length, with its entries in the tables (measured in docs/memory.md of the
-/// repository).
+/// Bytes of a token key with a name of average length, with its entries in the tables (measured in
+/// docs/memory.md of the repository).
 const BYTES: u64 = 180;
 
 /// What `INFO` says about a server's memory.

@@ -18,8 +18,8 @@ enum Flavour {
 }
 
 impl ServerVersion {
-    /// Reads it from the fields of `INFO`. Valkey keeps `redis_version` for compatibility, so its own field
-    /// comes first.
+    /// Reads it from the fields of `INFO`. Valkey keeps `redis_version` for compatibility, so its
+    /// own field comes first.
     pub(super) fn from_info<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let (flavour, text) = match field("valkey_version") {
             Some(text) => (Flavour::Valkey, text),

@@ -130,7 +130,8 @@ impl Peer {
         self.with(|s| most * u32::try_from(next(&mut s.dice) % 1001).unwrap() / 1000)
     }
 
-    /// Runs a call as a server far away does: it may run although nobody waits for the answer any more.
+    /// Runs a call as a server far away does: it may run although nobody waits for the answer any
+    /// more.
     async fn call<T, Fut>(&self, what: &'static str, run: Fut) -> Result<T, BackendError>
     where
         T: Send + 'static,

@@ -1,12 +1,14 @@
 //! The cluster connection of redis-rs, asked first when the user wants it.
 //!
-//! It must have no retries. Then redis-rs sends a request once, to the primary that it thinks serves the slot, or to another node
-//! while that one is away (read in redis 1.8, `cluster_handling/async_connection`): whatever comes back is the caller's. Not
-//! even `MOVED` and `ASK` are followed. Redirects are followed over connections of our own.
+//! It must have no retries. Then redis-rs sends a request once, to the primary that it thinks
+//! serves the slot, or to another node while that one is away (read in redis 1.8,
+//! `cluster_handling/async_connection`): whatever comes back is the caller's. Not even `MOVED` and
+//! `ASK` are followed. Redirects are followed over connections of our own.
 //!
-//! What an error means is harder to tell than on a connection of our own. When redis-rs fails to refresh its map, it answers
-//! **every** request under way with that failure, also those that were written long ago, and does not say that it does. Most
-//! refusals it passes on as answers. Of the errors it hands out, only those that no refresh can end in are believed.
+//! What an error means is harder to tell than on a connection of our own. When redis-rs fails to
+//! refresh its map, it answers **every** request under way with that failure, also those that were
+//! written long ago, and does not say that it does. Most refusals it passes on as answers. Of the
+//! errors it hands out, only those that no refresh can end in are believed.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -31,11 +33,12 @@ use crate::connection::send::packed;
 use crate::connection::stream;
 use crate::connection::sync::lock;
 
-/// redis-rs gives up on an answer after this many times the longest wait of our callers, who are to hear of it first.
+/// redis-rs gives up on an answer after this many times the longest wait of our callers, who are to
+/// hear of it first.
 const PATIENCE: u32 = 2;
 
-/// Refusals that are about the slot of the request. What redis-rs asks by itself (`CLUSTER SLOTS`, `PING`, the login) is never
-/// answered so.
+/// Refusals that are about the slot of the request. What redis-rs asks by itself (`CLUSTER SLOTS`,
+/// `PING`, the login) is never answered so.
 const ABOUT_THE_SLOT: [&str; 6] = [
     "MOVED",
     "ASK",
@@ -164,8 +167,8 @@ fn meaning(error: &RedisError) -> ClientError {
     }
 }
 
-/// Refuses a connection that sends a request again by itself. With retries redis-rs either waits before it does, and gives
-/// no answer in time, or has done so, which the counter tells.
+/// Refuses a connection that sends a request again by itself. With retries redis-rs either waits
+/// before it does, and gives no answer in time, or has done so, which the counter tells.
 async fn check(mut connection: ClusterConnection, limit: Duration) -> Result<(), ConnectError> {
     let mut script = redis::cmd("EVAL");
     script.arg(ASKS_TO_BE_REPEATED).arg(1).arg(REPEATED);

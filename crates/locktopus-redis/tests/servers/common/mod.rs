@@ -40,7 +40,8 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
     servers_with(kind, Knobs::default()).await
 }
 
-/// The user of these tests has just the rights that locks need, and those to the data of the tests themselves.
+/// The user of these tests has just the rights that locks need, and those to the data of the tests
+/// themselves.
 const USER: &str = "suite-user";
 const PASSWORD: &str = "suite-secret";
 const DATA: &str = "~* &* +@read +@write +@scripting +client +acl|whoami +debug";

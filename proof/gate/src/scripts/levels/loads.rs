@@ -16,11 +16,13 @@ const VARIABLE: &str = "LOCKTOPUS_MODEL_LOADED";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loads(BTreeMap<String, Program>);
 
-/// Of each test of a program, by its name, the scripts that it loads; of several with the same text one.
+/// Of each test of a program, by its name, the scripts that it loads; of several with the same text
+/// one.
 type Program = BTreeMap<String, BTreeSet<String>>;
 
 impl Loads {
-    /// Runs every program with the scripts as they are shipped, and reads what each of its tests loads.
+    /// Runs every program with the scripts as they are shipped, and reads what each of its tests
+    /// loads.
     ///
     /// # Errors
     ///
@@ -99,7 +101,8 @@ fn said_by(program: &Path) -> Result<(String, String), String> {
     Ok((list, loaded.map_err(failed)?))
 }
 
-/// What a thread loads that has no test's name is loaded by whichever test may have started it: by all.
+/// What a thread loads that has no test's name is loaded by whichever test may have started it: by
+/// all.
 fn parse(list: &str, loaded: &str) -> Program {
     let names = list
         .lines()

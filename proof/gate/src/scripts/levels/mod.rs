@@ -1,6 +1,7 @@
 //! The tests that each mutant is shown to, the cheapest first.
 //!
-//! There are two rounds. The transcripts notice most, in milliseconds; the others are for what they left.
+//! There are two rounds. The transcripts notice most, in milliseconds; the others are for what they
+//! left.
 
 mod conformance;
 mod loads;
@@ -71,8 +72,8 @@ impl Round {
 /// What of a level noticed a mutant, and how.
 type Noticed = Option<(&'static str, String)>;
 
-/// Says what becomes of a mutant in a round. `as_shipped` tries the levels on the scripts as they are, of which none may
-/// complain.
+/// Says what becomes of a mutant in a round. `as_shipped` tries the levels on the scripts as they
+/// are, of which none may complain.
 ///
 /// # Errors
 ///

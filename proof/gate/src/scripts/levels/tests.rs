@@ -10,7 +10,8 @@ use super::Noticed;
 /// In the names of tests that are about mutants of their own.
 pub(super) const MUTANTS: &str = "every_mutant";
 
-/// Signals by which somebody ends a process from outside, also the system when memory is used up: no test sends them.
+/// Signals by which somebody ends a process from outside, also the system when memory is used up:
+/// no test sends them.
 const FROM_OUTSIDE: [i32; 4] = [1, 2, 9, 15];
 
 /// What a program of tests is called: cargo puts a dash and digits behind it.

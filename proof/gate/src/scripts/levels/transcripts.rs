@@ -1,5 +1,5 @@
-//! The transcripts of the model (`--test transcripts`), played in this process: they take milliseconds and notice most mutants,
-//! so they are asked first.
+//! The transcripts of the model (`--test transcripts`), played in this process: they take
+//! milliseconds and notice most mutants, so they are asked first.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -22,8 +22,9 @@ static COURSES: LazyLock<Result<Vec<Course>, String>> = LazyLock::new(|| {
     }
 });
 
-/// Plays those that call a script that is changed, up to the first of which something else comes than is written down. What was
-/// once written down because of this mutant comes first, and then what was because of others of its file.
+/// Plays those that call a script that is changed, up to the first of which something else comes
+/// than is written down. What was once written down because of this mutant comes first, and then
+/// what was because of others of its file.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The rules of queues, groups, read-write locks, semaphores, latches, evictions and lists, one of them broken.
+//! The rules of queues, groups, read-write locks, semaphores, latches, evictions and lists, one of
+//! them broken.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -26,8 +26,8 @@ pub(crate) use mutation::Mutation;
 use requests::{error, far, folded, renamed};
 use tokio::time::Instant;
 
-/// Runs the suite, or the cases with `only` in their names, on a mutant; `case: what it says` of every case that
-/// failed.
+/// Runs the suite, or the cases with `only` in their names, on a mutant; `case: what it says` of
+/// every case that failed.
 pub(crate) async fn failures(
     mutation: Mutation,
     flavours: &[Flavour],

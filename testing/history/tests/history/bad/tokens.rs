@@ -54,7 +54,8 @@ fn tokens_that_fall_along_the_queue() {
     let verdict = check([first(), second(100)]);
     assert_failed(&verdict, &[(Property::FallingTokens, 1)]);
     assert_eq!(verdict.tokens.fall_examples[0].note, "5, then 4");
-    // A reply that came after its lease was over may have been on its way since before the other grant.
+    // A reply that came after its lease was over may have been on its way since before the other
+    // grant.
     assert_failed(&check([first(), second(30)]), &[]);
     // A failover may have taken the lock from the second before the first was granted it.
     let failover = fault(8, "kill-primary");

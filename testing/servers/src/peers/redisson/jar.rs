@@ -26,13 +26,14 @@ pub struct Jar {
 }
 
 impl Jar {
-    /// The jar that `LOCKTOPUS_REDISSON_JAR` names, else the one in cargo's target directory, which is
-    /// built first if it is missing or older than its sources. The first build downloads Redisson, and
-    /// may take some minutes. Builds of several processes wait for each other.
+    /// The jar that `LOCKTOPUS_REDISSON_JAR` names, else the one in cargo's target directory, which
+    /// is built first if it is missing or older than its sources. The first build downloads
+    /// Redisson, and may take some minutes. Builds of several processes wait for each other.
     ///
     /// # Errors
     ///
-    /// What is missing on this machine ([`RedissonError::is_missing`]), or what is wrong with the build.
+    /// What is missing on this machine ([`RedissonError::is_missing`]), or what is wrong with the
+    /// build.
     ///
     /// # Cancel safety
     ///

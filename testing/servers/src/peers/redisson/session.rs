@@ -50,8 +50,9 @@ pub struct Redisson {
 }
 
 impl Redisson {
-    /// Starts a client of the servers that a Locktopus URL names. Of its options it follows `renewed_lease` and `namespace`,
-    /// ignores those that only concern clients in Rust, and refuses the others.
+    /// Starts a client of the servers that a Locktopus URL names. Of its options it follows
+    /// `renewed_lease` and `namespace`, ignores those that only concern clients in Rust, and
+    /// refuses the others.
     ///
     /// # Errors
     ///
@@ -64,7 +65,8 @@ impl Redisson {
         Self::start_with(jar, url, Stdio::inherit()).await
     }
 
-    /// As [`start`](Self::start), of a client that writes nothing down: each server that dies under it is worth pages to it.
+    /// As [`start`](Self::start), of a client that writes nothing down: each server that dies under
+    /// it is worth pages to it.
     ///
     /// # Errors
     ///
@@ -164,7 +166,8 @@ impl Redisson {
         killed.map_err(RedissonError::io("kill Java"))
     }
 
-    /// Ends the client in good order. What its threads still hold stays held until the leases are over.
+    /// Ends the client in good order. What its threads still hold stays held until the leases are
+    /// over.
     ///
     /// # Errors
     ///
@@ -187,7 +190,8 @@ impl Redisson {
     }
 }
 
-/// One Java thread, which does what it is told in that order. Redisson knows owners by their thread.
+/// One Java thread, which does what it is told in that order. Redisson knows owners by their
+/// thread.
 #[derive(Debug)]
 pub struct JavaThread {
     name: String,
@@ -203,8 +207,8 @@ impl JavaThread {
         &self.name
     }
 
-    /// Tells it to do something, such as `["lock", "try", name, "0", "30000"]`, without waiting for the
-    /// answer. `Commands.java` lists what there is.
+    /// Tells it to do something, such as `["lock", "try", name, "0", "30000"]`, without waiting for
+    /// the answer. `Commands.java` lists what there is.
     ///
     /// # Errors
     ///
@@ -267,8 +271,8 @@ impl JavaThread {
     }
 }
 
-/// Gives every answer to the thread that it is from. The threads notice the end of the process by the end
-/// of this.
+/// Gives every answer to the thread that it is from. The threads notice the end of the process by
+/// the end of this.
 async fn deliver(mut output: Lines<BufReader<ChildStdout>>, routes: Routes) {
     while let Ok(Some(line)) = output.next_line().await {
         let (thread, text) = line.split_once(' ').unwrap_or((&line, ""));

@@ -9,12 +9,14 @@ const REASON: &str = "LOCKTOPUS_SKIP_JDK";
 
 const WHAT: &str = "a test with Redisson";
 
-/// The jar; `None` if the calling test is to be skipped, which was then said loudly: because the machine
-/// lacks a JDK, Maven or the network, or because `LOCKTOPUS_SKIP_JDK` gives a reason.
+/// The jar;
+/// `None` if the calling test is to be skipped, which was then said loudly: because the machine lacks a JDK, Maven or the network, or because `LOCKTOPUS_SKIP_JDK`
+/// gives a reason.
 ///
 /// # Errors
 ///
-/// Everything else, and in CI (the variable `CI` is set) also what is missing, unless there is a reason.
+/// Everything else, and in CI (the variable `CI` is set) also what is missing, unless there is a
+/// reason.
 ///
 /// # Cancel safety
 ///

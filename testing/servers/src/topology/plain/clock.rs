@@ -1,4 +1,5 @@
-//! Clocks that can be set: a library that is loaded before the others and answers for the system's clock.
+//! Clocks that can be set: a library that is loaded before the others and answers for the system's
+//! clock.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,9 @@ const DIRECTORIES: [&str; 6] = [
 ];
 const LIBRARY: &str = "libfaketime.so.1";
 
-/// Made first: one of the server's allocators asks for the time before it can give out memory, and the library asks
-/// for memory before it can tell the time. With the C library's own allocator in front, nobody waits for the other.
+/// Made first: one of the server's allocators asks for the time before it can give out memory, and
+/// the library asks for memory before it can tell the time. With the C library's own allocator in
+/// front, nobody waits for the other.
 const ALLOCATOR: &str = "libc.so.6";
 
 /// The file in a node's directory from which its clock is read, at every look.

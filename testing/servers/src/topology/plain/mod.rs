@@ -1,4 +1,5 @@
-//! Servers as child processes on loopback: how one is run, and what becomes of those whose harness died.
+//! Servers as child processes on loopback: how one is run, and what becomes of those whose harness
+//! died.
 
 pub(crate) mod clock;
 mod owner;

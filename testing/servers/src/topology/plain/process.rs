@@ -35,7 +35,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Writes the node's files and starts the server; `clock` is the library that gives it a clock of its own.
+    /// Writes the node's files and starts the server; `clock` is the library that gives it a clock
+    /// of its own.
     pub(crate) async fn launch(
         run: &Arc<RunDir>,
         program: &Path,
@@ -76,8 +77,8 @@ impl Process {
         }
     }
 
-    /// Stops the server, and waits until it stands still: until then it may take what comes from one connection, and
-    /// goes on with that alone when it is thawed.
+    /// Stops the server, and waits until it stands still: until then it may take what comes from
+    /// one connection, and goes on with that alone when it is thawed.
     pub(crate) async fn freeze(&self) -> Result<(), TopologyError> {
         self.signal(Signal::STOP).await?;
         let pid = self.pid().await.ok_or_else(|| self.not_running())?;
@@ -205,7 +206,8 @@ impl Process {
     }
 }
 
-/// Whether all threads of a process were stopped by a signal. Taken for granted where the system does not tell.
+/// Whether all threads of a process were stopped by a signal. Taken for granted where the system
+/// does not tell.
 fn stands_still(pid: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return true;

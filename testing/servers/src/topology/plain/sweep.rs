@@ -142,7 +142,8 @@ mod tests {
             .arg(dir.join("log"))
             .spawn()
             .unwrap();
-        // A parent goes on as soon as its child has given up the memory that they shared, when the new program may have no words yet.
+        // A parent goes on as soon as its child has given up the memory that they shared, when the
+        // new program may have no words yet.
         let words = format!("/proc/{}/cmdline", server.id());
         while !std::fs::read(&words).unwrap().starts_with(b"tail") {
             std::thread::yield_now();

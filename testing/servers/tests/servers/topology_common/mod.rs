@@ -187,7 +187,8 @@ pub(crate) async fn crash_and_take_over(deployment: &Deployment) {
             ];
             sentinel.command(&patience).await.unwrap();
         }
-        // Patience does not end a failover that had begun before, as on a busy machine. None can begin from here on.
+        // Patience does not end a failover that had begun before, as on a busy machine. None can
+        // begin from here on.
         deployment.wait_ready().await.unwrap();
         let promoted = deployment.primary_for(key).await.unwrap();
         promoted.restart(SOON).await.unwrap();

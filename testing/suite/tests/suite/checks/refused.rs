@@ -71,7 +71,8 @@ pub(crate) async fn denied(
     client: &'static str,
     options: &'static str,
 ) -> String {
-    // In a namespace of its own: whoever may not release the probe leaves it held. And its name says nothing.
+    // In a namespace of its own: whoever may not release the probe leaves it held. And its name
+    // says nothing.
     let user = unique("user");
     let right = format!("-{command}");
     allow(place.nodes(), &user, &["~*", "&*", "+@all", &right]).await;
@@ -90,7 +91,8 @@ fn url_of(place: &Deployment, client: &str, user: &str) -> String {
     plain_url_for(place, client).replace("://", &format!("://{user}:secret@"))
 }
 
-/// Whatever is refused: it is an answer. If locks work, nothing says that they do not; if not, a danger names the command.
+/// Whatever is refused: it is an answer. If locks work, nothing says that they do not; if not, a
+/// danger names the command.
 async fn look(url: &str, command: &str) -> String {
     let locks = match locktopus::connect(url).await {
         Ok(locks) => locks,

@@ -9,11 +9,12 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet, LocalSet};
 use tokio::time::{Instant, timeout};
 
-/// A case that takes longer hangs. Above any wait for a condition, each of which says better what did not happen.
+/// A case that takes longer hangs. Above any wait for a condition, each of which says better what
+/// did not happen.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Cases under way. They share one thread, as waiting is most of what they do; the library's own tasks
-/// have the runtime's.
+/// Cases under way. They share one thread, as waiting is most of what they do; the library's own
+/// tasks have the runtime's.
 #[derive(Debug)]
 pub struct Cases {
     thread: LocalSet,
@@ -33,8 +34,8 @@ impl Cases {
         Self::default()
     }
 
-    /// So many at a time, in the order in which they are added: of cases with processes of their own, which would otherwise keep
-    /// each other from running for longer than anybody waits.
+    /// So many at a time, in the order in which they are added: of cases with processes of their
+    /// own, which would otherwise keep each other from running for longer than anybody waits.
     pub fn at_once(places: usize) -> Self {
         Self {
             thread: LocalSet::default(),

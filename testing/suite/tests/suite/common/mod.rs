@@ -44,12 +44,13 @@ pub(crate) use on_one_server_and_on_a_cluster;
 /// Every client library, as the option `client` of a URL names it.
 pub const CLIENTS: [&str; 2] = ["redis", "fred"];
 
-/// Longest wait for something that should happen at once. Generous, because the machine may be busy;
-/// every heartbeat that must not be what woke somebody is longer.
+/// Longest wait for something that should happen at once. Generous, because the machine may be
+/// busy; every heartbeat that must not be what woke somebody is longer.
 pub const SOON: Duration = Duration::from_secs(5);
 
-/// Longest wait for what a program of another language does, which may have to start, to compile itself, and to wait for its
-/// turn on the machine. Heartbeats that must not be what woke somebody are longer.
+/// Longest wait for what a program of another language does, which may have to start, to compile
+/// itself, and to wait for its turn on the machine. Heartbeats that must not be what woke somebody
+/// are longer.
 pub const PATIENT: Duration = Duration::from_secs(60);
 
 /// Longest wait for a fail-over and everything that follows from it.
@@ -72,14 +73,15 @@ pub const ONLY_MESSAGES: WaitStrategy = WaitStrategy::Notify {
     heartbeat: Duration::from_secs(90),
 };
 
-/// A strategy for the queue whose heartbeat cannot be what serves a waiter within a test, if its lease is
-/// [`HANDED_LEASE`].
+/// A strategy for the queue whose heartbeat cannot be what serves a waiter within a test, if its
+/// lease is [`HANDED_LEASE`].
 pub const HANDED: WaitStrategy = WaitStrategy::HandOff {
     heartbeat: Duration::from_secs(90),
     confirm: false,
 };
 
-/// Heartbeats are shortened for short leases, because a pushed grant is worth what is left since the last one.
+/// Heartbeats are shortened for short leases, because a pushed grant is worth what is left since
+/// the last one.
 pub const HANDED_LEASE: Duration = Duration::from_secs(90 * 12);
 
 pub async fn servers(kind: TopologyKind) -> Deployment {
@@ -88,7 +90,8 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
         replicas_each: 0, ..
     } = kind
     {
-        // Nobody takes over here, and a machine that stands still for a second must not make them give each other up.
+        // Nobody takes over here, and a machine that stands still for a second must not make them
+        // give each other up.
         knobs.node_timeout_ms = 15_000;
     }
     servers_with(kind, knobs).await
@@ -134,7 +137,8 @@ const PASSWORD: &str = "suite-secret";
 /// The login of a user with just the rights that locks need.
 pub const LOGIN: &str = "suite-user:suite-secret@";
 
-/// The URL of a deployment for one client, logged in as a user with just the rights that locks need.
+/// The URL of a deployment for one client, logged in as a user with just the rights that locks
+/// need.
 pub fn url_for(deployment: &Deployment, client: &str) -> String {
     let url = plain_url_for(deployment, client).replacen("://", &format!("://{LOGIN}"), 1);
     match deployment.kind() {
@@ -147,8 +151,8 @@ pub fn url_for(deployment: &Deployment, client: &str) -> String {
 
 /// The URL of a deployment for one client, for whoever needs no login.
 ///
-/// A server that nobody takes over from may take its time on a busy machine. Where one does, clients must turn to the
-/// other one as soon as they do by default.
+/// A server that nobody takes over from may take its time on a busy machine. Where one does,
+/// clients must turn to the other one as soon as they do by default.
 pub fn plain_url_for(deployment: &Deployment, client: &str) -> String {
     let patience = match deployment.kind() {
         TopologyKind::Sentinel { replicas: 1.., .. }

@@ -10,7 +10,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longest wait for an answer of a healthy server, on a machine that may stand still for some seconds.
+/// Longest wait for an answer of a healthy server, on a machine that may stand still for some
+/// seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
 /// A reply.

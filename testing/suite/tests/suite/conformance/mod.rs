@@ -25,16 +25,19 @@ pub(crate) const ROUTED: [&[&str]; 2] = [&[ROUTER], &[ROUTER, "redis", "fred"]];
 /// The client of a URL that uses it.
 pub(crate) const ROUTER: &str = "redis&router=client";
 
-/// How long a call, or a connection, may take: the suite asks what the answers are, not how soon a busy machine gets to them.
+/// How long a call, or a connection, may take: the suite asks what the answers are, not how soon a
+/// busy machine gets to them.
 const PATIENCE: &str = "timeout=5s&connect_timeout=5s";
 
-/// How long one answer of a server far away may take on a busy machine. Everything else is to follow from it.
+/// How long one answer of a server far away may take on a busy machine. Everything else is to
+/// follow from it.
 const ONE_ANSWER: &str = "timeout=5s";
 
 /// Both at once, contending for the same locks.
 pub(crate) const BOTH: &[&str] = &["redis", "fred"];
 
-/// The suite keeps a core busy and measures leases, so only so many run at a time. What runs beside them mostly waits.
+/// The suite keeps a core busy and measures leases, so only so many run at a time. What runs beside
+/// them mostly waits.
 static TURNS: Semaphore = Semaphore::const_new(3);
 
 async fn run(suite: Suite) -> Report {
@@ -69,8 +72,8 @@ pub(crate) async fn passes_with(
     passed(&report, place, clients);
 }
 
-/// As [`passes`], on servers that are this far away, with a connection that may take as long as follows from the
-/// timeout, and without a record.
+/// As [`passes`], on servers that are this far away, with a connection that may take as long as
+/// follows from the timeout, and without a record.
 pub(crate) async fn passes_far(
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
@@ -82,7 +85,8 @@ pub(crate) async fn passes_far(
     passed(&report, place, clients);
 }
 
-/// The suite's own user has just the rights that locks need. Containers are started elsewhere, without it.
+/// The suite's own user has just the rights that locks need. Containers are started elsewhere,
+/// without it.
 fn login(place: &Deployment) -> &'static str {
     match place.provider() {
         ProviderKind::Plain => LOGIN,

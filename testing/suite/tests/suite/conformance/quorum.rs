@@ -18,7 +18,8 @@ const NODE: Duration = Duration::from_secs(3);
 /// Each case speaks to every node.
 const AT_A_TIME: usize = 8;
 
-/// Runs every case about mutexes on the quorum, records what came of it, and fails with the rules that are broken.
+/// Runs every case about mutexes on the quorum, records what came of it, and fails with the rules
+/// that are broken.
 pub(crate) async fn passes(place: &Arc<Deployment>) {
     let report = run(suite(place)).await;
     let setting = Setting {
@@ -45,8 +46,9 @@ fn suite(place: &Arc<Deployment>) -> Suite {
         .concurrency(AT_A_TIME)
 }
 
-/// Nodes that count as never restarted, and are not while the suite runs. As `quorum_of` adds them they would not vote
-/// before they have been up for as long as the longest lease, and there are cases with leases of a day.
+/// Nodes that count as never restarted, and are not while the suite runs. As `quorum_of` adds them
+/// they would not vote before they have been up for as long as the longest lease, and there are
+/// cases with leases of a day.
 async fn connect(place: Arc<Deployment>) -> DynBackend {
     let mut builder = QuorumBackend::builder();
     for (node, client) in place.nodes().iter().zip(BOTH.iter().cycle()) {

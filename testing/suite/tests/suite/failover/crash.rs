@@ -58,8 +58,8 @@ pub(crate) async fn of_a_primary(kind: TopologyKind) {
     cases.all_pass().await;
 }
 
-/// Waits until a replica has everything that was written up to now: this is about crashes, not about
-/// what asynchronous replication loses.
+/// Waits until a replica has everything that was written up to now: this is about crashes, not
+/// about what asynchronous replication loses.
 async fn replicated(place: &Deployment) {
     let mut raw = Raw::to(place.primary().await.unwrap()).await;
     // Every replica of this primary, for any of them may be promoted.

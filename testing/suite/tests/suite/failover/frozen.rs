@@ -1,4 +1,5 @@
-//! The server stops answering without closing anything, and goes on later as if nothing had happened.
+//! The server stops answering without closing anything, and goes on later as if nothing had
+//! happened.
 
 use std::time::Duration;
 
@@ -95,8 +96,8 @@ pub(crate) async fn and_thawed((place, client): At) -> String {
     )
 }
 
-/// An attempt that reaches the server after its deadline takes nothing, even if nobody cleans up after it
-/// and even for a name that was never used before.
+/// An attempt that reaches the server after its deadline takes nothing, even if nobody cleans up
+/// after it and even for a name that was never used before.
 pub(crate) async fn late_attempt((place, client): At) -> String {
     let backend = locktopus::connect_backend(&url_for(&place, client))
         .await
@@ -118,7 +119,8 @@ pub(crate) async fn late_attempt((place, client): At) -> String {
     tokio::time::sleep(Duration::from_millis(500)).await;
     node.thaw().await.unwrap();
     let mut raw = Raw::to(node).await;
-    // What was sent before the thaw runs before what is sent after it; a second round for good measure.
+    // What was sent before the thaw runs before what is sent after it; a second round for good
+    // measure.
     for _ in 0..2 {
         for name in &names {
             assert_eq!(raw.say(&["EXISTS", name]).await, Value::Int(0), "{name}");

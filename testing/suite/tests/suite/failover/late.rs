@@ -20,8 +20,8 @@ use crate::failover::At;
 /// Longer than the test: what a late attempt takes must be given back, not run out.
 const GHOST_LEASE: Duration = Duration::from_secs(300);
 
-/// The delay of late attempts, in ms: shorter than, close to and longer than the time until the last
-/// release. A call may take a second.
+/// The delay of late attempts, in ms: shorter than, close to and longer than the time until the
+/// last release. A call may take a second.
 const DELIVERED_AFTER: [u64; 6] = [300, 1_050, 1_150, 1_350, 1_700, 2_400];
 
 /// The fate of the next script.

@@ -54,8 +54,8 @@ impl Queue {
         queue
     }
 
-    /// Asynchronous replication may lose the queue and keep the lock. Here it certainly does, up to what heartbeats
-    /// have put back when the primary dies.
+    /// Asynchronous replication may lose the queue and keep the lock. Here it certainly does, up to
+    /// what heartbeats have put back when the primary dies.
     pub(crate) async fn lose(&self, place: &Deployment) {
         let node = place.primary_for(&self.name).await.unwrap();
         let sides = ["queue", "waiters"].map(|side| format!("locktopus_{side}:{{{}}}", self.name));
@@ -64,7 +64,8 @@ impl Queue {
         assert!(["1", "2"].contains(&gone.text().as_str()), "{gone:?}");
     }
 
-    /// While the lock is still held, all of them stand in the queue again; then it is handed from one to the next.
+    /// While the lock is still held, all of them stand in the queue again; then it is handed from
+    /// one to the next.
     pub(crate) async fn comes_back_and_is_served(self, since: Instant) -> Duration {
         self.is_there(LONG).await;
         let rebuilt = since.elapsed();

@@ -66,8 +66,8 @@ pub(crate) async fn no_fence(at: At) -> String {
     last
 }
 
-/// The script is forgotten, and then the server hangs: the caller is told that the write may have run, and
-/// what it does then cannot harm the next holder.
+/// The script is forgotten, and then the server hangs: the caller is told that the write may have
+/// run, and what it does then cannot harm the next holder.
 pub(crate) async fn forgetful_and_frozen(at: At) -> String {
     let key = unique("data");
     let bytes = key.as_bytes();

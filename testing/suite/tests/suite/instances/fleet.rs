@@ -149,8 +149,8 @@ impl Fleet {
         }
     }
 
-    /// Checks that of two terms or runs the one with the smaller token took no step after the other one had begun. What was
-    /// begun, by token.
+    /// Checks that of two terms or runs the one with the smaller token took no step after the other
+    /// one had begun. What was begun, by token.
     pub(crate) fn one_at_a_time(&mut self) -> Vec<Line> {
         while let Ok(line) = self.lines.try_recv() {
             self.said.push(line);

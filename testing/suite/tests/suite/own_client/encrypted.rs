@@ -142,8 +142,8 @@ pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment
         let error = locktopus::connect(&wrong).await.unwrap_err();
         assert!(chain(&error).contains(&at.to_string()), "{}", chain(&error));
     }
-    // The other way round: TLS is for the servers, and the sentinels are asked without. This one then names a server that has
-    // no TLS, which shows that it was asked.
+    // The other way round: TLS is for the servers, and the sentinels are asked without. This one
+    // then names a server that has no TLS, which shows that it was asked.
     let off =
         format!("rediss-sentinel://{sentinel}/{master}?client={client}&ca={ca}&sentinel_tls=off");
     let said = chain(&locktopus::connect(&off).await.unwrap_err());
@@ -152,7 +152,8 @@ pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment
     relaying.abort();
 }
 
-/// All speak TLS. The primary that the sentinels name must have the name that is asked for, and they may have another.
+/// All speak TLS. The primary that the sentinels name must have the name that is asked for, and
+/// they may have another.
 pub(crate) async fn a_named_primary(place: &Deployment, client: &str) {
     let (sentinel, server) = (place.sentinels()[0].addr(), place.nodes()[0].addr());
     let own = format!("&sentinel_ca={}", place.tls().unwrap().ca.display());

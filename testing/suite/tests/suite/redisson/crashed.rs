@@ -18,8 +18,9 @@ const LEASE: Duration = Duration::from_secs(6);
 /// What clocks and rounding may take away from a lease.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// What Java's watchdog renews stays closed to us; after kill -9 it runs out, and we get it then and not before.
-/// Permits without holders never come back, and its place in a fair queue is in nobody's way.
+/// What Java's watchdog renews stays closed to us; after kill -9 it runs out, and we get it then
+/// and not before. Permits without holders never come back, and its place in a fair queue is in
+/// nobody's way.
 pub(crate) async fn everything(at: At, jar: Jar) -> String {
     let locks = at.locks().await;
     let watchdog = format!("renewed_lease={}s", LEASE.as_secs());

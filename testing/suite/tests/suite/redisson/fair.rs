@@ -45,8 +45,8 @@ pub(crate) async fn in_order(at: At) -> String {
     "theirs, ours, theirs".to_owned()
 }
 
-/// The first waiter is ours and dies: Java's clients behind it wait for its deadline although the lock is free, until one
-/// of ours looks.
+/// The first waiter is ours and dies: Java's clients behind it wait for its deadline although the
+/// lock is free, until one of ours looks.
 pub(crate) async fn killed_head(at: At) -> String {
     let locks = at.locks().await;
     let mut holder = Theirs::new(&at, "fair");

@@ -47,7 +47,8 @@ const fn pair(theirs: &'static str, ours: Ours) -> Pair {
     }
 }
 
-/// What they hold is held for us; their release serves our waiter, by its message if there is one; and then it is ours.
+/// What they hold is held for us; their release serves our waiter, by its message if there is one;
+/// and then it is ours.
 pub(crate) async fn they_hold(at: At, pair: &'static Pair) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, pair.theirs);
@@ -76,7 +77,8 @@ pub(crate) async fn they_hold(at: At, pair: &'static Pair) -> String {
     pair.theirs.to_owned()
 }
 
-/// As [`they_hold`] and [`we_hold`], where Java has a `NameMapper` and `locks` a namespace, which the messages have to have as well.
+/// As [`they_hold`] and [`we_hold`], where Java has a `NameMapper` and `locks` a namespace, which
+/// the messages have to have as well.
 pub(crate) async fn under_mapped_names(at: At, locks: Locktopus, pair: &'static Pair) -> String {
     let mut theirs = Theirs::new(&at, pair.theirs);
     let name = theirs.name.clone();
@@ -138,7 +140,8 @@ pub(crate) async fn we_hold(at: At, pair: &'static Pair) -> String {
     pair.theirs.to_owned()
 }
 
-/// A lease that ends lets the other side in, and the late release of what is the other's by then is refused.
+/// A lease that ends lets the other side in, and the late release of what is the other's by then is
+/// refused.
 pub(crate) async fn leases_end(at: At, pair: &'static Pair) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, pair.theirs);

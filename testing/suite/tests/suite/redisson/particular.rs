@@ -62,7 +62,8 @@ pub(crate) async fn tokens_grow(at: At) -> String {
     format!("{tokens:?}")
 }
 
-/// By default tokens are forgotten after a day, and then Java begins anew. Ours are never below the server's clock.
+/// By default tokens are forgotten after a day, and then Java begins anew. Ours are never below the
+/// server's clock.
 pub(crate) async fn forgotten_tokens(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "fenced");
@@ -86,7 +87,8 @@ pub(crate) async fn forgotten_tokens(at: At) -> String {
     format!("{before}, then 1")
 }
 
-/// Redisson 4.7 ignores the lease given to `lockAndGetToken`, and renews; not that given to `tryLockAndGetToken`.
+/// Redisson 4.7 ignores the lease given to
+/// `lockAndGetToken`, and renews; not that given to `tryLockAndGetToken`.
 pub(crate) async fn a_lease_that_is_ignored(at: At) -> String {
     let mut theirs = Theirs::new(&at, "fenced");
     theirs.does("lock", &["5000"]).await;
@@ -109,7 +111,8 @@ async fn end_of_token(at: &At, name: &str) -> i64 {
     raw.say(&["PTTL", &token_key(name)]).await.int()
 }
 
-/// Several locks in one, on both sides: each of them is a lock like any other, and both or none are taken.
+/// Several locks in one, on both sides: each of them is a lock like any other, and both or none are
+/// taken.
 pub(crate) async fn several_in_one(at: At) -> String {
     let locks = at.locks().await;
     let names = [unique("multi"), unique("multi")];
@@ -145,7 +148,8 @@ pub(crate) async fn several_in_one(at: At) -> String {
     names.join(" and ")
 }
 
-/// In Redisson `n` and `{n}` are two locks, beside which everything else is shared. Here the second one is refused.
+/// In Redisson `n` and `{n}` are two locks, beside which everything else is shared. Here the second
+/// one is refused.
 pub(crate) async fn names_in_braces(at: At) -> String {
     let locks = at.locks().await;
     let name = unique("braces");
@@ -161,7 +165,8 @@ pub(crate) async fn names_in_braces(at: At) -> String {
     "two holders, one counter".to_owned()
 }
 
-/// Redisson's lock and fair lock look the same, so that a name is used as both is not noticed; it is one lock all the same.
+/// Redisson's lock and fair lock look the same, so that a name is used as both is not noticed; it
+/// is one lock all the same.
 pub(crate) async fn lock_and_fair_lock_mixed(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "fair");

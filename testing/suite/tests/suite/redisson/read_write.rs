@@ -1,4 +1,5 @@
-//! `RReadWriteLock` and `rw_lock`. That writers exclude each other is among the objects with one holder.
+//! `RReadWriteLock` and `rw_lock`. That writers exclude each other is among the objects with one
+//! holder.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::redisson_topology::ours::Ours;
 use crate::redisson_topology::theirs::{LONG_LEASE, Theirs};
 use crate::redisson_topology::{At, our_waiters};
 
-/// Readers of both sides go together; our writer waits for the last of them, and theirs wait for our writer.
+/// Readers of both sides go together; our writer waits for the last of them, and theirs wait for
+/// our writer.
 pub(crate) async fn they_read(at: At) -> String {
     let locks = at.locks().await;
     let mut reads = Theirs::new(&at, "read");
@@ -44,7 +46,8 @@ pub(crate) async fn they_read(at: At) -> String {
     "readers together".to_owned()
 }
 
-/// Their writer keeps our readers out, both of which it lets in; and ours keep it out until the last one has left.
+/// Their writer keeps our readers out, both of which it lets in; and ours keep it out until the
+/// last one has left.
 pub(crate) async fn they_write(at: At) -> String {
     let locks = at.locks().await;
     let mut writes = Theirs::new(&at, "write");
@@ -100,7 +103,8 @@ pub(crate) async fn we_downgrade(at: At) -> String {
     "no writer in between".to_owned()
 }
 
-/// Ours writes and reads on when its write lease is over: their readers, who wait for the writer, get in, and no writer does.
+/// Ours writes and reads on when its write lease is over: their readers, who wait for the writer,
+/// get in, and no writer does.
 pub(crate) async fn we_read_on(at: At) -> String {
     let locks = at.locks().await;
     let mut reads = Theirs::new(&at, "read");

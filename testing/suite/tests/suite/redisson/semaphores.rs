@@ -22,7 +22,8 @@ async fn served(waiter: JoinHandle<Result<LockGuard, LockError>>) -> LockGuard {
     served.unwrap().unwrap()
 }
 
-/// One number of free permits, whoever set it, and each side is told when the other gives some back.
+/// One number of free permits, whoever set it, and each side is told when the other gives some
+/// back.
 pub(crate) async fn one_number(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "semaphore");
@@ -56,8 +57,8 @@ pub(crate) async fn one_number(at: At) -> String {
     "3 permits".to_owned()
 }
 
-/// Permits of a holder of ours that died come back when one of ours asks for some; a Java waiter hears of them then, and
-/// not before.
+/// Permits of a holder of ours that died come back when one of ours asks for some; a Java waiter
+/// hears of them then, and not before.
 pub(crate) async fn a_dead_holder_wakes_nobody(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "semaphore");
@@ -152,7 +153,8 @@ pub(crate) async fn permits_with_ids(at: At) -> String {
     "once each".to_owned()
 }
 
-/// Each side gets the permit that the other side's holder did not give back; Java looks by itself when it has ended.
+/// Each side gets the permit that the other side's holder did not give back; Java looks by itself
+/// when it has ended.
 pub(crate) async fn permits_end(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "permits");

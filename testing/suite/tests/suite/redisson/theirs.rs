@@ -11,8 +11,8 @@ use crate::redisson_topology::{At, ask, waits_for_message};
 /// Longer than any test: that a lease ended must not be what let somebody in.
 pub(crate) const LONG_LEASE: &str = "600000";
 
-/// Waits for a time for what must not be had. Before Redisson waits it subscribes, within the same time; where that takes longer
-/// it says so, and nothing about the lock.
+/// Waits for a time for what must not be had. Before Redisson waits it subscribes, within the same
+/// time; where that takes longer it says so, and nothing about the lock.
 pub(crate) async fn gives_up(thread: &mut JavaThread, command: &[&str]) {
     eventually("a wait that ends", PATIENT, async || {
         match ask(thread, command).await {
@@ -107,7 +107,8 @@ impl Theirs {
         self.tell(verb, more).await;
     }
 
-    /// As [`begins`](Self::begins), and returns once only a message, or the end of a lease, can end it.
+    /// As [`begins`](Self::begins), and returns once only a message, or the end of a lease, can end
+    /// it.
     pub(crate) async fn waits(&mut self, verb: &str, more: &[&str]) {
         self.begins(verb, more).await;
         self.still_waits().await;

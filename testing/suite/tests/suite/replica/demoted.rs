@@ -1,4 +1,5 @@
-//! A primary that becomes a replica and goes on answering, behind an address that leads to the new primary from then on.
+//! A primary that becomes a replica and goes on answering, behind an address that leads to the new
+//! primary from then on.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ pub(crate) async fn behind_one_address(client: &'static str) -> String {
     follow(old, new).await;
     let begun = Instant::now();
 
-    // Writes are refused by the old one, which is why commands go to the new one from then on; subscriptions follow them.
+    // Writes are refused by the old one, which is why commands go to the new one from then on;
+    // subscriptions follow them.
     let passing = locks.lock("any").acquire().await.unwrap();
     passing.release().await.unwrap();
     let direct = connect(new.addr(), client, "").await;

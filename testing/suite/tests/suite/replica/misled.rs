@@ -1,5 +1,6 @@
-//! An address that leads to a replica for a while, as a virtual IP or a DNS name does after a failover: commands go to the
-//! primary, over a connection from before, and subscriptions to the replica.
+//! An address that leads to a replica for a while, as a virtual IP or a DNS name does after a
+//! failover: commands go to the primary, over a connection from before, and subscriptions to the
+//! replica.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +45,8 @@ pub(crate) async fn by_its_address(
     let direct = connect(primary.addr(), client, options).await;
     listens_once(&misled, primary).await;
 
-    // The connection for messages breaks, and the address leads to the replica when it is made again.
+    // The connection for messages breaks, and the address leads to the replica when it is made
+    // again.
     vip.point_at(replica.addr());
     let killed = Raw::to(primary)
         .await
@@ -88,7 +90,8 @@ pub(crate) async fn inboxes(node: &Node) -> usize {
     Raw::to(node).await.say(&pattern).await.list().len()
 }
 
-/// Releases a lock that both of two clients wait for, and says whether both of them believe that they have it then.
+/// Releases a lock that both of two clients wait for, and says whether both of them believe that
+/// they have it then.
 async fn both_believe(clients: [&Locktopus; 2]) -> bool {
     let name = unique("believed");
     let request = |locks: &Locktopus| locks.lock(&name).fixed_lease(LEASE);
@@ -148,8 +151,8 @@ pub(crate) async fn handed(from: &Locktopus, to: &Locktopus, server: &Node) {
     guard.release().await.unwrap();
 }
 
-/// A waiter is told that nobody was counted who listens: its client subscribes over another connection, whatever the server
-/// says about its role.
+/// A waiter is told that nobody was counted who listens: its client subscribes over another
+/// connection, whatever the server says about its role.
 pub(crate) async fn told_so(place: Arc<Deployment>, client: &'static str) -> String {
     let node = place.primary().await.unwrap();
     let locks = connect(node.addr(), client, "").await;

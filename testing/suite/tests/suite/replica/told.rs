@@ -51,7 +51,8 @@ enum Way {
     Added,
 }
 
-/// Every kind that hands on, by every script that does; at first nobody listens to the primary, then somebody does.
+/// Every kind that hands on, by every script that does; at first nobody listens to the primary,
+/// then somebody does.
 pub(crate) async fn by_every_script(place: Arc<Deployment>, options: &'static str) -> String {
     let url = format!("{}&timeout=5s{options}", url_for(&place, "redis"));
     let backend = locktopus::connect_backend(&url).await.unwrap();

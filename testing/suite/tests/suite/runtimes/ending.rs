@@ -51,7 +51,8 @@ fn churn(locks: &Locktopus, names: &[String; 3]) {
     }
 }
 
-/// The handle's first runtime has ended too, so that work is always placed on one that may be ending.
+/// The handle's first runtime has ended too, so that work is always placed on one that may be
+/// ending.
 #[test]
 fn runtimes_that_end_under_work_end_and_leave_nothing() {
     let runtime = || Builder::new_multi_thread().enable_all().build().unwrap();

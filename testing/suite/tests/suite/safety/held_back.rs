@@ -33,8 +33,8 @@ fn rate(permits: u64) -> CounterAction {
     }
 }
 
-/// Scripts that give nothing to anybody, whatever the server may have forgotten: they extend what is held, look, write
-/// what is guarded by tokens, or count for those who wait for a number.
+/// Scripts that give nothing to anybody, whatever the server may have forgotten: they extend what
+/// is held, look, write what is guarded by tokens, or count for those who wait for a number.
 const GIVE_NOTHING: [&str; 9] = [
     "_extend",
     "_linger",
@@ -47,7 +47,8 @@ const GIVE_NOTHING: [&str; 9] = [
     "keep_tokens",
 ];
 
-/// A server with a quarantine that outlasts the test: one that has been there before, and one that goes by the record.
+/// A server with a quarantine that outlasts the test: one that has been there before, and one that
+/// goes by the record.
 struct Held {
     before: DynBackend,
     guarded: DynBackend,
@@ -98,7 +99,8 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
     "nothing was given".to_owned()
 }
 
-/// Of those that hand something over there is one for the quarantine, which the server knows by now.
+/// Of those that hand something over there is one for the quarantine, which the server knows by
+/// now.
 async fn every_script_was_tried(place: &Deployment) {
     let mut raw = Raw::to(&place.nodes()[0]).await;
     for script in scripts::all() {

@@ -25,7 +25,8 @@ pub(crate) async fn slot_with<'a>(place: &'a Deployment, name: &str) -> &'a Node
     to
 }
 
-/// Which are the primaries may have changed on a machine that stood still for longer than the nodes wait for each other.
+/// Which are the primaries may have changed on a machine that stood still for longer than the nodes
+/// wait for each other.
 async fn other_primary<'a>(place: &'a Deployment, from: &Node) -> &'a Node {
     for node in place.nodes() {
         if node.name() != from.name() && node.role().await.unwrap() == Role::Primary {

@@ -68,15 +68,16 @@ fn unless_transient<T>(ended: Result<T, LockError>) -> Result<T, BackendError> {
     }
 }
 
-/// Waits until a lock that nobody holds is granted. It must not be before what the server may have forgotten is over,
-/// counted from `since`, which is before anybody asked this server.
+/// Waits until a lock that nobody holds is granted. It must not be before what the server may have
+/// forgotten is over, counted from `since`, which is before anybody asked this server.
 async fn held_back(
     locks: &Locktopus,
     name: &str,
     since: Instant,
     max_lease: Duration,
 ) -> LockGuard {
-    // Servers that give each other up for a moment, on a machine that stood still, are no reason to grant it earlier.
+    // Servers that give each other up for a moment, on a machine that stood still, are no reason to
+    // grant it earlier.
     let granted = eventually("a grant", LONG, async || {
         unless_transient(locks.lock(name).acquire().await)
     });
@@ -187,7 +188,8 @@ pub(crate) async fn without_info() {
     assert_eq!(raw.say(&["DBSIZE"]).await.int(), 0);
 }
 
-/// A replica is promoted: whose lock survived goes on, and nobody else gets anything for the longest lease.
+/// A replica is promoted: whose lock survived goes on, and nobody else gets anything for the
+/// longest lease.
 pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     let place = Arc::new(servers(TopologyKind::SENTINEL).await);
     vouch(&place, FAILOVER_LEASE).await;
@@ -236,8 +238,8 @@ pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     format!("the holder {fate}, others waited {:.1?}", crashed.elapsed())
 }
 
-/// A slot of a cluster is held back when it is used for the first time, when it was moved, and when its primary was
-/// replaced.
+/// A slot of a cluster is held back when it is used for the first time, when it was moved, and when
+/// its primary was replaced.
 pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
     // Shards must not be replaced because the machine stood still for a second.
     let knobs = Knobs {

@@ -114,7 +114,8 @@ async fn refused(locks: &Locktopus, primary: &Node, confirmed: u32, needed: u32)
         (confirmed, needed),
         "{short}"
     );
-    // fred knows the address only of servers that it may ask for CLIENT ID, which this user may not.
+    // fred knows the address only of servers that it may ask for CLIENT ID, which this user may
+    // not.
     let named = [
         primary.addr().to_string(),
         "the primary named by the sentinels".to_owned(),
@@ -141,7 +142,8 @@ async fn not_counted(locks: &Locktopus) {
     assert_eq!(semaphore.available().await.unwrap(), Some(3));
 }
 
-/// A lock that is handed on while replicas are missing is not believed in, and an extension does not count.
+/// A lock that is handed on while replicas are missing is not believed in, and an extension does
+/// not count.
 async fn handed_over(locks: &Locktopus, others: &Locktopus, replicas: [&Node; 2], primary: &Node) {
     let name = unique("handed");
     let take = async || locks.lock(&name).acquire().await;

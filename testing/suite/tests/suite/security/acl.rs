@@ -67,7 +67,8 @@ pub(crate) async fn another_database((place, client): At) -> String {
     said
 }
 
-/// The sentinels' own user needs one right; what the others are worth is seen when there are two primaries.
+/// The sentinels' own user needs one right; what the others are worth is seen when there are two
+/// primaries.
 pub(crate) async fn sentinels_have_users((place, client): At) -> String {
     let by = |user| {
         let url = url_of(&place, client, "app");
@@ -128,7 +129,8 @@ pub(crate) async fn foreign_keys_are_denied((place, client): At) -> String {
     let mut said = String::new();
     let name = unique("other");
     for request in [locks.lock(&name), locks.mutex(&name)] {
-        // Short: a refusal may have come half-way through a script, so it is cleaned up after until then.
+        // Short: a refusal may have come half-way through a script, so it is cleaned up after until
+        // then.
         let request = request.fixed_lease(Duration::from_secs(1));
         let errors = [
             request.clone().acquire().await.map(drop).unwrap_err(),
@@ -160,8 +162,8 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
         ("deadless", "releasing a lock"),
         ("mute", "announcing a release"),
     ] {
-        // In a namespace of its own each time: whoever may not release the probe leaves it held, and then the next one looks at
-        // another's lock.
+        // In a namespace of its own each time: whoever may not release the probe leaves it held,
+        // and then the next one looks at another's lock.
         let url = |time: &str| {
             let own = format!("namespace=app:{client}-{user}-{time}:");
             url_of(&place, client, user).replacen("namespace=app:", &own, 1)

@@ -13,9 +13,10 @@ use crate::common::{CLIENTS, SOON};
 use crate::security::acl::{connect_apart, url_of};
 use crate::security::operations;
 
-/// Rights whose absence is felt only later: connections are checked when they have been idle, channels are
-/// given up when nobody waits any more. (fred needs PING at once for plain subscriptions.) Slots move seldom:
-/// `+asking` is missed by `wakeups/moving.rs`, which logs in with the same rights.
+/// Rights whose absence is felt only later: connections are checked when they have been idle,
+/// channels are given up when nobody waits any more. (fred needs PING at once for plain
+/// subscriptions.) Slots move seldom: `+asking` is missed by `wakeups/moving.rs`, which logs in
+/// with the same rights.
 const FELT_LATER: [&str; 4] = ["+ping", "+unsubscribe", "+sunsubscribe", "+asking"];
 
 /// Of this part, beyond what every user needs.

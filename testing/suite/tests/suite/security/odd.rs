@@ -1,4 +1,5 @@
-//! Passwords of characters that mean something elsewhere, and servers that repeat what they are told.
+//! Passwords of characters that mean something elsewhere, and servers that repeat what they are
+//! told.
 
 use std::net::SocketAddr;
 
@@ -8,8 +9,8 @@ use tokio::net::TcpListener;
 
 use crate::common::{CLIENTS, chain, close, connect, servers, unique, url};
 
-/// What people have as passwords: generated ones, sentences, and parts of URLs. Each begins and ends with what no message
-/// contains.
+/// What people have as passwords: generated ones, sentences, and parts of URLs. Each begins and
+/// ends with what no message contains.
 const PASSWORDS: [&str; 8] = [
     "Qz7/Qz7?Qz7#Qz7@Qz7",
     "Zq8:Zq8&pass=Zq8",
@@ -21,7 +22,8 @@ const PASSWORDS: [&str; 8] = [
     "Qj5;Qj5,Qj5|Qj5[Qj5]Qj5",
 ];
 
-/// No piece of four characters may be seen that can only come from the password: a digit of its own and two letters.
+/// No piece of four characters may be seen that can only come from the password: a digit of its own
+/// and two letters.
 pub(crate) fn hides_pieces(text: &str, password: &str) {
     let chars: Vec<_> = password.chars().collect();
     for piece in chars.windows(4) {
@@ -50,8 +52,8 @@ async fn refusal(url: &str) -> String {
     }
 }
 
-/// Logs in with each, once as it should be written and once as people write it, by every client. `log` gives what was
-/// logged since the last time.
+/// Logs in with each, once as it should be written and once as people write it, by every client.
+/// `log` gives what was logged since the last time.
 pub(crate) async fn log_in(log: impl Fn() -> String) {
     let place = servers(TopologyKind::Standalone).await;
     for (number, password) in PASSWORDS.into_iter().enumerate() {
@@ -140,7 +142,8 @@ pub(crate) async fn are_not_repeated(log: impl Fn() -> String) {
             ] {
                 let said = refusal(&url).await;
                 hides_pieces(&said, password);
-                // What fred hears it writes down itself, at the level of debugging; that cannot be had from here.
+                // What fred hears it writes down itself, at the level of debugging; that cannot be
+                // had from here.
                 let logged = log();
                 let ours = logged.lines().filter(|line| !line.starts_with("fred::"));
                 hides_pieces(&ours.collect::<String>(), password);

@@ -340,7 +340,8 @@ async fn rated(limiter: RateLimiter) -> Done {
 async fn latch(locks: &Locktopus, name: String) -> Done {
     let latch = locks.latch(name);
     match latch.initialise(2).await {
-        // Redisson puts the name of a latch in braces again, so a cluster cannot keep one with braces of its own.
+        // Redisson puts the name of a latch in braces again, so a cluster cannot keep one with
+        // braces of its own.
         Err(LockError::Name(NameError::Refused { .. })) => return Ok(()),
         new => assert!(new?),
     }

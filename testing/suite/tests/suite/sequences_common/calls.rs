@@ -4,7 +4,8 @@ use std::fmt;
 
 use locktopus::CounterAction;
 
-/// Somebody who asks for the lock: the same way every time, as the repetitions of one acquisition do.
+/// Somebody who asks for the lock: the same way every time, as the repetitions of one acquisition
+/// do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// For how long, in ms.

@@ -20,7 +20,8 @@ const LONGEST: usize = 40;
 /// The state before, the calls, and how many of them were made.
 type Made = (Reference, Vec<Call>, Option<Arc<AtomicUsize>>);
 
-/// Leases and places in ms: such that many ends fall on one moment, or such that none comes before the sequence is over.
+/// Leases and places in ms: such that many ends fall on one moment, or such that none comes before
+/// the sequence is over.
 fn leases(timed: bool) -> Vec<u64> {
     if timed {
         vec![1_000, 250, 100, 60]

@@ -1,4 +1,5 @@
-//! Random sequences of calls of a few owners on one lock, each answer held against a sequential reference.
+//! Random sequences of calls of a few owners on one lock, each answer held against a sequential
+//! reference.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -7,8 +8,8 @@
 //! | `generate` | which calls are made, and how a failing sequence is made shorter |
 //! | `subject` | the backend, called as the sequence says, and compared |
 //!
-//! `LOCKTOPUS_SEQUENCES` is how many sequences are tried of each kind, `LOCKTOPUS_SEQUENCES_SEED` what they are made from: the
-//! same ones every time by default.
+//! `LOCKTOPUS_SEQUENCES` is how many sequences are tried of each kind, `LOCKTOPUS_SEQUENCES_SEED`
+//! what they are made from: the same ones every time by default.
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
@@ -46,7 +47,8 @@ pub fn asked(number: Option<u64>, by_default: u32) -> u32 {
     cases
 }
 
-/// Tries sequences of calls on locks of a flavour. `timed`: leases end within them. `play` makes the calls of one sequence.
+/// Tries sequences of calls on locks of a flavour. `timed`: leases end within them. `play` makes
+/// the calls of one sequence.
 pub fn hold(
     flavour: Flavour,
     timed: bool,

@@ -98,8 +98,8 @@ impl Reference {
         text
     }
 
-    /// Whether a call is one that the contract has an answer to: the repetitions of an acquisition ask for the same, and one
-    /// that waits holds nothing yet.
+    /// Whether a call is one that the contract has an answer to: the repetitions of an acquisition
+    /// ask for the same, and one that waits holds nothing yet.
     pub fn permits(&self, call: &Call) -> bool {
         let mut present = self.clone();
         present.expire();
@@ -334,8 +334,8 @@ impl Reference {
         }
     }
 
-    /// Hands the lock to those first in the queue who can have it, but not to `before` and who is behind.
-    /// Passes over those who wait for more permits than there are.
+    /// Hands the lock to those first in the queue who can have it, but not to `before` and who is
+    /// behind. Passes over those who wait for more permits than there are.
     fn hand_on(&mut self, before: Option<usize>, handed: &mut Vec<usize>) {
         let next = |this: &Self| this.queue.iter().position(|it| this.has_enough(it.who));
         while let Some(index) = next(self) {

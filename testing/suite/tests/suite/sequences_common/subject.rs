@@ -295,8 +295,8 @@ impl Subject {
         Ok(())
     }
 
-    /// What is said to be left of the lease in the way. `perhaps`: nothing need be said, nor if somebody waits, who may be in
-    /// the way instead.
+    /// What is said to be left of the lease in the way. `perhaps`: nothing need be said, nor if
+    /// somebody waits, who may be in the way instead.
     fn blocks(
         &self,
         reference: &Reference,
@@ -446,7 +446,8 @@ impl Subject {
                     self.about(&format!("slot {who}"), reference, left, hold.ends)?;
                 }
                 if half == Half::Whole && hold.is_some() && self.flavour.has_tokens() {
-                    // Those that are reserved with it may be shown, and where it reads too that grant's.
+                    // Those that are reserved with it may be shown, and where it reads too that
+                    // grant's.
                     let shown = state.last_token.map_or(0, FencingToken::get);
                     if shown < party.token
                         || shown > self.newest && self.flavour != Flavour::ReadWrite
@@ -508,7 +509,8 @@ impl Subject {
         }
     }
 
-    /// The next hint, but for grants that a message overtook: those are older than what the waiter knows.
+    /// The next hint, but for grants that a message overtook: those are older than what the waiter
+    /// knows.
     async fn pushed(&mut self, who: usize) -> Result<Wake, String> {
         let Party { stream, fence, .. } = &mut self.parties[who];
         let Some(stream) = stream else {
@@ -573,8 +575,8 @@ impl Subject {
 }
 
 impl Party {
-    /// Whether an owner that is shown is this one. Each of several permits may be shown under an id of its own, which differs in
-    /// the last two bytes.
+    /// Whether an owner that is shown is this one. Each of several permits may be shown under an id
+    /// of its own, which differs in the last two bytes.
     fn is(&self, shown: &OwnerId) -> bool {
         let (shown, own) = (shown.expose(), self.owner.expose());
         shown == own || shown.len() == 16 && own.len() == 16 && shown[..14] == own[..14]

@@ -15,7 +15,8 @@ use crate::wakeups::{At, waiting};
 /// Its heartbeats are frequent, so that its place is not kept for long: see `frozen`.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 
-/// Nobody listens where it listened, so the lock goes to the next one at once although its place is kept.
+/// Nobody listens where it listened, so the lock goes to the next one at once although its place is
+/// kept.
 pub(crate) async fn dead(at: At) -> String {
     let (place, client) = &at;
     let (holders, others) = (locks(place, client).await, locks(place, client).await);
@@ -121,7 +122,8 @@ pub(crate) async fn with_a_crowd(at: At) -> String {
     format!("served after {took:.2?} behind {CROWD} dead")
 }
 
-/// Its connections stay, so it could be handed the lock and never use it; but it does not report any more.
+/// Its connections stay, so it could be handed the lock and never use it; but it does not report
+/// any more.
 pub(crate) async fn frozen(at: At) -> String {
     let (place, client) = &at;
     let (holders, others) = (locks(place, client).await, locks(place, client).await);

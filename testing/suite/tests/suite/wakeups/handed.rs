@@ -81,7 +81,8 @@ async fn counted<G: Back + Send + 'static>(
     let requests = requests.map(|request| request.strategy(HANDED).fixed_lease(HANDED_LEASE));
     let mut monitor = Monitor::start(place.primary_for(name).await.unwrap(), scripts, name).await;
     let holder = requests[0].clone().acquire().await.unwrap();
-    // The first waiter of a process subscribes and then asks once more; later ones find it listening.
+    // The first waiter of a process subscribes and then asks once more; later ones find it
+    // listening.
     let mut waiters = JoinSet::new();
     for request in &requests {
         let request = request.clone();
@@ -89,8 +90,9 @@ async fn counted<G: Back + Send + 'static>(
     }
     monitor.until(|seen| seen.acquired == 5).await;
 
-    // The queue must not run empty before the end: the release that empties it is announced, and whoever comes right after it
-    // may be woken by that and ask once more. Tasks that come back for another turn can be too slow for it on a busy machine.
+    // The queue must not run empty before the end: the release that empties it is announced, and
+    // whoever comes right after it may be woken by that and ask once more. Tasks that come back for
+    // another turn can be too slow for it on a busy machine.
     let acquisitions = 2 * WAITERS;
     for request in requests.iter().cycle().take(acquisitions) {
         let request = request.clone();
@@ -155,8 +157,8 @@ struct Seen {
     last: String,
 }
 
-/// Of connections and subscriptions, at the beginning and every now and then; a script that the server did not know
-/// yet; the end of the count.
+/// Of connections and subscriptions, at the beginning and every now and then; a script that the
+/// server did not know yet; the end of the count.
 const HARMLESS: [&str; 9] = [
     "hello",
     "info",
@@ -185,7 +187,8 @@ impl Monitor {
     async fn until(&mut self, enough: impl Fn(&Seen) -> bool) {
         while !enough(&self.seen) {
             let line = self.raw.hear().await.text();
-            // `1700000000.000000 [0 127.0.0.1:4711] "evalsha" "..."`, or `[0 lua]` for what a script calls.
+            // `1700000000.000000 [0 127.0.0.1:4711] "evalsha" "..."`, or `[0 lua]` for what a
+            // script calls.
             let (from, words) = line.split_once("] ").unwrap();
             if from.ends_with(" lua") {
                 continue;

@@ -21,7 +21,8 @@ pub(crate) async fn all((place, client): At) -> String {
     for (what, strategy, after_kill) in [
         ("released at once", ONLY_MESSAGES, Duration::ZERO),
         ("released after a second", ONLY_MESSAGES, second),
-        // Passed over by the hand-off, if nobody listens at that moment; they keep their places and look again.
+        // Passed over by the hand-off, if nobody listens at that moment; they keep their places and
+        // look again.
         ("handed over at once", HANDED, Duration::ZERO),
         ("handed over after a second", HANDED, second),
     ] {

@@ -96,8 +96,9 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
     format!("served {took:.2?} after the release")
 }
 
-/// Slots move one at a time. A node that takes a slot over picks the highest epoch it knows of; if another
-/// one does so at the same moment, the old owner can win the slot back, and its keys are deleted.
+/// Slots move one at a time. A node that takes a slot over picks the highest epoch it knows of; if
+/// another one does so at the same moment, the old owner can win the slot back, and its keys are
+/// deleted.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 /// A slot on its way, by the steps that every cluster tool takes.

@@ -1,5 +1,5 @@
-//! While a slot is on its way: what is held stays held, what is asked for is refused and says why, and being sent
-//! on from node to node costs no connections.
+//! While a slot is on its way: what is held stays held, what is asked for is refused and says why,
+//! and being sent on from node to node costs no connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -167,7 +167,8 @@ pub(crate) async fn needs_few_connections((place, client): At) -> String {
     held.release().await.unwrap();
     migration.end().await;
     let asked = asked.load(Ordering::Relaxed);
-    // One for those that are sent on; one more if the slot map is asked for anew, and one for what is left over.
+    // One for those that are sent on; one more if the slot map is asked for anew, and one for what
+    // is left over.
     assert!(made <= 3, "{made} connections");
     let guard = locks.lock(&name).wait_at_most(SOON).acquire().await;
     guard.unwrap().release().await.unwrap();

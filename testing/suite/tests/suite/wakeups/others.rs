@@ -1,4 +1,5 @@
-//! Somebody waits who cannot stand in our queue, as Redisson's clients do: it only hears announcements.
+//! Somebody waits who cannot stand in our queue, as Redisson's clients do: it only hears
+//! announcements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

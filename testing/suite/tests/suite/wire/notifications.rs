@@ -12,7 +12,8 @@ use crate::common::{
 };
 use crate::wire::At;
 
-/// python-redis-lock's release: puts a one into the list for its waiters. ARGV[2] is for how long it stays.
+/// python-redis-lock's release: puts a one into the list for its waiters. ARGV[2] is for how long
+/// it stays.
 const PY_RELEASE: &str = "
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 1 end
 redis.call('DEL', KEYS[2])

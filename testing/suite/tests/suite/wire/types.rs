@@ -74,8 +74,9 @@ async fn picture(node: &Node, name: &str) -> Vec<Value> {
     seen
 }
 
-/// What other programs keep under a name, by the commands that make it; and whether it may be a mutex of another
-/// library's, or a number of Redisson's, which cannot be told from what is asked for.
+/// What other programs keep under a name, by the commands that make it; and whether it may be a
+/// mutex of another library's, or a number of Redisson's, which cannot be told from what is asked
+/// for.
 const FOREIGN: [(&[&str], bool, bool); 9] = [
     (&["SET", "KEY", "7"], false, true),
     (&["SET", "KEY", "7", "PX", "60000"], true, true),
@@ -88,7 +89,8 @@ const FOREIGN: [(&[&str], bool, bool); 9] = [
     (&["HSET", "KEY", "a", "1", "b", "2"], false, false),
 ];
 
-/// A name under which another program keeps something is refused to every kind that can tell, and stays as it is.
+/// A name under which another program keeps something is refused to every kind that can tell, and
+/// stays as it is.
 pub(crate) async fn foreign((place, client): At) -> String {
     let locks = locks(&place, client).await;
     let mut refusals = 0;

@@ -14,7 +14,8 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    /// Listens to channels that belong to a lock, in the flavour in use. Returns once all are confirmed.
+    /// Listens to channels that belong to a lock, in the flavour in use. Returns once all are
+    /// confirmed.
     pub(crate) async fn to(at: &At, name: &str, channels: &[String]) -> Self {
         let node = at.place.primary_for(name).await.unwrap();
         let mut raw = Raw::to(node).await;

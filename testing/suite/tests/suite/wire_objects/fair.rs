@@ -202,7 +202,8 @@ async fn own_channels(at: &At, java: &mut Java) -> usize {
         .len()
 }
 
-/// A waiter of ours that gives up takes its entry out of both; one that waits has a deadline that theirs respect.
+/// A waiter of ours that gives up takes its entry out of both; one that waits has a deadline that
+/// theirs respect.
 pub(crate) async fn list_and_deadlines_agree(at: At) -> String {
     let name = unique("fair");
     let locks = at.locks().await;

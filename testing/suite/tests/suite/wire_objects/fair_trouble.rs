@@ -13,7 +13,8 @@ use crate::wire_objects::ear::Ear;
 use crate::wire_objects::java::Java;
 use crate::wire_objects::lock::{soon, waiting};
 
-/// For how long a free lock may be left to one who does not come: their turn, a heartbeat, and a busy machine.
+/// For how long a free lock may be left to one who does not come: their turn, a heartbeat, and a
+/// busy machine.
 const TURN: Duration = Duration::from_secs(3 + 2 + 5);
 
 /// An entry without a deadline, which Redisson never removes.
@@ -91,8 +92,8 @@ pub(crate) async fn many_dead_heads(at: At) -> String {
     format!("served after {took:.2?}")
 }
 
-/// Waiters whose clocks are an hour behind or ahead are served in order all the same. Those ahead take ours for dead and
-/// do not call them: then the heartbeat finds out.
+/// Waiters whose clocks are an hour behind or ahead are served in order all the same. Those ahead
+/// take ours for dead and do not call them: then the heartbeat finds out.
 pub(crate) async fn clocks_apart(at: At) -> String {
     let mut seen = Vec::new();
     for ahead in [-3_600_000, 3_600_000] {
@@ -123,8 +124,8 @@ pub(crate) async fn clocks_apart(at: At) -> String {
     format!("{seen:.2?}")
 }
 
-/// One of theirs whose clock is an hour ahead takes all of ours for dead: they take their places again, in the order in
-/// which they had come.
+/// One of theirs whose clock is an hour ahead takes all of ours for dead: they take their places
+/// again, in the order in which they had come.
 pub(crate) async fn order_outlasts_a_fast_clock(at: At) -> String {
     let name = unique("order");
     let locks = at.locks_apart().await;
@@ -211,7 +212,8 @@ async fn natives(java: &mut Java, count: usize) {
     .await;
 }
 
-/// Three of theirs listen and do not come, as in a process that is stopped: a free lock is left to them once.
+/// Three of theirs listen and do not come, as in a process that is stopped: a free lock is left to
+/// them once.
 pub(crate) async fn called_but_not_coming(at: At) -> String {
     let name = unique("stopped");
     let locks = at.locks_apart().await;

@@ -1,4 +1,5 @@
-//! A client of Redisson's, played by raw commands: each script does what Redisson's does, in words of our own.
+//! A client of Redisson's, played by raw commands: each script does what Redisson's does, in words
+//! of our own.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -220,7 +221,8 @@ impl Java {
             .int()
     }
 
-    /// Takes a permit with an id until the lease ends; what the script answers if that is not possible.
+    /// Takes a permit with an id until the lease ends; what the script answers if that is not
+    /// possible.
     pub(crate) async fn take_permit(&mut self, id: [u8; 16], lease: i64) -> Result<(), Value> {
         let [name, channel] = self.semaphore_keys();
         let held = format!("{{{name}}}:timeout");

@@ -17,7 +17,8 @@ pub(crate) fn waiting(request: LockRequest) -> JoinHandle<(LockGuard, Instant)> 
     tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) })
 }
 
-/// Returns once so many stand in our own queue of a name and this many clients listen to its channel.
+/// Returns once so many stand in our own queue of a name and this many clients listen to its
+/// channel.
 pub(crate) async fn queued(at: &At, java: &mut Java, waiters: i64, channel: &str, clients: i64) {
     let queue = java.side("locktopus_queue");
     eventually("somebody in the queue", SOON, async || {
@@ -122,7 +123,8 @@ pub(crate) async fn tokens_are_shared(at: At) -> String {
     format!("{tokens:?}")
 }
 
-/// A spin lock says nothing when it is released: our heartbeat finds out. Ours says it all the same.
+/// A spin lock says nothing when it is released: our heartbeat finds out. Ours says it all the
+/// same.
 pub(crate) async fn spin_locks_ring_no_bell(at: At) -> String {
     let name = unique("spin");
     let locks: Locktopus = at.locks().await;

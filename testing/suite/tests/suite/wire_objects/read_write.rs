@@ -185,7 +185,8 @@ pub(crate) async fn we_hold(at: At) -> String {
     "1, 1, 0".to_owned()
 }
 
-/// Ours writes and reads on when its write lease is over. Theirs find a lock that is read, as they keep it themselves.
+/// Ours writes and reads on when its write lease is over. Theirs find a lock that is read, as they
+/// keep it themselves.
 pub(crate) async fn we_write_and_read(at: At) -> String {
     let name = unique("rw");
     let locks = at.locks().await;
@@ -235,7 +236,8 @@ pub(crate) async fn we_write_and_read(at: At) -> String {
     format!("theirs read after {waited:.2?}")
 }
 
-/// Theirs writes and reads. It has no end of its own as a writer: it writes as long as the lock lasts.
+/// Theirs writes and reads. It has no end of its own as a writer: it writes as long as the lock
+/// lasts.
 pub(crate) async fn they_write_and_read(at: At) -> String {
     let name = unique("rw");
     let locks = at.locks().await;

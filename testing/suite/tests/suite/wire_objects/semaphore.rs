@@ -64,7 +64,8 @@ pub(crate) async fn both_ways(at: At) -> String {
     format!("served in {took:.2?}")
 }
 
-/// Permits of a holder of ours that crashed come back when anybody of ours looks, and they are told.
+/// Permits of a holder of ours that crashed come back when anybody of ours looks, and they are
+/// told.
 pub(crate) async fn crashed_holders_come_back(at: At) -> String {
     let name = unique("sem");
     let locks = at.locks().await;

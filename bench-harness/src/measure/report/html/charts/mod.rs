@@ -11,8 +11,8 @@ pub(super) mod timeline;
 /// Width of every chart in user units; about what a phone offers in pixels.
 const WIDTH: f64 = 460.0;
 
-/// Where the names of rows stand: beside their marks while they are short, above them else. They are never cut, because what
-/// is cut may be what tells two of them apart.
+/// Where the names of rows stand: beside their marks while they are short, above them else. They
+/// are never cut, because what is cut may be what tells two of them apart.
 #[derive(Clone, Copy, Debug)]
 struct Label {
     /// Where the marks begin.

@@ -1,8 +1,9 @@
 //! A timer index: entries by the millisecond in which they are due.
 //!
-//! Renewals are due on a grid, so many leases share a millisecond and the tree of milliseconds stays small: inserting or
-//! removing an entry is one step in that tree and one in a list. A timer for each lease, as tokio's or those of
-//! `DelayQueue`, would be registered anew for each move, and a lease moves twice with every renewal.
+//! Renewals are due on a grid, so many leases share a millisecond and the tree of milliseconds
+//! stays small: inserting or removing an entry is one step in that tree and one in a list. A timer
+//! for each lease, as tokio's or those of `DelayQueue`, would be registered anew for each move, and
+//! a lease moves twice with every renewal.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -47,7 +48,8 @@ impl<T> TimerIndex<T> {
         self.origin
     }
 
-    /// The first moment that is not before this instant: what falls due then is due by the time it is found.
+    /// The first moment that is not before this instant: what falls due then is due by the time it
+    /// is found.
     pub(super) fn moment(&self, at: BootInstant) -> Moment {
         let since = at.since(self.origin);
         let whole = since + Duration::from_nanos(999_999);
@@ -71,7 +73,8 @@ impl<T> TimerIndex<T> {
         Spot { at, index }
     }
 
-    /// Removes the entry of a spot. Returns the entry that was moved into this spot instead, if any.
+    /// Removes the entry of a spot. Returns the entry that was moved into this spot instead, if
+    /// any.
     pub(super) fn remove(&mut self, spot: Spot) -> Option<&T> {
         let Entry::Occupied(mut items) = self.moments.entry(spot.at) else {
             return None;

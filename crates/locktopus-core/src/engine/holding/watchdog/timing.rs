@@ -55,7 +55,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A lease of 30 seconds is renewed after ten, and its grid has a line every 312.5 milliseconds.
+    /// A lease of 30 seconds is renewed after ten, and its grid has a line every 312.5
+    /// milliseconds.
     #[tokio::test(start_paused = true)]
     async fn a_renewal_is_due_after_a_third_of_the_lease_rounded_down_to_the_grid() {
         let origin = clock::now();
@@ -75,7 +76,8 @@ mod tests {
         }
     }
 
-    /// The rest of the maximum hold time, the margin of the usual lease, 307 milliseconds, and one more.
+    /// The rest of the maximum hold time, the margin of the usual lease, 307 milliseconds, and one
+    /// more.
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_asked_for_that_is_not_longer_than_its_hold_may_be() {
         let backend = Arc::new(TestBackend::new());

@@ -179,7 +179,8 @@ impl WatchedLeases {
         self.is_sooner(at)
     }
 
-    /// Everything that is due now, or as much of it as is good for one look; it has its next place already.
+    /// Everything that is due now, or as much of it as is good for one look; it has its next place
+    /// already.
     pub(super) fn look(&mut self) -> Due {
         let mut due = Due::new(clock::now());
         for _ in 0..LOOK {
@@ -197,7 +198,8 @@ impl WatchedLeases {
     }
 
     fn next_look(&mut self, now: BootInstant) -> Next {
-        // Timers do not count time that the machine sleeps, so while leases are watched there is a look every `TICK`.
+        // Timers do not count time that the machine sleeps, so while leases are watched there is a
+        // look every `TICK`.
         let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + TICK));
         let firsts = [self.index.first(), self.checks.first(), tick];
         let Some(at) = firsts.into_iter().flatten().min() else {
@@ -220,7 +222,8 @@ impl WatchedLeases {
             }
             return;
         }
-        // Judged before it is removed: a lease that is removed and then passed on would never be renewed.
+        // Judged before it is removed: a lease that is removed and then passed on would never be
+        // renewed.
         let failed = entry.failures.as_deref();
         let failed = failed.map(|failures| failures.detail.as_str());
         if let Some(cause) = entry.lease.judge(due.now, failed) {
