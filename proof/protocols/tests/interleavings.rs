@@ -40,7 +40,7 @@ struct Reporter;
 struct Told;
 
 #[derive(Debug, Clone)]
-struct OwnerId;
+struct Asks;
 
 #[derive(Debug)]
 struct AcquisitionState;
@@ -393,9 +393,7 @@ fn a_deposed_leader_does_not_win() {
         let leader = cohort.arrive().number;
         let waiter = cohort.arrive_to_wait();
         let now = BootInstant::now();
-        let lives = cohort
-            .queue()
-            .leader_lives(leader, now, (&OwnerId, Duration::ZERO));
+        let lives = cohort.queue().leader_lives(leader, now, Asks);
         cohort.carry_out(lives.expect("it leads"));
         let check = at_once(&cohort, |cohort| {
             let effects = cohort.queue().check(BootInstant::now());

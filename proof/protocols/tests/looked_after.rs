@@ -33,7 +33,7 @@ struct Reporter;
 struct Told;
 
 #[derive(Debug, Clone)]
-struct OwnerId;
+struct Asks;
 
 #[derive(Debug)]
 struct AcquisitionState;
@@ -178,7 +178,7 @@ impl Walk {
         };
         let long = [1, 60, 5_000, 150_000][self.roll(4) as usize];
         let until = self.now + Duration::from_millis(long);
-        match self.queue.leader_lives(number, until, (&OwnerId, PATIENCE)) {
+        match self.queue.leader_lives(number, until, Asks) {
             Some(effects) => {
                 self.carry_out(effects);
                 self.leader = Some((number, since, Some(until)));
@@ -253,7 +253,7 @@ impl Walk {
             return;
         }
         let far = self.now + PATIENCE;
-        let lives = self.queue.leader_lives(number, far, (&OwnerId, PATIENCE));
+        let lives = self.queue.leader_lives(number, far, Asks);
         assert!(
             lives.is_none(),
             "nobody looked after a leader that has been silent for {:?} too long",

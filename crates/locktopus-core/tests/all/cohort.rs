@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Fate, Scripted, until};
 use locktopus_core::{
     CohortSettings, FencingToken, LockBackend, LockError, LockGuard, Locktopus, LostCause,
-    TokenSource, WaitStrategy,
+    TokenRetention, TokenSource, WaitStrategy,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::task::JoinHandle;
@@ -567,6 +567,22 @@ async fn a_lock_that_a_stalled_leader_is_granted_comes_free() {
     drop((guard.unwrap().unwrap(), stalled));
     until("nothing is left", || store.population() == (0, 0)).await;
     until("nothing to do", || locks.background_tasks() == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_a_stalled_leader_are_kept_as_it_asked() {
+    let script = Scripted::new();
+    let locks = with(&script, 64, LEASE);
+    let asking = || locks.lock("a").token_retention(TokenRetention::Forever);
+    let remote = with(&script, 64, LEASE);
+    let held = acquiring(&remote).await.unwrap();
+    let mut stalled: Acquiring = Box::pin(asking().acquire());
+    assert!(poll(&mut stalled).is_pending());
+    let follower = tokio::spawn(asking().wait_at_most(LEASE).acquire());
+    until("it is deposed", || !script.calls("release").is_empty()).await;
+    assert_eq!(script.retentions()[0], Some(TokenRetention::Forever));
+    held.release().await.unwrap();
+    follower.await.unwrap().unwrap().release().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

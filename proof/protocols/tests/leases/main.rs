@@ -226,6 +226,20 @@ fn a_ticket_is_the_only_hold_or_there_is_none() {
     });
 }
 
+#[test]
+fn a_ticket_is_of_a_lease_that_no_shutdown_gives_back() {
+    model(|| {
+        let services = Services::new();
+        let (held, lease) = held(&services);
+        let closes = at_once(&services, shut_down);
+        let transferred = held.transfer().is_ok();
+        closes.join().unwrap();
+        assert_eq!(services.released.in_time.get(), u32::from(!transferred));
+        assert_eq!(lease.lost() == Some(&LostCause::Transferred), transferred);
+        assert_eq!(services.watchdog.len(), 0);
+    });
+}
+
 /// The answer to a renewal says that the lock is gone, while its holder drops it and another lock
 /// takes its place among those that are watched.
 #[test]

@@ -16,7 +16,7 @@ use crate::client::{Client, initial};
 use crate::ctx::Ctx;
 use crate::flavour::Flavour;
 use crate::rule::Rule;
-use crate::timing::{LONG, SHORT, SLACK, until};
+use crate::timing::{LONG, SLACK, until};
 
 /// Every kind, with the profiles of mutexes that differ in what they keep.
 fn kinds() -> Vec<LockKind> {
@@ -351,8 +351,8 @@ pub async fn a_name_that_is_free_again_may_be_another_kind(ctx: Ctx) {
 /// kind.
 pub async fn a_queue_belongs_to_its_kind(ctx: Ctx) {
     let a = ctx.first().await;
-    let (dead, waiter) = (ctx.owner(), ctx.owner());
-    a.take(&dead, SHORT).await;
+    let (dead, waiter, short) = (ctx.owner(), ctx.owner(), ctx.short());
+    a.take(&dead, short).await;
     let place = AcquireAttempt {
         place: Some(LONG),
         ..a.attempt_of(&waiter, LONG)
@@ -362,7 +362,7 @@ pub async fn a_queue_belongs_to_its_kind(ctx: Ctx) {
         matches!(queued, AttemptOutcome::Queued { .. }),
         format_args!("a place behind a holder was answered {queued:?}"),
     );
-    until(Rule::Lease, SHORT, "a lease does not end", || async {
+    until(Rule::Lease, short, "a lease does not end", || async {
         !a.is_held_by(&dead).await
     })
     .await;

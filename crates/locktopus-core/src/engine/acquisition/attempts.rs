@@ -211,14 +211,11 @@ impl<'a> Acquisition<'a> {
         let begun = Instant::now();
         let deadline = self.deadline_from(begun);
         self.lives_until(deadline)?;
-        // What this attempt is granted, no earlier one was.
-        let recall = self.keeps()
-            && self.state.hints.is_some()
-            && self.state.place.is_none()
-            && !self.state.late_attempt;
         // A first attempt normally learns only whether anyone is ahead, not how many. If the wait
         // is watched, every attempt asks for the count.
         let owes = self.state.owes();
+        // What this attempt is granted, no earlier one was.
+        let recall = self.keeps() && self.state.hints.is_some() && !owes;
         let first = !owes
             && self.state.place.is_none()
             && self.state.hints.is_some()
@@ -355,7 +352,7 @@ impl<'a> Acquisition<'a> {
         // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for
         // three heartbeats.
         let spare = self.heartbeat().max(SHORTEST_HEARTBEAT) * 2;
-        let asks = (&self.state.ask.owner, self.state.lasts(self.engine));
+        let asks = self.state.asks(self.engine);
         lead.lives_until(BootInstant::of_timer(until) + spare, asks)
     }
 

@@ -21,10 +21,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Duration;
 
 use super::stage::{Arrival, Baton, Effects, Line, Stage, Step, Waiter};
-use super::{AcquisitionState, BootInstant, Lease, LockError, OwnerId, PATIENCE};
+use super::{AcquisitionState, Asks, BootInstant, Lease, LockError, PATIENCE};
 
 /// The members of one cohort: the one that leads or holds, and the waiters.
 #[derive(Debug, Default)]
@@ -143,13 +142,13 @@ impl CohortQueue {
         &mut self,
         number: u64,
         lives_until: BootInstant,
-        (owner, lasts): (&OwnerId, Duration),
+        leader_asks: Asks,
     ) -> Option<Effects> {
         match &mut self.stage {
             Stage::Led {
                 by, until, asks, ..
             } if *by == number => {
-                (*until, *asks) = (Some(lives_until), Some((owner.clone(), lasts)));
+                (*until, *asks) = (Some(lives_until), Some(leader_asks));
             }
             _ => return None,
         }

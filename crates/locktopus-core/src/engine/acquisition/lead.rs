@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use locktopus_contract::clock::BootInstant;
-use locktopus_contract::{BackendError, BackendErrorKind, Executed, OwnerId, TokenSource};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, TokenSource};
 
 use super::kept_lease::Keeping;
 use super::member::Member;
 use super::passing::Passing;
-use super::state::AcquisitionState;
+use super::state::{AcquisitionState, Asks};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::give_back::Owed;
 use crate::engine::holding::grant::Grant;
@@ -62,11 +62,7 @@ impl Member {
 
     /// Shows that the leader is alive, and will be again by `until`. It asks under this owner id,
     /// and the backend may keep the result for so long.
-    pub(crate) fn lives_until(
-        &self,
-        until: BootInstant,
-        asks: (&OwnerId, Duration),
-    ) -> Result<(), Stop> {
+    pub(crate) fn lives_until(&self, until: BootInstant, asks: Asks) -> Result<(), Stop> {
         let effects = self.cohort.queue().leader_lives(self.number, until, asks);
         let effects = effects.ok_or(Stop::Deposed)?;
         self.cohort.carry_out(&self.engine, effects);

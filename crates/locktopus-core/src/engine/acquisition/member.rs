@@ -27,6 +27,7 @@ pub(crate) async fn acquire(
 ) -> Result<Option<Held>, LockError> {
     loop {
         let (mut member, arrived) = Member::arrive(engine, plan, started)?;
+        let waited = arrived.is_none();
         let step = match (arrived, plan.wait.limit(started), &plan.cancel) {
             (Some(step), ..) => step,
             (None, None, None) => poll_fn(|cx| member.poll_step(cx)).await,
@@ -35,7 +36,14 @@ pub(crate) async fn acquire(
         };
         member.is_in = matches!(step, Step::Lead { .. });
         match step {
-            Step::Hold(lease, since) => return Ok(Some(hold(engine, plan, &lease, since))),
+            Step::Hold(lease, since) => {
+                let held = hold(engine, plan, &lease, since);
+                // After the turn has begun: if this panics, the turn is passed on.
+                if waited {
+                    engine.observer.handed_on(&plan.target, since);
+                }
+                return Ok(Some(held));
+            }
             Step::Lead { state, kept } => {
                 member.kept = kept;
                 let lead = Some(member);
@@ -123,10 +131,6 @@ impl Member {
         // Cloned and dropped outside the mutex: both may run code of the executor.
         let mut waker = Some(cx.waker().clone());
         let step = self.cohort.queue().poll(self.number, &mut waker);
-        if let Some(Step::Hold(_, since)) = step {
-            let observer = &self.engine.observer;
-            observer.handed_on(&self.cohort.target, since);
-        }
         step.map_or(Poll::Pending, Poll::Ready)
     }
 }

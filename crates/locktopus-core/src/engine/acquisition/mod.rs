@@ -32,8 +32,8 @@ mod waiting;
 
 use std::sync::Arc;
 
+use locktopus_contract::BackendErrorKind;
 use locktopus_contract::clock::BootInstant;
-use locktopus_contract::{BackendErrorKind, OwnerId};
 use tokio::time::Instant;
 
 use self::attempts::Acquisition;
@@ -43,7 +43,7 @@ use self::lead::Stop;
 use self::local_progress::Told;
 use self::member::Member;
 pub(crate) use self::plan::{Plan, Wait};
-use self::state::AcquisitionState;
+use self::state::{AcquisitionState, Asks};
 use crate::engine::error::LockError;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::Lease;

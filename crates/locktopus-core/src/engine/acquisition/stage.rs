@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{AcquisitionState, BootInstant, Lease, LockError, OwnerId, Reporter, Told};
+use super::{AcquisitionState, Asks, BootInstant, Lease, LockError, Reporter, Told};
 
 /// Whose the lease, or the way to the backend, is.
 #[derive(Debug, Default)]
@@ -21,8 +21,8 @@ pub(super) enum Stage {
         /// It counts as stalled if it has shown no life by then. `None`: it has shown none yet. Its
         /// time begins with the next check.
         until: Option<BootInstant>,
-        /// The owner id of its attempts, and how long the backend may keep what they take.
-        asks: Option<(OwnerId, Duration)>,
+        /// What it asks for.
+        asks: Option<Asks>,
         /// The backend's last answer.
         told: Option<Box<Told>>,
     },
@@ -166,8 +166,8 @@ pub(super) struct Effects {
     pub(super) dismiss: Vec<Waiter>,
     /// No member has this any more.
     pub(super) give_back: Option<Baton>,
-    /// A deposed leader asked under this owner id, and the backend may keep the result for so long.
-    pub(super) stalled: Option<Box<(OwnerId, Duration)>>,
+    /// A deposed leader asked for this.
+    pub(super) stalled: Option<Box<Asks>>,
     /// The watchdog must look at this instant.
     pub(super) look_at: Option<BootInstant>,
     /// The last member has gone.

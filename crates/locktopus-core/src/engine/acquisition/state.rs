@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_contract::clock::{self, BootInstant};
-use locktopus_contract::{AcquireAttempt, Sought, WakeStream};
+use locktopus_contract::{AcquireAttempt, OwnerId, Sought, TokenRetention, WakeStream};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -29,6 +29,10 @@ pub(crate) struct AcquisitionState {
     pub(super) hints: Option<WakeStream>,
     pub(super) failing_since: Option<Instant>,
 }
+
+/// What others must know of an acquisition to clean up after it: the owner id of its attempts, how
+/// long the backend may keep what they take, and how long it keeps their tokens.
+pub(super) type Asks = (OwnerId, Duration, Option<TokenRetention>);
 
 /// A confirmed place in the queue, and what a pushed grant must be measured by.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +102,16 @@ impl AcquisitionState {
     /// For how long the backend may keep what an attempt that is sent now takes.
     pub(super) fn lasts(&self, services: &Services) -> Duration {
         self.ask.lease + self.ask.place.unwrap_or_default() + services.call_timeout()
+    }
+
+    /// What others must know of it if it stalls.
+    pub(super) fn asks(&self, services: &Services) -> Asks {
+        let AcquireAttempt { owner, .. } = &self.ask;
+        (
+            owner.clone(),
+            self.lasts(services),
+            self.ask.token_retention,
+        )
     }
 
     /// Leaves what there may be to the reaper.

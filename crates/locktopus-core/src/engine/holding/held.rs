@@ -57,7 +57,7 @@ impl Held {
         };
         let turn = Arc::clone(&parts.turn);
         let lost_before = turn.lost().cloned();
-        let Some(owed) = parts.close(LostCause::Released) else {
+        let Some(owed) = parts.close() else {
             return lost_before.map_or(Ok(()), |cause| {
                 let target = turn.lease.target.clone();
                 Err(LockError::Lost { target, cause })
@@ -66,42 +66,41 @@ impl Held {
         owed.give_back(lost_before).await
     }
 
-    /// Ends the lease for this process and leaves it to another one, if this is the only hold of
-    /// it.
+    /// Leaves the lease to another process. Gives the hold back if there are others, or if a loss
+    /// or a shutdown came first.
     pub(crate) fn transfer(mut self) -> Result<Arc<Turn>, Self> {
+        let turn = Arc::clone(self.turn());
         // From here on nobody can enter the lease again.
-        let alone = self.turn().remove_only_hold();
-        let Some(parts) = self.parts.take_if(|_| alone) else {
+        if !turn.remove_only_hold() {
             return Err(self);
-        };
-        let turn = Arc::clone(&parts.turn);
-        if let Some(owed) = parts.end(LostCause::Transferred) {
-            owed.left_to_others();
         }
-        Ok(turn)
+        if turn.lease.transfer(self.services()) {
+            self.parts = None;
+            return Ok(turn);
+        }
+        turn.restore_hold();
+        Err(self)
     }
 }
 
 impl Parts {
-    /// Ends this hold. Returns the debt to the backend, if this was the last hold and no other task
-    /// of this process has the lease now.
-    fn close(self, cause: LostCause) -> Option<Owed> {
-        self.turn.remove_hold().then(|| self.end(cause)).flatten()
-    }
-
-    /// Ends the turn, and passes the lease on or returns the debt to the backend.
-    fn end(self, cause: LostCause) -> Option<Owed> {
+    /// Ends this hold. The last one ends the turn, and passes the lease on or returns the debt to
+    /// the backend.
+    fn close(self) -> Option<Owed> {
+        if !self.turn.remove_hold() {
+            return None;
+        }
         // Taken before the turn ends, so that a shutdown waits for the release.
         let _under_way = self.services.attempts.token();
         let lease = &self.turn.lease;
-        self.turn.end(cause.clone());
-        if cause == LostCause::Transferred || lease.lingers() {
+        self.turn.end(LostCause::Released);
+        if lease.lingers() {
             // A lock that lingers may go to no task of this process before the others.
             lease.leave();
         } else if lease.pass(&self.services) {
             return None;
         }
-        lease.close(&self.services, cause)
+        lease.close(&self.services, LostCause::Released)
     }
 }
 
@@ -109,7 +108,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         // What is owed then goes to the reaper.
         if let Some(parts) = self.parts.take() {
-            drop(parts.close(LostCause::Released));
+            drop(parts.close());
         }
     }
 }

@@ -184,6 +184,22 @@ impl Lease {
         Some(Owed::new(Arc::clone(services), Arc::clone(self)))
     }
 
+    /// Ends the lease for this process and leaves it to another one. False if a loss or a shutdown
+    /// came first: then it goes back to the backend.
+    pub(crate) fn transfer(self: &Arc<Self>, services: &Arc<Services>) -> bool {
+        // Taken before the turn ends, so that a shutdown waits for the release.
+        let _under_way = services.attempts.token();
+        self.leave();
+        let Some(owed) = self.close(services, LostCause::Transferred) else {
+            return false;
+        };
+        let transferred = self.lost() == Some(&LostCause::Transferred);
+        if transferred {
+            owed.left_to_others();
+        }
+        transferred
+    }
+
     /// The safety mode of the grant.
     pub(crate) fn safety(&self) -> SafetyMode {
         self.safety.as_deref().copied().unwrap_or_default()

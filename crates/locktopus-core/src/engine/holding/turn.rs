@@ -173,6 +173,11 @@ impl Turn {
             .is_ok()
     }
 
+    /// Gives back the only hold, which [`remove_only_hold`](Self::remove_only_hold) took away.
+    pub(super) fn restore_hold(&self) {
+        self.holds.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Takes a hold away; true if it was the last one.
     pub(super) fn remove_hold(&self) -> bool {
         self.holds.fetch_sub(1, Ordering::AcqRel) == 1

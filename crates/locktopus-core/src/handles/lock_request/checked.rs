@@ -76,9 +76,14 @@ impl<G: AnyGuard> LockRequest<G> {
     /// be had.
     pub(crate) async fn spend(&self, wait: Wait) -> Result<bool, LockError> {
         let plan = self.checked(wait)?;
-        let taken = acquisition::acquire(&self.engine, &plan).await?;
-        // It was made here, so this is its only hold.
-        Ok(taken.is_some_and(|held| held.transfer().is_ok()))
+        let Some(held) = acquisition::acquire(&self.engine, &plan).await? else {
+            return Ok(false);
+        };
+        match held.transfer() {
+            Ok(_) => Ok(true),
+            // It was made here, so this is its only hold: a shutdown took the permits back.
+            Err(held) => held.release().await.map(|()| false),
+        }
     }
 
     fn checked_hold_at_least(&self) -> Result<Duration, OptionError> {

@@ -15,7 +15,7 @@ use locktopus_core::{
     CounterOutcome, CounterRequest, Counters, Directory, DynBackend, Eviction, Executed,
     ExtendOutcome, ExtendRequest, InstanceQuery, InstanceRecord, Instances, LockBackend, LockPage,
     LockState, LockTarget, Locktopus, LocktopusBuilder, OwnerId, ReleaseOutcome, ReleaseRequest,
-    SafetyMode, ScanCursor, WakeGroup, WakeStream, WakeUps,
+    SafetyMode, ScanCursor, TokenRetention, WakeGroup, WakeStream, WakeUps,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep};
@@ -73,6 +73,8 @@ pub(crate) struct Scripted {
 #[derive(Debug, Default)]
 struct State {
     log: Vec<Call>,
+    /// What each release said about tokens.
+    retentions: Vec<Option<TokenRetention>>,
     next: Vec<(&'static str, VecDeque<Fate>)>,
     always: Vec<(&'static str, Fate)>,
     hanging_shard: Option<u32>,
@@ -158,6 +160,10 @@ impl Scripted {
     }
 
     /// The calls of this name so far.
+    pub(crate) fn retentions(&self) -> Vec<Option<TokenRetention>> {
+        self.state.lock().unwrap().retentions.clone()
+    }
+
     pub(crate) fn calls(&self, what: &str) -> Vec<Call> {
         let state = self.state.lock().unwrap();
         state
@@ -270,6 +276,8 @@ impl locktopus_core::Layer for Scripted {
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let fate = self.fate("release", vec![(&request.target, request.owner.clone())]);
+        let said = request.token_retention;
+        self.state.lock().unwrap().retentions.push(said);
         let (store, request) = (self.store.clone(), request.clone());
         self.call(fate, async move { store.release(&request).await })
             .await?
