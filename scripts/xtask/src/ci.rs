@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::cargo::Built;
-use crate::checks::{features, layers, sizes};
+use crate::checks::{features, layers, prose, sizes};
 use crate::failure::{Done, Failure, fail, need};
 use crate::shell::{Shell, say};
 use crate::{Named, files, packages, product, proof, release, tools};
@@ -38,6 +38,7 @@ const STEPS: &[Named] = &[
     ("layers inside crates", |sh| layers::main(sh, &[])),
     ("options of URLs", options_of_urls),
     ("sizes", |sh| sizes::main(sh, &[])),
+    ("prose", |sh| prose::main(sh, &[])),
     ("clippy", clippy),
     ("sets of features", feature_sets),
     ("docs", |sh| {

@@ -25,7 +25,8 @@ use std::env;
 use std::process::ExitCode;
 
 use checks::{
-    book, conformance_table as table, features, fencing, layers, oldest_rust, sizes, supply_chain,
+    book, conformance_table as table, features, fencing, layers, oldest_rust, prose, sizes,
+    supply_chain,
 };
 use failure::{Done, Failure, fail};
 use measure::{bench, failover, harness, performance, soak};
@@ -47,6 +48,7 @@ const COMMANDS: &[(&str, &str, bool, Main)] = &[
     ("book", book::HELP, SOME, book::main),
     ("check-fencing", fencing::HELP, NONE, fencing::main),
     ("check-layers", layers::HELP, NONE, layers::main),
+    ("check-prose", prose::HELP, SOME, prose::main),
     ("check-sizes", sizes::HELP, NONE, sizes::main),
     ("conformance-table", table::HELP, SOME, table::main),
     ("failover", failover::HELP, SOME, failover::main),
