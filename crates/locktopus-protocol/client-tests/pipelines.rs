@@ -1,4 +1,4 @@
-//! Several commands that are sent at once, and limits of any length.
+//! Several commands sent at once, and limits of any length.
 //!
 //! A test of every client: each includes this file with its own [`common`](crate::common).
 
@@ -20,7 +20,7 @@ fn route(key: &str) -> Route {
     Route::Slot(key_slot(key.as_bytes()))
 }
 
-/// Of several commands sent at once each has its answer, and one that blocks delays no other
+/// Each of several commands sent at once gets its answer, and a blocking one delays no other
 /// command.
 #[tokio::test(flavor = "multi_thread")]
 async fn pipelines_block_only_each_other() {
@@ -56,7 +56,7 @@ async fn pipelines_block_only_each_other() {
     );
 }
 
-/// They go to the node of their slot, and a refusal of another one is an answer.
+/// They go to the node of their slot, and a refusal by another node is an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn pipelines_on_a_cluster() {
     let servers = servers(SHARDS).await;
@@ -83,7 +83,7 @@ async fn pipelines_on_a_cluster() {
     assert!(moved >= 1);
 }
 
-/// However long or short things may take by the options: an answer or an error, and no panic.
+/// With any durations in the options there is an answer or an error, and no panic.
 #[tokio::test]
 async fn no_duration_is_too_long_or_too_short() {
     let deployment = servers(TopologyKind::Sentinel {
@@ -109,7 +109,7 @@ async fn no_duration_is_too_long_or_too_short() {
         Duration::from_secs(u64::MAX),
         Duration::MAX,
     ];
-    // And some of every size in between.
+    // And durations of every size in between.
     all.extend(
         (0..60)
             .step_by(6)

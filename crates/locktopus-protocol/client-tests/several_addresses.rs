@@ -1,4 +1,4 @@
-//! A name with several addresses, of which one leads to the primary and the other to its replica.
+//! A name with several addresses, one of the primary and one of its replica.
 //!
 //! A test of every client: each includes this file with its own [`names`], which resolve the host.
 
@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::names;
 
-/// Longest wait for what must happen at all.
+/// Longest wait for what must happen.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Options for a host of which each connection may take so long.
+/// Options for a host, with this limit for each connection.
 fn to(host: &str, connect_timeout: Duration) -> ConnectOptions {
     let host = host.to_owned();
     let server = Servers::Standalone(HostPort { host, port: 6379 });
@@ -37,7 +37,7 @@ async fn follow(replica: &Node, primary: &Node) {
     }
 }
 
-/// Repeats what fails as not sent or refused, as the layer above does.
+/// Retries what fails as not sent or refused, as the layer above does.
 async fn set(client: &dyn RedisClient) -> Reply {
     let deadline = Instant::now() + LONG;
     loop {
@@ -51,7 +51,7 @@ async fn set(client: &dyn RedisClient) -> Reply {
     }
 }
 
-/// Until every subscription is where a primary counts it.
+/// Waits until every subscription is on a primary.
 async fn subscribed_on(client: &dyn RedisClient, node: &Node) {
     let deadline = Instant::now() + LONG;
     loop {
@@ -69,7 +69,7 @@ async fn subscribed_on(client: &dyn RedisClient, node: &Node) {
     }
 }
 
-/// As a server that was stopped: the kernel accepts, and nobody greets.
+/// Like a stopped server: the kernel accepts connections, but no greeting comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_accepts_and_says_nothing_hides_no_other() {
     let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });
@@ -88,8 +88,7 @@ async fn one_that_accepts_and_says_nothing_hides_no_other() {
     }
 }
 
-/// What the primary says when it refuses is told, and not that the other address leads to a
-/// replica.
+/// The error is the primary's refusal, and not that the other address leads to a replica.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_refusal_of_a_primary_is_told() {
     let spec = Spec::new(TopologyKind::Quorum { nodes: 2 });

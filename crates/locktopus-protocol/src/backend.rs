@@ -1,18 +1,18 @@
-//! `LockBackend` over any [`RedisClient`]: what each method of the contract does is in the file of
-//! its name.
+//! `LockBackend` over any [`RedisClient`]. Each method of the contract is in the file named after
+//! it.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `context`, `options` | what all operations need: the client, the options, what is known about the servers |
+//! | `context`, `options` | what all operations share: the client, the options, server facts |
 //! | `acquire`, `group` | an attempt to take a lock, or several locks by one script |
 //! | `release`, `extend` | ending leases and extending them |
-//! | `repeat` | releases that are sent again after another server has taken over |
+//! | `repeat` | sends releases again after a failover |
 //! | `counter` | the number in a semaphore or a latch |
 //! | `admin`, `scan` | inspection and eviction; lists of locks |
-//! | `instances` | what instances say about themselves |
+//! | `instances` | the records that instances publish about themselves |
 //! | `safety`, `run` | what the safety mode allows, and how it runs a script |
-//! | `diagnose` | checks at connect |
-//! | `identity` | which server this is and since when, for quorums |
+//! | `diagnose` | the checks at connect and of the doctor |
+//! | `identity` | tells a quorum which server this is and how long it has been up |
 
 mod acquire;
 mod admin;
@@ -54,20 +54,21 @@ pub use options::{BackendOptions, PubSubMode};
 
 /// Locks on Redis or Valkey, through any client library.
 ///
-/// Each tokio runtime that uses it makes its own connections on first use, or shares those of a
-/// multi-threaded runtime. So you may use it after the runtime that made it has ended.
+/// Each tokio runtime that uses the backend opens its own connections on first use, or shares those
+/// of a multi-threaded runtime. So you may keep using it after the runtime that created it has
+/// ended.
 #[derive(Debug)]
 pub struct RedisBackend {
     contexts: Arc<Contexts>,
 }
 
 impl RedisBackend {
-    /// Puts locks on top of a connected client.
+    /// Creates a backend on a connected client.
     ///
     /// # Errors
     ///
-    /// If sharded pub/sub was asked for outside a cluster, if the safety mode cannot be had, or
-    /// outside a tokio runtime.
+    /// Fails if you ask for sharded pub/sub outside a cluster, if the servers cannot provide the
+    /// safety mode, or if called outside a tokio runtime.
     ///
     /// # Cancel safety
     ///
@@ -76,7 +77,7 @@ impl RedisBackend {
         client: Arc<dyn RedisClient>,
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
-        // Before anything needs its timers.
+        // Checked first, because everything after it needs the runtime's timers.
         if Handle::try_current().is_err() {
             return Err(BackendError::no_runtime(client.name()));
         }
@@ -95,7 +96,7 @@ impl RedisBackend {
     ///
     /// # Errors
     ///
-    /// Unless the client is connected to one standalone server.
+    /// Fails unless the client is connected to one standalone server.
     pub fn probe(&self) -> Result<Arc<dyn NodeProbe>, BackendError> {
         Ok(Arc::new(ServerProbe::new(&self.contexts)?))
     }
@@ -136,8 +137,8 @@ impl LockBackend for RedisBackend {
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
         let context = self.contexts.here()?;
         let changes = context.repeats.changes();
-        // Another context may have taken the place, which has another name then: it is searched
-        // for.
+        // Another context may have queued this waiter under another name; then the script searches
+        // for it.
         let searching = request.sought.is_some() && self.contexts.are_several();
         let searched = searching.then(|| ReleaseRequest {
             sought: None,
@@ -204,8 +205,7 @@ impl LockBackend for RedisBackend {
 impl WakeUps for RedisBackend {
     fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
         let context = self.contexts.here().ok()?;
-        // Every first attempt asks, and where nobody waits for anything the names need not be put
-        // together.
+        // Every first attempt calls this. If nothing in the process waits, the names are not built.
         if context.hub.is_idle() {
             return None;
         }
@@ -232,7 +232,7 @@ impl Counters for RedisBackend {
 
 #[async_trait]
 impl Groups for RedisBackend {
-    /// Locks and mutexes of one slot; outside a cluster, all of them.
+    /// Groups locks and mutexes by slot; outside a cluster all of them form one group.
     fn group(&self, target: &LockTarget) -> Option<u32> {
         let row = kinds::of(target.kind())?;
         row.in_groups.map(|_| {

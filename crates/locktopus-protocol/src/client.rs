@@ -1,9 +1,9 @@
-//! The seam under [`RedisBackend`](crate::RedisBackend): what a Redis client library must be able
-//! to do.
+//! The seam under [`RedisBackend`](crate::RedisBackend): what it needs from a Redis client library.
 //!
-//! An adapter is deliberately thin: send one raw command to the node that serves a slot, subscribe,
-//! report when the subscription may have missed something. Scripts, retries, the set of wanted
-//! channels, decoding and every decision about locks live above it, once, for all clients.
+//! An adapter is deliberately thin. It sends one raw command to the node that serves a slot,
+//! subscribes, and reports when the subscription may have missed something. Scripts, retries, the
+//! set of wanted channels, decoding and every decision about locks are above it, once for all
+//! clients.
 
 pub mod backoff;
 pub(crate) mod budget;
@@ -31,13 +31,13 @@ use tokio::sync::watch;
 ///
 /// # Contract
 ///
-/// * **Never repeat a command that may have run.** The client's own retries must be off; a command
-///   is written at most once per call. Following a `MOVED` or `ASK` redirect is allowed (the first
-///   node refused, so nothing ran), anything else is answered with an error.
-/// * **Deadlines are the caller's business.**
-///   [`RedisBackend`](crate::RedisBackend) wraps every call in a timeout and reports one that passed through [`RedisClient::timed_out`],
-///   so that the adapter can replace a connection that accepts bytes and never answers.
-/// * Commands and subscriptions use different connections, so a slow script delays no wake-up.
+/// * **Never repeat a command that may have run.** Turn off the client's own retries; write a
+///   command at most once per call. You may follow a `MOVED` or `ASK` redirect, because the first
+///   node refused and nothing ran. Answer anything else with an error.
+/// * **Deadlines are the caller's business.** [`RedisBackend`](crate::RedisBackend) wraps every
+///   call in a timeout and reports a passed one to [`RedisClient::timed_out`], so that the adapter
+///   can replace a connection that accepts bytes and never answers.
+/// * Commands and subscriptions use different connections, so that a slow script delays no wake-up.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -61,13 +61,13 @@ use tokio::sync::watch;
 ///
 /// # Errors
 ///
-/// They are honest: [`ClientError::Rejected`] only for an error reply of the server,
+/// Errors must be honest: [`ClientError::Rejected`] only for an error reply of the server,
 /// [`ClientError::NotSent`] only if no byte of the command can have left the process, and
 /// [`ClientError::MaybeExecuted`] for everything else (I/O errors, closed connections, timeouts).
 ///
 /// # Cancel safety
 ///
-/// Dropping a returned future is always allowed; a command whose future is dropped may still run.
+/// You may drop a returned future at any time; its command may still run.
 #[async_trait]
 pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// The name shown in errors, metrics and reports: `redis-rs` or `fred`.
@@ -79,11 +79,11 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Sends one raw command (`args[0]` is its name) to the primary that serves `route`.
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError>;
 
-    /// Sends several raw commands at once to the primary that serves
-    /// `route`, over a connection that carries nothing else, so that one which blocks (`WAIT`)
-    /// delays nobody but the callers of this method.
+    /// Sends several raw commands at once to the primary that serves `route`. They use a connection
+    /// that carries nothing else, so a blocking one (`WAIT`) delays only other callers of this
+    /// method.
     ///
-    /// They run in their order on one connection, perhaps with those of other calls between them.
+    /// The commands run in order on one connection, perhaps with those of other calls in between.
     /// Redirects are not followed: each refusal is among the answers. `Err` if any answer is
     /// missing.
     async fn pipeline(&self, route: Route, commands: &[&[&[u8]]])
@@ -92,18 +92,18 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Sends one raw command to every primary; each answer comes with the node's address.
     ///
     /// One node's failure does not hide the others' answers. `Err` only if the list of nodes itself
-    /// could not be had.
+    /// is unavailable.
     async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError>;
 
     /// Subscribes to all of `channels` and returns once the server has confirmed every one.
     ///
-    /// Idempotent: a channel that is subscribed already is subscribed (and confirmed) again. A
-    /// connection that was lost is replaced first. Shard channels of different slots may be mixed;
-    /// the adapter splits them into one command per slot.
+    /// Idempotent: it subscribes again to a channel already subscribed, and waits for that
+    /// confirmation. It first replaces a lost connection. Shard channels of different slots may be
+    /// mixed; the adapter splits them into one command per slot.
     ///
-    /// On a primary: a server that [says](crate::says_replica) that it is a replica is a failed
-    /// connection, now and when it becomes one later, because its subscribers are not counted where
-    /// scripts run.
+    /// The server must be a primary. If it [says](crate::says_replica) that it is a replica, now or
+    /// later, treat the connection as failed, because scripts on the primary do not count its
+    /// subscribers.
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError>;
 
     /// Drops the subscriptions. Best effort: a message may still arrive afterwards.
@@ -112,48 +112,47 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// The stream of messages and disruptions. The first caller gets it, later ones get `None`.
     fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>>;
 
-    /// Tells the adapter that the caller gave up waiting for an answer on `route`.
+    /// Tells the adapter that a caller gave up waiting for an answer on `route`.
     fn timed_out(&self, route: Route);
 
-    /// Tells the adapter that the server which published on a channel had counted no subscriber:
-    /// the message arrived through another server, such as a replica, whose subscribers are granted
-    /// nothing. The adapter drops the connection that carries the channel, says so by
-    /// [`PushEvent::Disrupted`], and subscribes next where the primary is by then.
+    /// Tells the adapter that the publishing server counted no subscriber for a channel. So the
+    /// message arrived through another server, such as a replica, and its subscribers get no
+    /// grants. The adapter drops the connection that carries the channel, reports
+    /// [`PushEvent::Disrupted`], and next subscribes at the current primary.
     ///
-    /// If it does nothing, as the default, each waiter has to ask the server for each grant.
+    /// The default does nothing; then each waiter must poll the server for its grant.
     fn subscription_misplaced(&self, channel: &[u8]) {
         let _ = channel;
     }
 
-    /// The highest configuration epoch that sentinels have given their primary, after a connection
-    /// was made if there was none: each failover raises it. `None` without sentinels, or if they do
-    /// not say.
+    /// The highest configuration epoch that sentinels have given their primary; each failover
+    /// raises it. Connects first if needed. `None` without sentinels, or if they do not tell.
     ///
-    /// Quarantine knows by it that a server was replaced and is the primary again. Without it, as
-    /// by default, such a server is taken for one that never was away.
+    /// It shows the quarantine that a server was replaced and became the primary again. With the
+    /// default, `None`, such a server looks as if it had never been away.
     async fn configuration_epoch(&self) -> Option<u64> {
         None
     }
 
-    /// How many connections for commands or messages this client has begun to make. It grows before
-    /// anything is sent over a new one, so two equal readings around a command mean that it went
-    /// over a connection that was there before.
+    /// How many connections for commands or messages this client has started to open. It grows
+    /// before anything is sent over a new one, so two equal readings around a command mean that the
+    /// command used an older connection.
     fn generation(&self) -> u64;
 
     /// A client for the same servers, with connections and tasks on the current runtime. The
-    /// default, `None`, is for clients that depend on no runtime or cannot be made again.
+    /// default, `None`, is for clients that depend on no runtime or cannot be recreated.
     ///
-    /// Sends nothing and does not wait. The first command waits for the connection.
+    /// It sends nothing and returns at once. The first command waits for the connection.
     fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
         None
     }
 
     /// Counts possible changes of the server: a connection was lost or given up, or a slot moved.
     ///
-    /// The next server may lack the last writes of the one before. So
-    /// [`RedisBackend`](crate::RedisBackend) repeats the releases of the last seconds after a
-    /// change. By default the count never grows. Then a lock whose release is lost in a failover
-    /// stays held until its lease ends.
+    /// The next server may lack the last writes of the previous one. So after a change
+    /// [`RedisBackend`](crate::RedisBackend) repeats the releases of the last seconds. By default
+    /// the count never grows; then a lock whose release is lost in a failover stays held until its
+    /// lease expires.
     fn server_changes(&self) -> watch::Receiver<u64> {
         watch::Sender::new(0).subscribe()
     }
@@ -207,7 +206,7 @@ impl fmt::Display for Deployment {
     reason = "protocol and adapters are released together"
 )]
 pub enum Route {
-    /// The primary that serves this hash slot; outside a cluster simply the primary.
+    /// The primary that serves this hash slot; outside a cluster, the primary.
     Slot(u16),
     /// Any primary.
     Any,
@@ -247,7 +246,7 @@ pub enum ChannelFlavour {
     Sharded,
 }
 
-/// What arrives on the subscription connection.
+/// An event on the subscription connection.
 ///
 /// ```
 /// use locktopus_protocol::{PushEvent, RedisClient};
@@ -272,19 +271,19 @@ pub enum PushEvent {
     Message {
         /// The channel it was published on.
         channel: Bytes,
-        /// What was published.
+        /// The published message.
         payload: Bytes,
     },
-    /// Something happened after which messages may have been missed or subscriptions may be gone:
-    /// connection lost or rebuilt, slot moved away, receiver lagged. The hub subscribes to every
-    /// wanted channel again and then lets every waiter look for itself.
+    /// Messages may have been missed, or subscriptions may be gone: a connection was lost or
+    /// rebuilt, a slot moved away, a receiver lagged. The hub subscribes to every wanted channel
+    /// again and then makes every waiter check its lock.
     Disrupted {
-        /// For logs: what happened, without addresses or secrets.
+        /// The event in words for logs, without addresses or secrets.
         reason: &'static str,
     },
 }
 
-/// An answer, with the differences between RESP2, RESP3 and the clients' types removed.
+/// An answer, free of the differences between RESP2, RESP3 and the clients' types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -310,7 +309,7 @@ pub enum Reply {
 pub struct NodeReply {
     /// `host:port` as the client knows it.
     pub node: String,
-    /// What it said.
+    /// The node's answer.
     pub reply: Result<Reply, ClientError>,
 }
 
@@ -323,11 +322,11 @@ pub struct NodeReply {
 pub struct Pipelined {
     /// `host:port` of the node that answered, as the client knows it.
     pub node: String,
-    /// What it said, in the order of the commands.
+    /// The answers, in the order of the commands.
     pub replies: Vec<Result<Reply, ClientError>>,
 }
 
-/// Why a command has no answer, by the only question that matters to a lock: can it have run?
+/// Why a command has no answer. The variants tell what matters to a lock: whether it may have run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(
     clippy::exhaustive_enums,
@@ -345,7 +344,7 @@ pub enum ClientError {
     /// The command never left this process.
     #[error("not sent: {0}")]
     NotSent(String),
-    /// The command may have run: the connection failed or nothing was heard in time.
+    /// The command may have run: the connection failed, or no answer came in time.
     #[error("no answer: {0}")]
     MaybeExecuted(String),
 }

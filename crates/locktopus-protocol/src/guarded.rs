@@ -1,8 +1,8 @@
-//! Writes to Redis that a fence protects: what a holder writes is refused once a later holder has
-//! written.
+//! Writes to Redis protected by a fence: once a later holder has written, earlier holders' writes
+//! are refused.
 //!
-//! For users' own data beside the locks. The newest fence of a key is kept in a hash beside it, in
-//! the same slot, so that one script checks and writes.
+//! For users' own data beside the locks. A hash beside each key, in the same slot, keeps the key's
+//! newest fence, so that one script checks and writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::layout::slot::key_slot;
 use crate::scripts;
 
 const PREFIX: &[u8] = b"locktopus_fence:";
-/// Longer times are cut to a hundred years, because servers cannot count for ever.
+/// Longer times are cut to a hundred years, because servers cannot count forever.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Writes and deletes keys on behalf of holders, never of one that has been overtaken.
+/// Writes and deletes keys for lock holders, and refuses a holder that has been overtaken.
 ///
-/// Beside each key `k` stands its fence, a hash: `locktopus_fence:{k}`, or
-/// `locktopus_fence:k` if the key has a brace of its own (so `k` and `{k}` share one). All who
-/// write the key must do it in this way. A key is protected by one lock: fences of other locks are
-/// refused until the hash is deleted. Of one holder's own writes the last to arrive stays.
+/// Each key `k` has its fence in a hash beside it: `locktopus_fence:{k}`, or `locktopus_fence:k` if
+/// the key contains a brace (so `k` and `{k}` share one). Every writer of the key must write this
+/// way. One lock protects a key: fences of other locks are refused until you delete the hash. If
+/// one holder writes a key several times, the write that arrives last stays.
 ///
 /// ```no_run
 /// # use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct GuardedWriter {
     keep: Option<Duration>,
 }
 
-/// What became of a guarded write.
+/// The result of a guarded write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a refused write did not happen"]
 #[expect(
@@ -56,16 +56,16 @@ pub struct GuardedWriter {
     reason = "whoever gets it must look at each case"
 )]
 pub enum GuardedOutcome {
-    /// It was done.
+    /// The write was done.
     Written,
-    /// Nothing was done: you do not hold the lock any more.
+    /// Nothing was written: you no longer hold the lock.
     Stale {
         /// The newest token that wrote this key.
         newest: FencingToken,
         /// Why it was refused.
         cause: StaleCause,
     },
-    /// Nothing was done: the key is protected by another lock.
+    /// Nothing was written: another lock protects the key.
     OtherLock {
         /// Kind and name of that lock, as in `lock:invoice:42`.
         lock: String,
@@ -73,7 +73,7 @@ pub enum GuardedOutcome {
 }
 
 impl GuardedWriter {
-    /// Writes through this client.
+    /// Creates a writer on this client.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -104,9 +104,9 @@ impl GuardedWriter {
         self
     }
 
-    /// How long a fence stays after the last write, at least as long as the value; `None` is for
-    /// ever. Default 7 days. A holder that was stopped for longer, as a restored snapshot of a
-    /// machine can be, is not refused.
+    /// How long a fence stays after the last write, at least as long as the value. `None` keeps it
+    /// forever. Default 7 days. A holder paused for longer, such as a restored machine snapshot, is
+    /// not refused.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -120,7 +120,7 @@ impl GuardedWriter {
         self
     }
 
-    /// Sets the key to a value that stays.
+    /// Sets the key to a value that does not expire.
     ///
     /// ```no_run
     /// # async fn example(guard: locktopus_core::LockGuard, writer: locktopus_protocol::GuardedWriter)
@@ -134,9 +134,10 @@ impl GuardedWriter {
     ///
     /// # Errors
     ///
-    /// [`BackendError`]. If it says that the write [may have run](Executed::Maybe), it can be
-    /// repeated with the same fence: should a later holder have written meanwhile, the repetition
-    /// is refused. On a cluster also for keys whose braces keep key and fence from sharing a slot.
+    /// [`BackendError`]. If it says that the write [may have run](Executed::Maybe), you can repeat
+    /// it with the same fence; if a later holder has written meanwhile, the repetition is refused.
+    /// On a cluster it also fails for a key whose braces keep the key and its fence from sharing a
+    /// slot.
     ///
     /// # Cancel safety
     ///
@@ -150,7 +151,7 @@ impl GuardedWriter {
         self.write(fence, key, [b"SET", value], None).await
     }
 
-    /// Sets the key to a value that expires after `ttl`, in whole milliseconds and at least one.
+    /// Sets the key to a value that expires after `ttl` (whole milliseconds, at least one).
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -177,8 +178,8 @@ impl GuardedWriter {
         self.write(fence, key, [b"SET", value], Some(ttl)).await
     }
 
-    /// Deletes the key, of whatever type. Its fence stays, so that holders from before cannot bring
-    /// it back.
+    /// Deletes the key, of any type. Its fence stays, so that earlier holders cannot bring the key
+    /// back.
     ///
     /// ```no_run
     /// # async fn example(fence: locktopus_fence::Fence, writer: locktopus_protocol::GuardedWriter)
@@ -212,7 +213,7 @@ impl GuardedWriter {
         if is_cluster && key_slot(&fence_key) != slot {
             return Err(self.cannot_be_placed(key));
         }
-        // A fence that is gone before its value would protect nothing.
+        // A fence that expired before its value would protect nothing.
         let keep = self.keep.map(|keep| keep.max(ttl.unwrap_or_default()));
         let args = [
             format!("{}:{}", fence.kind(), fence.name().as_str()),
@@ -252,7 +253,7 @@ impl GuardedWriter {
     }
 }
 
-/// Where the fence of a key is kept: in the key's slot, if braces allow it.
+/// The key of a key's fence, in the same slot if its braces allow it.
 fn fence_key(key: &[u8]) -> Vec<u8> {
     if key.contains(&b'{') {
         [PREFIX, key].concat()
@@ -261,7 +262,7 @@ fn fence_key(key: &[u8]) -> Vec<u8> {
     }
 }
 
-/// For a script: 0 is for ever.
+/// Milliseconds for a script; 0 means forever.
 fn millis(time: Option<Duration>) -> String {
     let millis = |time: Duration| time.min(LONGEST).as_millis().max(1);
     time.map_or(0, millis).to_string()

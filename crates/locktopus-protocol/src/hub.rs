@@ -1,16 +1,16 @@
 //! The subscription hub: which channels are wanted, who waits for them, and what to do when
 //! messages may have been lost.
 //!
-//! Neither client library can be trusted to keep a sharded subscription alive, so the set of wanted
-//! channels is kept here. After any disruption every wanted channel is subscribed again, and then
-//! every waiter is told to look for itself. A channel without waiters stays subscribed for a
-//! moment, so that a hot lock does not subscribe and unsubscribe with every hand-over.
+//! Neither client library reliably keeps a sharded subscription alive, so the hub keeps the set of
+//! wanted channels. After any disruption it subscribes to all of them again and then makes every
+//! waiter check its lock. A channel without waiters stays subscribed briefly, so that a hot lock
+//! does not subscribe and unsubscribe at every hand-over.
 //!
-//! Two tasks share the work: one delivers messages and does nothing that could hold them up; the
+//! Two tasks share the work. One delivers messages and does nothing that could delay them. The
 //! other, the keeper, subscribes and unsubscribes, and may have to wait for a node that is down.
 //!
-//! A *generation* counts disruptions. A subscription confirmed in an earlier generation counts for
-//! nothing.
+//! A *generation* counts disruptions. A subscription confirmed in an earlier generation no longer
+//! counts.
 
 mod joining;
 mod keeper;
@@ -55,7 +55,7 @@ struct Shared {
     flavour: ChannelFlavour,
     call_timeout: Duration,
     topics: Mutex<Topics>,
-    /// Those that somebody has joined and that are not subscribed to.
+    /// Topics that have waiters but no subscription yet.
     joining: Joining,
     /// The channels of single waiters.
     waiter_channels: WaiterChannels,
@@ -63,14 +63,14 @@ struct Shared {
     refusals: Refusals,
     /// Sends the owner ids of grants without a waiter.
     unclaimed: mpsc::Sender<Bytes>,
-    /// How many disruptions there were, counted from 1.
+    /// The number of disruptions, starting at 1.
     generation: AtomicU64,
-    /// Notified at a disruption, and when the first topic appears so that an idle hub sleeps.
+    /// Notified at a disruption, and when the first topic appears, so that an idle hub can sleep.
     keeper: Notify,
 }
 
 impl Hub {
-    /// Starts the hub. Must be called on a runtime. It sends the owner ids of grants without a
+    /// Starts the hub, which needs a tokio runtime. It sends the owner ids of grants without a
     /// waiter to `unclaimed`.
     pub(crate) fn start(
         client: Arc<dyn RedisClient>,
@@ -100,8 +100,8 @@ impl Hub {
         }
     }
 
-    /// Joins the waiters of a lock, subscribing first if need be. Once this returns, no message is
-    /// missed without a resync.
+    /// Joins the waiters of a lock, subscribing first if needed. Once this returns, every message
+    /// arrives or a resync follows.
     pub(crate) async fn join(
         &self,
         channels: LockChannels,
@@ -115,7 +115,7 @@ impl Hub {
             return Err(refused);
         }
         let topic = self.shared.topic(channels);
-        // Joined before the subscription is confirmed: a message that comes in between is not lost.
+        // Joins before the subscription is confirmed, so that a message in between is not lost.
         let stream = topic.group.join(());
         if topic.confirmed.load(Ordering::Acquire) == self.shared.generation() {
             return Ok(stream);
@@ -136,7 +136,7 @@ impl Hub {
         (confirmed == self.shared.generation()).then(|| topic.group.join(()))
     }
 
-    /// Whether the server refuses this client's subscriptions to this topic.
+    /// Whether the server refuses to let this client subscribe to this topic.
     pub(crate) fn is_refused(&self, topic: &str) -> bool {
         self.shared.refusals.known(topic.as_bytes())
     }
@@ -146,7 +146,7 @@ impl Hub {
         self.shared.refusals.ever()
     }
 
-    /// Whether nobody of this process listens to anything.
+    /// Whether this process listens to nothing.
     pub(crate) fn is_idle(&self) -> bool {
         lock(&self.shared.topics).is_empty()
     }
@@ -190,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// Every topic, once, in an order that does not change from run to run.
+    /// Every topic once, in an order that is the same in each run.
     fn all_topics(&self) -> Vec<Arc<Topic>> {
         let topics = lock(&self.topics);
         let mut all: Vec<_> = topics.all().map(Arc::clone).collect();
@@ -256,12 +256,12 @@ impl Shared {
     /// Reports a message without a waiter, if it is a grant.
     fn is_unclaimed(&self, payload: &Bytes) {
         if let Some((_, owner)) = topic::grant(payload) {
-            // If the channel is full, the lease ends by itself.
+            // If the queue is full, the lease expires on the server.
             let _full = self.unclaimed.try_send(payload.slice_ref(owner));
         }
     }
 
-    /// A message says that the server counted no subscriber.
+    /// Acts on a message saying that the server counted no subscriber.
     fn is_misplaced(&self, channel: &Bytes) {
         if self.misplaced_reports.due(Instant::now()) {
             tracing::debug!(

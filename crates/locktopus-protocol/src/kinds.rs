@@ -1,4 +1,4 @@
-//! What this crate knows of each kind of lock: a row for each, and the names of its keys.
+//! What this crate knows about each kind of lock: one row per kind, and the names of its keys.
 
 pub(crate) mod keys;
 
@@ -18,17 +18,16 @@ use crate::scripts::{
 #[derive(Debug)]
 pub(crate) struct RedisKind {
     pub(crate) scripts: Option<HeldBy>,
-    /// The channel on which releases are announced; mutexes are told by their profile whether there
-    /// is one.
+    /// The channel that announces releases. For a mutex, its profile says whether there is one.
     channel: fn(&str) -> String,
-    /// The key that it has besides the lock, its token, its queue and its waiters.
+    /// The key besides the lock, its token, its queue and its waiters.
     further: Option<fn(&str) -> String>,
     extended_by: Names,
-    /// Leaves it held by nobody.
+    /// The script that leaves the lock held without an owner, ready to be taken again.
     pub(crate) linger: Option<&'static Script>,
     /// The number inside.
     pub(crate) counter: Option<Counter>,
-    /// How the script that takes several at once calls it.
+    /// The letter of this kind in the script that takes several locks at once.
     pub(crate) in_groups: Option<&'static [u8]>,
     /// The hold is in the first key alone, so it can be released even while its slot migrates.
     pub(crate) is_one_key: bool,
@@ -39,31 +38,31 @@ pub(crate) struct RedisKind {
 }
 
 impl RedisKind {
-    /// Whether it opens for everybody at once.
+    /// Whether it opens for everyone at once.
     pub(crate) fn opens(&self) -> bool {
         let counter = self.counter.as_ref();
         counter.is_some_and(|counter| counter.counts == Counts::Down)
     }
 }
 
-/// The scripts by which a kind is held.
+/// The scripts of a kind that can be held.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldBy {
-    /// By which scripts know of which kind a lock is and how it is wanted.
+    /// The letter that tells scripts the kind of the lock and the wanted mode.
     pub(crate) letter: &'static [u8],
-    /// What `classify` calls it.
+    /// The letter that `classify` returns for it.
     found_as: u8,
-    /// A number below fifteen: what has the same one is extended together.
+    /// A number below 15. Kinds with the same number are extended together.
     batch: u32,
     pub(crate) plain: &'static KindScripts,
     pub(crate) quarantined: &'static KindScripts,
 }
 
-/// What the script that extends a kind gets of each hold.
+/// The keys that the script extending a kind receives for each hold.
 #[derive(Debug, Clone, Copy)]
 enum Names {
     Lock,
-    /// And where the expiry of this reader is.
+    /// The lock, and the expiry of this reader.
     LockAndReader,
     /// Only the further key.
     Further,
@@ -78,14 +77,14 @@ pub(crate) struct Counter {
     pub(crate) counts: Counts,
 }
 
-/// What a number counts.
+/// The meaning of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counts {
     /// Free permits.
     Permits,
-    /// Free permits, which return after a period.
+    /// Free permits, which come back after a period.
     Rate,
-    /// What is left to do. It is waited for, and grants nothing.
+    /// Outstanding work. Tasks wait for zero; it grants nothing.
     Down,
 }
 
@@ -139,8 +138,7 @@ static MUTEXES: RedisKind = RedisKind {
     in_groups: Some(b"m"),
     ..LOCKS
 };
-/// Mutexes that are shared with a library whose waiters are woken. All mutexes are extended by the
-/// same script.
+/// Mutexes shared with a library that wakes its waiters. The same script extends all mutexes.
 static NOTIFYING_MUTEXES: RedisKind = RedisKind {
     scripts: held(
         [b"m", b"m"],
@@ -162,7 +160,7 @@ static FAIR_LOCKS: RedisKind = RedisKind {
 static WRITES: RedisKind = RedisKind {
     scripts: held([b"w", b"w"], 5, &WRITE, &QUARANTINED_WRITE),
     channel: |name| prefix_name("redisson_rwlock", name),
-    // What the keys of readers' expiries begin with.
+    // The prefix of the keys that hold readers' expiries.
     further: Some(|name| tag(name).into_owned()),
     counter: None,
     ..LATCHES
@@ -186,7 +184,7 @@ static SEMAPHORES: RedisKind = RedisKind {
     attempts_announce: true,
     ..LATCHES
 };
-/// Laid out as the semaphore.
+/// Laid out like the semaphore.
 static RATE_LIMITERS: RedisKind = RedisKind {
     scripts: held([b"t", b"t"], 6, &RATE, &QUARANTINED_RATE),
     counter: Some(Counter {
@@ -210,7 +208,7 @@ static PERMIT_SEMAPHORES: RedisKind = RedisKind {
     ..SEMAPHORES
 };
 
-/// The row of a kind; none for a kind that this crate does not know.
+/// The row of a kind, or `None` if this crate does not know the kind.
 pub(crate) fn of(kind: &LockKind) -> Option<&'static RedisKind> {
     Some(match kind {
         LockKind::Reentrant => &LOCKS,
@@ -227,7 +225,7 @@ pub(crate) fn of(kind: &LockKind) -> Option<&'static RedisKind> {
     })
 }
 
-/// How a kind is held or wanted that scripts know by this letter.
+/// The mode that scripts know by this letter.
 pub(crate) fn mode(letter: &[u8]) -> Option<Mode> {
     let known = |kind: &LockKind| of(kind)?.scripts.as_ref().map(|held| held.letter);
     let mut kinds = LockKind::all().into_iter();
@@ -236,7 +234,7 @@ pub(crate) fn mode(letter: &[u8]) -> Option<Mode> {
         .map(|kind| kind.mode())
 }
 
-/// The kind that `classify` calls by this letter.
+/// The kind that `classify` knows by this letter.
 pub(crate) fn found_as(letter: u8) -> Option<LockKind> {
     let found = |kind: &LockKind| of(kind)?.scripts.as_ref().map(|held| held.found_as);
     LockKind::all()
@@ -244,9 +242,9 @@ pub(crate) fn found_as(letter: u8) -> Option<LockKind> {
         .find(|kind| found(kind) == Some(letter))
 }
 
-/// A number below sixteen for the kinds whose holds one script extends together. Kinds without
-/// scripts have a number of their own: a batch of them must be refused, and not be run by the
-/// script of another kind.
+/// A number below 16. One script extends the holds of all kinds with the same number. Kinds without
+/// scripts have a number of their own, so that a batch of them is refused instead of run by another
+/// kind's script.
 pub(crate) fn batch(kind: &LockKind) -> u32 {
     let held = of(kind).and_then(|row| row.scripts.as_ref());
     held.map_or(15, |held| held.batch)
@@ -304,7 +302,7 @@ mod tests {
         }
     }
 
-    /// A latch stands for all that have no scripts, as kinds that this crate does not know would.
+    /// A latch stands for all kinds without scripts, including kinds that this crate does not know.
     #[test]
     fn a_kind_without_scripts_is_taken_for_no_other() {
         let without = LockKind::Latch;
@@ -320,7 +318,7 @@ mod tests {
         for kind in kinds() {
             let letter = std::str::from_utf8(held_by(&kind).letter).unwrap();
             let source = held_by(&kind).plain.acquire.source;
-            // The last line that says so counts: the fair lock changes what the lock says.
+            // The last such line counts, because the fair lock overrides what the lock says.
             let said = source.lines().rfind(|line| {
                 let assigned = line.split_once(" = ");
                 assigned.is_some_and(|(names, _)| names.contains("letters"))

@@ -1,4 +1,4 @@
-//! Where a lock is kept: how its keys are tagged, and the hash slot that a cluster keeps them in.
+//! How keys are tagged, and which hash slot of a cluster they belong to.
 
 pub mod slot;
 pub(crate) mod tag;

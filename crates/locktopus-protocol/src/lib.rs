@@ -1,20 +1,18 @@
-//! The Redis side of Locktopus, shared by every client adapter. For those who write an adapter for
-//! another client library.
-//!
-//! Key layout, Lua scripts, reply decoding and the subscription hub live here, once.
-//! An adapter implements [`RedisClient`] and nothing else.
+//! The Redis side of Locktopus: key layout, Lua scripts, reply decoding and the subscription hub.
+//! All client adapters share it. To support another client library, implement [`RedisClient`] in an
+//! adapter of your own.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `layout` | hash tags and slots |
-//! | [`client`] | what an adapter implements: [`RedisClient`], its answers and errors; connection settings, time budget, back-off, slot map, sentinels |
-//! | [`scripts`], `lua/` | the Lua scripts, put together from the parts in `lua/part` |
+//! | [`client`] | [`RedisClient`], which adapters implement; settings, back-off, sentinels, slots |
+//! | [`scripts`], `lua/` | the Lua scripts, assembled from the parts in `lua/part` |
 //! | `kinds` | a row for each kind of lock: its scripts, keys and channel |
 //! | `wire` | arguments and replies of scripts |
-//! | `execution` | how a script is run: the executor, `WAIT` for replicas, the quarantine |
-//! | `hub` | the subscription hub: which channels are wanted, who waits for them, what to do when messages may be lost |
-//! | `backend` | [`RedisBackend`]: each operation of the backend contract in a file of its own; safety modes; connect-time checks |
-//! | `guarded` | [`GuardedWriter`]: writes to users' own keys that a fencing token protects |
+//! | `execution` | runs a script: the executor, `WAIT` for replicas, the quarantine |
+//! | `hub` | the subscription hub: wanted channels, their waiters, recovery after disruptions |
+//! | `backend` | [`RedisBackend`], one file per operation of the contract; safety modes, checks |
+//! | `guarded` | [`GuardedWriter`]: writes to users' own keys, protected by a fencing token |
 //!
 //! Layers, lowest first: layout, client, scripts, kinds, wire, execution, hub, backend.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]

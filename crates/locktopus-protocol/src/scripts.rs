@@ -1,8 +1,8 @@
 //! The Lua scripts, each with its digest.
 //!
-//! What every kind of lock does the same way (the queue, the hand-off, tokens) is written once, in
-//! `lua/part`. A script is its parts in order: the arguments that parts need, the parts, and the
-//! script's own text.
+//! The code that all kinds of lock share (the queue, the hand-off, tokens) is written once, in
+//! `lua/part`. A script is its parts in order: a line that names the arguments that parts need, the
+//! parts, and the script's own text.
 
 mod kinds;
 mod others;
@@ -30,7 +30,7 @@ pub(crate) use others::{
     QUARANTINED_SEMAPHORE_COUNTER,
 };
 
-/// Every script there is.
+/// Every script.
 pub fn all() -> impl Iterator<Item = &'static Script> {
     let kinds = KINDS.iter().chain(QUARANTINED_KINDS);
     let numbers = NUMBERS.iter().chain(QUARANTINED_NUMBERS);

@@ -1,5 +1,4 @@
-//! What goes to a script and what comes back: numbers as text, time limits by the server's clock,
-//! replies.
+//! Script arguments and replies: numbers as text, time limits on the server's clock, decoding.
 
 pub(crate) mod numbers;
 pub(crate) mod other_kind;

@@ -15,8 +15,8 @@ use crate::wire::reply::Acquired;
 use crate::wire::{other_kind, too_few};
 
 impl Context {
-    /// Sends the attempt, and again if the server refused it because this process had estimated the
-    /// server's clock wrongly.
+    /// Sends the attempt. Sends it again if the server refused it as late only because this process
+    /// had misjudged the server's clock.
     pub(super) async fn attempt(
         &self,
         attempt: &AcquireAttempt,
@@ -37,7 +37,8 @@ impl Context {
                     };
                     return match Box::pin(self.try_once(&again, &keys)).await {
                         Ok(acquired) => Ok(acquired.outcome.unwrap_or(outcome)),
-                        // It was granted, and given back or not: what the first one said is over.
+                        // This attempt got a grant and gave it back, as far as it could, so the
+                        // first answer is stale.
                         Err(error) if error.kind() == BackendErrorKind::NotReplicated => Err(error),
                         Err(_) => Ok(outcome),
                     };
@@ -89,7 +90,7 @@ impl Context {
             floor,
             place,
         ] = numbers.each();
-        // Some kinds have further arguments.
+        // Some kinds take more arguments.
         let mut args = Vec::with_capacity(14);
         args.extend([
             attempt.owner.expose(),
@@ -146,7 +147,8 @@ impl Context {
         self.clock.observe(slot, sent, acquired.server_micros);
         match (&acquired.outcome, unconfirmed) {
             (Some(AttemptOutcome::Granted { .. }), Some(unconfirmed)) => {
-                // Boxed, as what follows for fair locks: most attempts need no room for it.
+                // Boxed, like the code for fair locks below, because most attempts need no room for
+                // it.
                 let given_back = self.give_back(std::slice::from_ref(attempt), unconfirmed);
                 Err(Box::pin(given_back).await)
             }
@@ -154,7 +156,7 @@ impl Context {
         }
     }
 
-    /// Subscribes the waiter of a fair lock to its own channel, on which Redisson wakes each waiter
+    /// Subscribes the waiter of a fair lock to its own channel, because Redisson wakes each waiter
     /// by name. True if the subscription is new.
     async fn listen_for_waiter(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
         let by_name = kinds::of(attempt.target.kind()).is_some_and(|row| row.wakes_by_name);
@@ -166,7 +168,7 @@ impl Context {
             return false;
         };
         let channel = [base, b":", attempt.owner.expose()].concat();
-        // Half of the time is left for the second attempt.
+        // Leaves half of the time for the second attempt.
         let within = attempt.deadline.saturating_duration_since(Instant::now()) / 2;
         self.hub
             .subscribe_waiter(&topic, &attempt.owner, channel.into(), within)

@@ -1,4 +1,4 @@
-//! What every operation of a backend needs: the client, its options, and what is known about the
+//! The state that all operations of a backend share: the client, its options, facts about the
 //! servers.
 
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::scripts::{KindScripts, Script};
 use crate::wire::reply::{self, Decoder};
 use crate::wire::server_clock::ServerClock;
 
-/// Bound for the call timeout: an hour.
+/// The upper limit of the call timeout: an hour.
 const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 
-/// A connected client with all that its locks share.
+/// A connected client with everything that its locks share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(super) executor: Executor,
@@ -36,17 +36,17 @@ pub(crate) struct Context {
     pub(super) options: BackendOptions,
     pub(super) flavour: ChannelFlavour,
     keys: KeyCache,
-    /// This client's part of the names of its inbox channels. Nobody can guess it.
+    /// This client's part of the names of its inbox channels. It cannot be guessed.
     inbox: String,
     pub(super) info: BackendInfo,
     pub(super) safety: Safety,
     pub(super) repeats: Repeats,
-    /// Counts the contexts of one backend.
+    /// The number of this context within its backend.
     number: u64,
 }
 
-/// A context for each runtime that uses the backend: connections end with the runtime that made
-/// them.
+/// One context for each runtime that uses the backend, because connections end with the runtime
+/// that opened them.
 #[derive(Debug)]
 pub(crate) struct Contexts {
     first: Arc<Context>,
@@ -55,7 +55,7 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// Begins with the one of the current runtime.
+    /// Starts with the context of the current runtime.
     pub(super) fn new(first: Context) -> Result<Self, BackendError> {
         let (all, name) = (PerRuntime::new(), first.info.name);
         let first = all
@@ -69,7 +69,7 @@ impl Contexts {
         BackendError::no_runtime(self.first.info.name)
     }
 
-    /// The one to use on the current runtime.
+    /// The context for the current runtime.
     pub(super) fn here(&self) -> Result<Arc<Context>, BackendError> {
         let first = &self.first;
         if first.executor.check_open().is_err() {
@@ -79,19 +79,19 @@ impl Contexts {
         self.all.nearby(make).map_err(|_| self.no_runtime())
     }
 
-    /// Whether there have been more than one.
+    /// Whether more than one context has been created.
     pub(super) fn are_several(&self) -> bool {
         self.made.load(Ordering::Relaxed) > 1
     }
 
-    /// For questions that every context answers alike.
+    /// Any context, for questions that all answer the same.
     pub(super) fn any(&self) -> &Context {
         &self.first
     }
 
     pub(super) async fn close(&self) {
         let mut all = self.all.all();
-        // Its runtime may have ended.
+        // The first context's runtime may have ended.
         if !all.iter().any(|context| Arc::ptr_eq(context, &self.first)) {
             all.push(Arc::clone(&self.first));
         }
@@ -105,12 +105,13 @@ impl Contexts {
 impl Context {
     /// # Errors
     ///
-    /// If sharded pub/sub was asked for outside a cluster, or if the safety mode cannot be had.
+    /// Fails if sharded pub/sub is wanted outside a cluster, or if the servers cannot provide the
+    /// safety mode.
     pub(super) async fn new(
         client: Arc<dyn RedisClient>,
         mut options: BackendOptions,
     ) -> Result<Self, BackendError> {
-        // Servers cannot count for longer.
+        // Servers cannot count longer times.
         options.call_timeout = options.call_timeout.min(LONGEST_CALL);
         let executor = Executor::new(Arc::clone(&client));
         let safety = Safety::new(options.safety, &executor, options.call_timeout).await?;
@@ -142,18 +143,19 @@ impl Context {
             repeats,
             number: 0,
         };
-        // If it fails here, the first attempt asks again.
+        // If this fails, the first attempt asks again.
         let deadline = Instant::now() + context.options.call_timeout;
         let _untold = context.ask_time(0, deadline).await;
         Ok(context)
     }
 
-    /// Asks for the server's time if it is unknown. Without an estimate an attempt has no limit,
-    /// and takes the lock whenever it arrives.
+    /// Asks for the server's time if it is unknown. Without an estimate an attempt has no time
+    /// limit, and takes the lock whenever it arrives.
     ///
     /// # Errors
     ///
-    /// If the server does not answer. A server that refuses `TIME` gets attempts without a limit.
+    /// Fails if the server does not answer. If the server refuses `TIME`, attempts go without a
+    /// limit.
     pub(super) async fn know_time(&self, slot: u16, deadline: Instant) -> Result<(), BackendError> {
         if !self.clock.is_unknown() {
             return Ok(());
@@ -177,7 +179,7 @@ impl Context {
         Ok(())
     }
 
-    /// A copy with connections on the current runtime. Sends nothing.
+    /// A copy for the current runtime, with its own connections. Sends nothing.
     fn again(&self, number: u64) -> Self {
         let client = self.executor.client();
         let client = client
@@ -201,7 +203,7 @@ impl Context {
         }
     }
 
-    /// Changes whenever a command may use another connection than before.
+    /// Changes whenever commands may use a different connection.
     pub(super) fn generation(&self) -> u64 {
         (self.number << 40) | self.executor.client().generation()
     }
@@ -214,8 +216,8 @@ impl Context {
         self.executor.client().deployment() == Deployment::Cluster
     }
 
-    /// The command that scripts publish with. In lower case if the number of receivers that it
-    /// returns does not include those on other nodes.
+    /// The command that scripts publish with. Lower case means that the number of receivers it
+    /// returns leaves out those on other nodes.
     pub(super) fn publish_command(&self) -> &'static [u8] {
         match self.flavour {
             ChannelFlavour::Plain if self.is_cluster() => b"publish",
@@ -224,7 +226,7 @@ impl Context {
         }
     }
 
-    /// The command for a lock whose releases are announced, else nothing.
+    /// The publish command for this lock; empty if its releases are not announced.
     pub(super) fn publish_for(&self, keys: &Keys) -> &'static [u8] {
         match keys.channel {
             Some(_) if keys.is_plain() => b"PUBLISH",
@@ -233,16 +235,16 @@ impl Context {
         }
     }
 
-    /// The channel on which this client is handed a lock, if it can be handed over.
+    /// This client's inbox channel for a lock, if the kind has a hand-off.
     pub(super) fn inbox(&self, keys: &Keys) -> Option<String> {
         let prefix = keys.inbox.as_deref()?;
         Some([prefix, &self.inbox].concat())
     }
 
-    /// The same for a place in the queue. Empty if the server does not let this client listen
-    /// there: then the waiter polls in its turn. The second is what an earlier attempt may have
-    /// said instead: whether a subscription is refused may have become known since, or have
-    /// changed.
+    /// The inbox for a place in the queue. It is empty if the server forbids this client to listen
+    /// there; then the waiter polls in its turn. The second value is the inbox that an earlier
+    /// attempt may have given instead, since the client may have learned of a refusal, or the
+    /// server changed its mind.
     pub(super) fn inbox_of_place(&self, keys: &Keys) -> Option<(String, Option<String>)> {
         let inbox = self.inbox(keys)?;
         Some(match self.hub.is_refused(&inbox) {
@@ -251,7 +253,7 @@ impl Context {
         })
     }
 
-    /// Which channels to listen to for a target.
+    /// The channels to listen to for a target.
     pub(super) fn topic(&self, target: &LockTarget) -> Option<LockChannels> {
         let keys = self.keys(target);
         let announced = keys.channel.clone()?;
@@ -293,7 +295,7 @@ impl Context {
         kinds::of(kind).ok_or_else(|| self.no_such_kind(kind))
     }
 
-    /// Of which kind a lock is and how it is held, as scripts take it.
+    /// The letter that tells scripts the kind of a lock and the wanted mode.
     pub(super) fn mode(&self, kind: &LockKind) -> Result<&'static [u8], BackendError> {
         let held = self.row(kind)?.scripts.as_ref();
         held.map(|held| held.letter)
@@ -313,13 +315,13 @@ impl Context {
         }
     }
 
-    /// How long tokens stay where requests do not say; `None`: for ever.
+    /// How long tokens stay if a request does not say; `None` means forever.
     pub(super) fn token_retention(&self) -> Option<Duration> {
         self.options.token_retention.after_lease(Duration::ZERO)
     }
 
-    /// How long a token stays after a grant for this lease, as scripts take it: in ms, 0 = for
-    /// ever.
+    /// How long a token stays after a grant for this lease, as a script argument: in ms, 0 =
+    /// forever.
     pub(super) fn retention(&self, asked: Option<TokenRetention>, lease: Duration) -> u64 {
         let keep = asked.unwrap_or(self.options.token_retention);
         keep.after_lease(lease).map_or(0, whole_millis)
@@ -327,15 +329,15 @@ impl Context {
 
     /// # Errors
     ///
-    /// If the safety mode does not allow a lease of this length.
+    /// Fails if the safety mode does not allow a lease of this length.
     pub(super) fn check_lease(&self, kind: &LockKind, lease: Duration) -> Result<(), BackendError> {
         self.safety
             .check_lease(&self.executor, kind.stored_lease(lease))
     }
 }
 
-/// 128 random bits, as text: the uuid of this process is known to others, so the rest of an owner
-/// id is not enough.
+/// 128 random bits as text. Other processes know this process's uuid, so the rest of an owner id
+/// would be too easy to guess.
 fn inbox_name() -> String {
     let owner = OwnerId::generate();
     let digest = sha1_smol::Sha1::from(owner.expose()).digest().to_string();
@@ -361,7 +363,7 @@ async fn flavour(
                 .client()
                 .command(Route::Any, &[b"PUBSUB", b"SHARDNUMSUB"]);
             match tokio::time::timeout(options.call_timeout, probe).await {
-                // It knows PUBSUB, and not this question.
+                // The server has `PUBSUB`, but not this subcommand.
                 Ok(Err(ClientError::Rejected { message, .. }))
                     if message.to_ascii_lowercase().contains("unknown subcommand") =>
                 {

@@ -1,4 +1,4 @@
-//! The number inside a semaphore, a rate limiter or a latch.
+//! The counter of a semaphore, a rate limiter or a latch.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::execution::replication::Confirmed;
 use crate::kinds::{Counter, Counts};
 
 /// How long the server remembers the answer to an operation, in ms: longer than any client repeats
-/// the operation.
+/// it.
 const REMEMBERED: &str = "120000";
 
 pub(crate) async fn run(
@@ -35,7 +35,7 @@ pub(crate) async fn run(
         (CounterAction::Add(more), Counts::Permits) => ("add", more),
         (CounterAction::Drain, Counts::Permits) => ("drain", 0),
         (CounterAction::Rate { permits, per, keep }, Counts::Rate) => {
-            // Permits are away for so long, and a failover may forget them like leases.
+            // Permits are away this long, and a failover may forget them as it forgets leases.
             context.check_lease(kind, per)?;
             period = per;
             let word = if keep { "init" } else { "resize" };
@@ -89,7 +89,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Reads the number, which grants nothing: quarantine does not apply.
+/// Reads the number. Reading grants nothing, so quarantine does not apply.
 async fn read(context: &Context, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
     let script = number_of(context, request.target.kind())?.read;
     let keys = context.keys(&request.target);

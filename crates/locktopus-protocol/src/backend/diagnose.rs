@@ -1,4 +1,4 @@
-//! Connect-time checks: what silently breaks locks on a Redis or Valkey server.
+//! Connect-time checks: settings and faults of a Redis or Valkey server that silently break locks.
 
 mod ask;
 pub(super) mod clocks;
@@ -41,7 +41,7 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
     let seen = info::check(executor, infos?, quarantine, &mut diagnosis)?;
     let piled_up = token_keys::check(context, &seen.rooms, deadline).await?;
     diagnosis.findings.extend(piled_up);
-    // Every question that a user may not ask leaves a line in the server's log of refusals.
+    // Each question that a user may not ask adds a line to the server's log of refusals.
     if seen.informed {
         let neighbours = neighbours::check(context, &seen.evicting, deadline).await?;
         diagnosis.findings.extend(neighbours);
@@ -49,7 +49,7 @@ pub(super) async fn run(context: &Context, deadline: Instant) -> Result<Diagnosi
     clocks::check(times?, before..asked, &mut diagnosis);
     deployment::check(executor, hellos?, &mut diagnosis);
     let found = |check| diagnosis.findings.iter().any(|found| found.check == check);
-    // A replica refuses every lock, and would be asked again until the deadline.
+    // A replica refuses every lock, and the probe would retry until the deadline.
     if !found("role") && !found(deployment::DEPLOYMENT) {
         let some_away = found(info::UNREACHABLE);
         probe::check(context, some_away, deadline, &mut diagnosis).await;

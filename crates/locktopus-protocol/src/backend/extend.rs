@@ -1,4 +1,4 @@
-//! Renewal of leases, a batch at a time.
+//! Renewal of leases in batches.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use crate::kinds::keys::{self, Keys};
 use crate::layout::slot::key_slot;
 use crate::scripts::KEEP_TOKENS;
 
-/// What one script for several locks came to.
+/// The result of one script for several locks.
 enum Together {
     Answered(Vec<Result<ExtendOutcome, BackendError>>),
-    /// Nothing was done: their slot migrates, and they are on two nodes.
+    /// Nothing was extended: their slot is migrating, and the locks are on two nodes.
     Apart,
 }
 
@@ -25,7 +25,7 @@ fn is_half_moved(error: &BackendError) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<HalfMoved>())
 }
 
-/// Turns extensions into errors, and leaves other answers as they are.
+/// Turns extensions into errors and leaves other answers unchanged.
 fn not_in_full(
     answers: Vec<Result<ExtendOutcome, BackendError>>,
     error: impl Fn() -> BackendError,
@@ -38,12 +38,12 @@ fn not_in_full(
 }
 
 impl Context {
-    /// The slot in a cluster, shifted left so that kinds (which have scripts of their own) are
-    /// apart.
+    /// The slot in a cluster, shifted left to leave room for the kind, because each kind has its
+    /// own script.
     pub(super) fn shard(&self, target: &LockTarget) -> u32 {
         let slot = if self.is_cluster() {
-            // Not from the key cache: every renewal of every lock asks, and there may be more locks
-            // than the cache holds.
+            // Not from the key cache: every renewal of every lock needs this, and there may be more
+            // locks than the cache holds.
             u32::from(key_slot(target.key().as_bytes()))
         } else {
             0
@@ -51,7 +51,7 @@ impl Context {
         slot << 4 | kinds::batch(target.kind())
     }
 
-    /// Extends the locks of a batch; the answers are in its order.
+    /// Extends the locks of a batch. The answers are in the same order.
     pub(super) async fn extend(
         &self,
         batch: &[ExtendRequest],
@@ -68,7 +68,7 @@ impl Context {
         if uniform {
             match self.extend_uniform(batch, deadline).await {
                 Together::Answered(answers) => return answers,
-                // Each is on one of the two nodes.
+                // Each lock is on one of the two nodes.
                 Together::Apart => {
                     let each = batch
                         .iter()
@@ -77,7 +77,8 @@ impl Context {
                 }
             }
         }
-        // The contract says one shard, but leases may differ: one script for each.
+        // The contract guarantees one shard, but leases may differ, so each lock gets its own
+        // script.
         let mut answers = Vec::with_capacity(batch.len());
         for request in batch {
             answers.extend(self.extend_one(request, deadline).await);
@@ -99,7 +100,7 @@ impl Context {
         }
     }
 
-    /// Extends locks of one shard and one lease with one script.
+    /// Extends locks of one shard with one lease in a single script.
     async fn extend_uniform(&self, batch: &[ExtendRequest], deadline: Instant) -> Together {
         let Some(first) = batch.first() else {
             return Together::Answered(Vec::new());
@@ -158,8 +159,8 @@ impl Context {
         })
     }
 
-    /// Keeps tokens for longer, of the locks whose extension asks for it. `extension` is the call
-    /// that extends them. Does not check the holders: keeping a stranger's token does no harm.
+    /// Keeps tokens longer for the locks whose extension asks for it. `extension` is the call that
+    /// extends them. It does not check the holders: keeping another owner's token does no harm.
     async fn keep_tokens(
         &self,
         batch: &[ExtendRequest],
@@ -181,12 +182,11 @@ impl Context {
             args: &args,
             ..*extension
         };
-        // The next extension that asks for it makes up for what no replica confirmed.
+        // If no replica confirms this, the next such extension makes up for it.
         self.run(Effect::Extend, call).await.map(drop)
     }
 
-    /// Turns extensions that too few replicas confirmed into errors. A hold that was found lost
-    /// stays lost.
+    /// Turns extensions that too few replicas confirmed into errors. A hold found lost stays lost.
     fn unconfirmed(
         &self,
         answers: Vec<Result<ExtendOutcome, BackendError>>,
@@ -200,7 +200,7 @@ impl Context {
         })
     }
 
-    /// The same if their tokens may not have been kept: both are asked for again.
+    /// The same if the tokens may not have been kept: the caller repeats both.
     fn not_kept(
         &self,
         answers: Vec<Result<ExtendOutcome, BackendError>>,
@@ -213,7 +213,7 @@ impl Context {
         })
     }
 
-    /// The same failure for every lock of the batch.
+    /// The same error for every lock of the batch.
     fn all_failed(
         &self,
         count: usize,

@@ -47,7 +47,7 @@ async fn try_once(
         context.check_lease(attempt.target.kind(), attempt.lease)?;
     }
     let script = context.safety.group_acquire();
-    // One retention for all members: the longest, where 0 means for ever.
+    // All members share one retention: the longest, where 0 means forever.
     let retentions = attempts
         .iter()
         .map(|attempt| context.retention(attempt.token_retention, attempt.lease));

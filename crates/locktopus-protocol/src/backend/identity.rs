@@ -1,5 +1,5 @@
-//! The identity of a server (run id, uptime), for quorums: a server that was restarted has
-//! forgotten its locks.
+//! The identity of a server (run id, uptime), for quorums: a restarted server has forgotten its
+//! locks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::diagnose::clocks::server_time;
 use crate::client::{Deployment, Reply, Route};
 use crate::execution::executor::Executor;
 
-/// The notes about other nodes: a hash from a node's label to the milliseconds since 1970 when a
-/// client first saw the run id, and the run id.
+/// Notes about other nodes: a hash from a node's label to the run id and the time when a client
+/// first saw it, in milliseconds since 1970.
 const RUNS: &[u8] = b"locktopus_history_runs";
 
-/// Asks a standalone server for its identity. Made by
+/// Asks a standalone server for its identity. Created by
 /// [`RedisBackend::probe`](crate::RedisBackend::probe).
 #[derive(Debug)]
 pub(crate) struct ServerProbe {
@@ -43,7 +43,7 @@ impl ServerProbe {
     }
 }
 
-/// The server's clock, since 1970.
+/// The server's clock, as time since 1970.
 async fn now(executor: &Executor, deadline: Instant) -> Result<Duration, BackendError> {
     let reply = executor.ask(Route::Any, &[b"TIME"], deadline).await?;
     let time = server_time(&reply).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -65,7 +65,7 @@ impl NodeProbe for ServerProbe {
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
         let context = self.contexts.here()?;
         let executor = &context.executor;
-        // At once: a node that is far away has the time of one answer.
+        // Both at once, so that a distant node takes only one round trip.
         let section = |name: &'static [u8]| async move {
             let words: [&[u8]; 2] = [b"INFO", name];
             let reply = executor.ask(Route::Any, &words, deadline).await;
@@ -80,8 +80,8 @@ impl NodeProbe for ServerProbe {
         let uptime = server.get("uptime_in_seconds");
         let uptime: Option<i64> = uptime.and_then(|seconds| seconds.parse().ok());
         let uptime = uptime.ok_or_else(|| missing("uptime_in_seconds"))?;
-        // The server tells whole seconds, perhaps rounded up; and less than none if its clock was
-        // set back since it was started.
+        // The server reports whole seconds, perhaps rounded up. The value is negative if its clock
+        // was set back since it started.
         let uptime = Duration::from_secs(u64::try_from(uptime.saturating_sub(1)).unwrap_or(0));
         let identity = NodeIdentity::new(run_id.as_str(), uptime);
         Ok(match replication.get("master_replid") {
@@ -104,7 +104,7 @@ impl NodeProbe for ServerProbe {
         };
         let text = String::from_utf8_lossy(&text);
         let seen = text.split_once(' ').and_then(|(at, run_id)| {
-            // A note from the future does not tell when it was: the clock was set back since.
+            // A note from the future has no known age: the clock was set back since.
             let age = now.checked_sub(Duration::from_millis(at.parse().ok()?));
             Some(Sighting::new(run_id, age.unwrap_or(Duration::MAX)))
         });

@@ -1,5 +1,5 @@
-//! What instances say about themselves: a key with an end for each, in a slot of its own, so that
-//! no server of a cluster has all.
+//! The records that instances publish about themselves. Each is a key that expires, in a slot of
+//! its own, so that no server of a cluster holds all of them.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::client::{Reply, Route};
 use crate::kinds::keys::instance_key;
 use crate::layout::slot::key_slot;
 
-/// How many keys are asked for at once: few round trips, and not so much that locks wait behind it.
+/// The most keys read at once: few round trips, but short enough that locks do not wait behind
+/// them.
 const AT_ONCE: usize = 64;
 /// Servers count whole milliseconds.
 const MIN_KEEP: Duration = Duration::from_millis(1);
@@ -29,7 +30,7 @@ impl Context {
             }
             None => &[b"DEL", key],
         };
-        // Twice is as good as once.
+        // Running this twice has the same effect as once.
         let asked = self
             .executor
             .ask(Route::Slot(slot), words, announcement.deadline);

@@ -1,10 +1,10 @@
-//! What can be chosen about a backend.
+//! The options of a backend.
 
 use std::time::Duration;
 
 use locktopus_contract::{SafetyMode, TokenRetention};
 
-/// What can be chosen about a [`RedisBackend`](crate::RedisBackend).
+/// The options of a [`RedisBackend`](crate::RedisBackend).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -13,16 +13,16 @@ use locktopus_contract::{SafetyMode, TokenRetention};
 pub struct BackendOptions {
     /// How long to wait for one answer. Default 1 s.
     pub call_timeout: Duration,
-    /// How long a lock's token key stays after its last grant, where a request does not say.
-    /// Default: a day.
+    /// How long a lock's token key stays after its last grant, if a request does not say. Default:
+    /// a day.
     pub token_retention: TokenRetention,
-    /// Which flavour of pub/sub to use. Must be the same for all who share locks.
+    /// Which flavour of pub/sub to use. All clients that share locks must use the same.
     pub pubsub: PubSubMode,
-    /// What a grant is worth when a server fails. Must be the same for all who share locks.
-    /// Default: plain.
+    /// How a grant is protected against the failure of a server. All clients that share locks must
+    /// use the same mode. Default: plain.
     pub safety: SafetyMode,
-    /// What the connect-time probe puts in front of its lock's name, `locktopus:probe`: the
-    /// namespace, so that a user who may only touch keys with that prefix passes. Default: nothing.
+    /// The prefix of the connect-time probe's lock, `locktopus:probe`: the namespace, so that a
+    /// user limited to keys with that prefix passes. Default: empty.
     pub probe_prefix: String,
 }
 
@@ -45,7 +45,7 @@ impl Default for BackendOptions {
     reason = "protocol and adapters are released together"
 )]
 pub enum PubSubMode {
-    /// Redisson's rule: sharded in a cluster whose servers have it, else plain.
+    /// Redisson's rule: sharded in a cluster whose servers support it, else plain.
     #[default]
     Auto,
     /// `PUBLISH` and `SUBSCRIBE`.

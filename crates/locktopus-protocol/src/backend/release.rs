@@ -1,4 +1,4 @@
-//! Releases; the release script also hands the lock off to the next waiter.
+//! Releases. The release script also hands the lock off to the next waiter.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::scripts::KEEP_TOKENS;
 use crate::wire::numbers::Numbers;
 
 impl Context {
-    /// Releases, and says whether waiters could be told.
+    /// Releases, and says whether the waiters could be notified.
     pub(super) async fn release(
         &self,
         request: &ReleaseRequest,
@@ -52,7 +52,8 @@ impl Context {
                 tokens.into(),
             ])
         });
-        // Places of a waiter that polls, or did, may differ in this, so they are searched for.
+        // The inbox of a waiter that polls, or did, may differ, so the script searches for its
+        // place.
         let inbox = sought.as_ref().and_then(|_| self.inbox_of_place(&keys));
         if let (Some(sought), Some((inbox, None))) = (&sought, &inbox) {
             args.resize(9, b"");
@@ -66,7 +67,7 @@ impl Context {
             slot: keys.slot(),
             deadline: request.deadline,
             on_split: match self.row(kind)?.is_one_key {
-                // Waiters in the queue notice a lock of a moving slot with their next heartbeat.
+                // Waiters in the queue find a lock of a migrating slot at their next heartbeat.
                 true => OnSplit::FirstKey,
                 false => OnSplit::Wait,
             },
@@ -75,7 +76,7 @@ impl Context {
         self.decoder(script).released(&told.reply)
     }
 
-    /// Leaves the lock held by nobody; false if this owner does not hold it.
+    /// Leaves the lock held without an owner; false if this owner does not hold it.
     async fn linger(
         &self,
         request: &ReleaseRequest,
@@ -94,7 +95,7 @@ impl Context {
             linger.heir.expose(),
             time.as_bytes(),
         ];
-        // As an extension: it counts once the safety mode is satisfied, and grants nothing.
+        // Runs like an extension: it counts once the safety mode is satisfied, and grants nothing.
         let call = Call {
             script,
             keys: &[keys.main().as_bytes()],
@@ -112,7 +113,7 @@ impl Context {
         self.decoder(script).lingers(&reply)
     }
 
-    /// Keeps the token for twice this time, as a grant for such a lease does.
+    /// Keeps the token for twice this time, as a grant with such a lease does.
     async fn keep_token(
         &self,
         request: &ReleaseRequest,
@@ -163,8 +164,8 @@ impl Context {
         }
         let message = "granted, but not confirmed by enough replicas; giving it back failed too";
         match unconfirmed {
-            // The release may still arrive. Of this kind, so that nobody asks again under this
-            // owner id, whatever it was that refused the question.
+            // The release may still arrive. The kind is always this one, so that no caller retries
+            // under this owner id.
             Unconfirmed::Refused(error) => {
                 let kind = BackendErrorKind::NotReplicated;
                 let message = format!("{message}; asking the replicas (WAIT, ROLE) failed");

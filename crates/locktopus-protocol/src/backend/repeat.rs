@@ -1,14 +1,14 @@
 //! Repeats releases after a failover: the new primary may never have received them.
 //!
-//! A replica that is promoted lacks the last writes of its primary. Without a repetition, a lock
-//! whose release was lost stays held by a dead owner until its lease ends. This module repeats
-//! releases in two cases:
+//! A promoted replica lacks the last writes of its primary. If such a write was a release, the lock
+//! stays held by a dead owner until its lease expires. So this module repeats releases in two
+//! cases:
 //!
-//! * Another server may answer: it repeats all releases of the last seconds.
-//! * A grant arrives for an owner that is gone: it repeats the release of that owner. The new
-//!   primary still had the owner in a queue.
+//! * Another server may have taken over: it repeats all releases of the last seconds.
+//! * A grant arrives for an owner that is gone: it repeats that owner's release. The new primary
+//!   still had the owner in a queue.
 //!
-//! A repeated release is safe at any time. It ends the hold of its owner and nothing else, and no
+//! A repeated release is always safe. It ends the hold of its owner and nothing else, and no
 //! attempt follows under that owner id: only releases with [`ReleaseRequest::last`] are kept.
 
 use std::collections::{HashSet, VecDeque};
@@ -27,16 +27,16 @@ use super::context::Context;
 
 /// How old a repeated release may be: the lag of a replica, and the time to notice a new primary.
 const LATELY: Duration = Duration::from_secs(5);
-/// How long a release is kept, for grants to its owner.
+/// How long a release is kept in case a grant to its owner arrives.
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// The most releases that are kept. A busier process repeats only its last ones.
+/// The most releases kept. A busier process repeats only the newest.
 const KEPT: usize = 1024;
-/// How many grants without a waiter may queue up.
+/// The most grants without a waiter that may queue up.
 const UNCLAIMED: usize = 256;
-/// How many are repeated at once.
+/// The most repetitions at once.
 const AT_ONCE: usize = 16;
-/// The shortest time between two repetitions of all releases. While a cluster moves its slots,
-/// servers change often.
+/// The shortest time between two repetitions of all releases: servers change often while a cluster
+/// moves its slots.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The pause after a failed repetition.
 const RETRY: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Whose hold of what it ended.
+    /// The owner of the hold and the lock.
     fn key(&self) -> (OwnerId, LockTarget) {
         let ReleaseRequest { owner, target, .. } = &*self.request;
         (owner.clone(), target.clone())
@@ -84,8 +84,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Keeps nothing yet. The hub sends the owner ids of grants without a waiter. Must be called on
-    /// a runtime.
+    /// Starts empty and needs a tokio runtime. The hub sends it the owner ids of grants without a
+    /// waiter.
     pub(super) fn new(changes: watch::Receiver<u64>) -> (Self, mpsc::Sender<Bytes>) {
         let (unclaimed, wanted) = mpsc::channel(UNCLAIMED);
         let repeats = Self {
@@ -97,7 +97,7 @@ impl Repeats {
         (repeats, unclaimed)
     }
 
-    /// How often the servers have changed. Read it before sending a release.
+    /// How often the servers have changed. Read it before you send a release.
     pub(super) fn changes(&self) -> u64 {
         *self.changes.borrow()
     }

@@ -1,4 +1,4 @@
-//! How each safety mode runs a script: when the effect counts, and what is sent besides.
+//! How each safety mode runs a script: when the effect counts, and what else is sent.
 
 use locktopus_contract::BackendError;
 
@@ -10,7 +10,7 @@ use crate::execution::replication::Confirmed;
 impl Context {
     /// Runs a script. `call` has the keys and arguments of the plain mode.
     ///
-    /// What is boxed here is for modes that most calls need no room for.
+    /// Boxed parts belong to modes that most calls do not use, so that most calls stay small.
     pub(super) async fn run(
         &self,
         effect: Effect,

@@ -17,18 +17,18 @@ use crate::scripts::{self, KindScripts, Script};
 /// The safety mode with its state.
 #[derive(Debug)]
 pub(crate) enum Safety {
-    /// Nothing more than the server does.
+    /// Relies on what the server does by default.
     Plain,
     /// Grants, extensions and counts wait for replicas.
     Replicated(Arc<Replication>),
-    /// Nothing is granted while a lost lease may be running.
+    /// Grants nothing while a lost lease may still be running.
     Quarantine(Quarantine),
 }
 
 impl Safety {
     /// # Errors
     ///
-    /// If the mode cannot be had with these options.
+    /// Fails if the servers cannot provide the mode with these options.
     pub(crate) async fn new(
         mode: SafetyMode,
         executor: &Executor,
@@ -66,7 +66,7 @@ impl Safety {
         }
     }
 
-    /// The same mode by way of another client.
+    /// The same mode over another client.
     pub(crate) fn again(&self, executor: &Executor, call_timeout: Duration) -> Self {
         match self {
             Self::Plain => Self::Plain,
@@ -80,7 +80,7 @@ impl Safety {
 
 /// The scripts of a backend with a safety mode.
 impl Safety {
-    /// Those of a kind; none if it has none.
+    /// The scripts of a kind, or `None` if it has none.
     pub(crate) fn scripts(&self, kind: &LockKind) -> Option<&'static KindScripts> {
         let held = kinds::of(kind)?.scripts.as_ref()?;
         Some(match self {
@@ -89,7 +89,7 @@ impl Safety {
         })
     }
 
-    /// The one that changes the number inside.
+    /// The script that changes a counter.
     pub(crate) fn counter(&self, counter: &Counter) -> &'static Script {
         match self {
             Self::Plain | Self::Replicated(_) => counter.plain,
@@ -97,7 +97,7 @@ impl Safety {
         }
     }
 
-    /// The one that takes several locks at once.
+    /// The script that takes several locks at once.
     pub(crate) fn group_acquire(&self) -> &'static Script {
         match self {
             Self::Plain | Self::Replicated(_) => &scripts::GROUP_ACQUIRE,
@@ -107,7 +107,7 @@ impl Safety {
 
     /// # Errors
     ///
-    /// If the mode does not allow a lease of this length.
+    /// Fails if the mode does not allow a lease of this length.
     pub(crate) fn check_lease(
         &self,
         executor: &Executor,

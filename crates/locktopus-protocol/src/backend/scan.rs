@@ -1,8 +1,8 @@
-//! Lists of locks: `SCAN` a page at a time, one primary after the other, then one script that
+//! Lists of locks: `SCAN` one page at a time, one primary after the other, then one script that
 //! classifies the keys found.
 //!
-//! A key is a lock if its bytes look like one. What other libraries keep as plain strings cannot be
-//! told from other data and is left out.
+//! A key counts as a lock if its content looks like one. Plain strings of other libraries look like
+//! any other data and are left out.
 
 use std::collections::BTreeMap;
 
@@ -22,18 +22,17 @@ use crate::kinds::keys::{further, kind_key};
 use crate::layout::slot::{SLOTS, key_slot};
 use crate::scripts::CLASSIFY;
 
-/// How many keys a server looks at for one page. It serves nobody else meanwhile.
+/// How many keys a server examines for one page. It serves no other client meanwhile.
 const LOOKED_AT: &str = "500";
-/// How many empty pages are passed over before an empty one is returned.
+/// How many empty pages to skip before returning an empty one.
 const EMPTY_PAGES: usize = 16;
-/// Of how many slots the keys are classified at once. Few round trips even if each key of a page
-/// has a slot of its own, and not so much that other commands wait for long behind it.
+/// How many slots have their keys classified at once. This takes few round trips even if each key
+/// of a page has its own slot, and does not delay other commands for long.
 const SLOTS_AT_ONCE: usize = 128;
-/// What the names of side keys begin with.
+/// The prefixes of side keys.
 const SIDE_KEYS: [&str; 2] = ["locktopus_", "redisson_"];
 
-/// Where a list continues: at a primary, identified by its first slot, and there at the server's
-/// cursor.
+/// The position of a listing: a primary, identified by its first slot, and that server's cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     slot: u16,
@@ -58,8 +57,8 @@ impl Place {
     }
 }
 
-/// One page. An empty one with a cursor if nothing is found in half of the time: the other half is
-/// left for the answers that are under way then.
+/// One page. It is empty with a cursor if half of the time passes without a lock; the other half is
+/// left for the answers then under way.
 pub(crate) async fn page(
     context: &Context,
     prefix: &str,
@@ -90,8 +89,8 @@ pub(crate) async fn page(
     Ok(LockPage::default())
 }
 
-/// A prefix as a pattern that matches only itself. Without wildcards of its own, matching takes
-/// linear time.
+/// A prefix as a pattern that matches only itself. Without active wildcards, matching takes linear
+/// time.
 fn literal(prefix: &str) -> String {
     let mut pattern = String::with_capacity(prefix.len());
     for c in prefix.chars() {
@@ -141,7 +140,7 @@ async fn scan(
     Ok((next.ok_or_else(nonsense)?, names.collect()))
 }
 
-/// The name of a lock that may be kept under this key.
+/// The name of a lock that may be stored under this key.
 fn lock_name(key: &Bytes) -> Option<String> {
     let name = std::str::from_utf8(key).ok()?;
     let side = SIDE_KEYS.iter().any(|prefix| name.starts_with(prefix));
@@ -199,7 +198,7 @@ async fn classify_slot(
     Ok(found.collect())
 }
 
-/// The key itself, and those beside it that tell kinds apart.
+/// The key itself and the keys beside it that distinguish kinds.
 fn sides(name: &str) -> impl Iterator<Item = String> {
     let kinds = [LockKind::Semaphore, LockKind::Permits, LockKind::Fair];
     let sides = kinds

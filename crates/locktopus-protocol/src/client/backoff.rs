@@ -1,14 +1,12 @@
-//! When to try again what failed: connecting, asking sentinels, refreshing a slot map, subscribing
-//! again.
+//! When to retry what failed: connecting, asking sentinels, refreshing a slot map, subscribing.
 //!
-//! One rule for all of them, in both adapters and in the hub. The first try after a loss is made at
-//! once. From then on pauses grow by half each time, from 20 ms to two seconds, and each is
-//! shortened by chance by up to a half, so that thousands of clients do not come back to a server
-//! at the same moment. A pause is about a third of the outage so far, so connecting again is late
-//! by no more than that.
+//! Both adapters and the hub follow one rule. The first retry after a loss comes at once. Then
+//! pauses grow by half each time, from 20 ms to two seconds, and each is shortened at random by up
+//! to a half, so that thousands of clients do not return to a server at the same moment. A pause is
+//! about a third of the outage so far, so reconnecting is late by at most that.
 //!
-//! Nobody waits for the end of a pause: whoever calls meanwhile is told at once what the last
-//! attempt said, and the layers above, which know their callers' deadlines, ask again.
+//! No caller waits for the end of a pause: a call in between gets the error of the last attempt at
+//! once. The layers above know their callers' deadlines and retry.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -18,7 +16,7 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Whatever worked for this long resets the pauses.
+/// The pauses reset after a success that lasted this long.
 pub const SETTLED: Duration = Duration::from_secs(1);
 
 /// Growing, random pauses.
@@ -36,7 +34,7 @@ impl Backoff {
         Self::up_to(LONGEST)
     }
 
-    /// Pauses of up to `longest`, for what costs a server nothing while it is away.
+    /// Pauses of up to `longest`, for retries that cost an absent server nothing.
     #[must_use]
     pub fn up_to(longest: Duration) -> Self {
         Self {
@@ -46,14 +44,14 @@ impl Backoff {
         }
     }
 
-    /// With this source of 64 random bits, for tests.
+    /// Uses this source of 64 random bits, for tests.
     #[must_use]
     pub fn with_random(mut self, random: fn() -> u64) -> Self {
         self.random = random;
         self
     }
 
-    /// How long to pause now.
+    /// The pause to make now.
     pub fn pause(&mut self) -> Duration {
         let full = self.next;
         self.next = (full + full / 2).min(self.longest);
@@ -61,7 +59,7 @@ impl Backoff {
         full / 2 + (full / 2).mul_f64(f64::from(share) / f64::from(u32::MAX))
     }
 
-    /// Success: the next pause is the first one again.
+    /// Notes a success: the next pause is the first one again.
     pub fn reset(&mut self) {
         self.next = FIRST.min(self.longest);
     }
@@ -73,22 +71,22 @@ impl Default for Backoff {
     }
 }
 
-/// When one connection may be made again.
+/// When a connection may be reopened.
 #[derive(Debug, Clone)]
 pub struct Redial {
-    /// Whose connection it is, for the count of connections that were made again.
+    /// The client that owns the connection, for the metric of reconnections.
     client: &'static str,
-    /// There was a connection before.
+    /// Whether there was a connection before.
     before: bool,
     backoff: Backoff,
     not_before: Option<Instant>,
     connected: Option<Instant>,
-    /// A connection was lost as soon as it was made, and none has lasted since.
+    /// A connection was lost right after it was opened, and none has lasted since.
     short_lived: bool,
 }
 
 impl Redial {
-    /// A place that this client was never connected to: the first attempt may begin at once.
+    /// For a server that this client was never connected to: the first attempt may start at once.
     #[must_use]
     pub fn new(client: &'static str) -> Self {
         Self {
@@ -101,27 +99,27 @@ impl Redial {
         }
     }
 
-    /// With this source of 64 random bits, for tests.
+    /// Uses this source of 64 random bits, for tests.
     #[must_use]
     pub fn with_random(mut self, random: fn() -> u64) -> Self {
         self.backoff = self.backoff.with_random(random);
         self
     }
 
-    /// How much longer no attempt may begin; `None` if one may now.
+    /// How long to wait before the next attempt; `None` if it may start now.
     #[must_use]
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let left = self.not_before?.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
     }
 
-    /// An attempt failed.
+    /// Notes that an attempt failed.
     pub fn failed(&mut self, now: Instant) {
         self.connected = None;
         self.not_before = Some(now + self.backoff.pause());
     }
 
-    /// An attempt succeeded.
+    /// Notes that an attempt succeeded.
     pub fn connected(&mut self, now: Instant) {
         if std::mem::replace(&mut self.before, true) {
             reconnected(self.client);
@@ -130,8 +128,8 @@ impl Redial {
         self.not_before = None;
     }
 
-    /// The connection is gone. A server that accepts connections and closes them again, because it
-    /// has too many or stands for one that is down, is as good as one that refuses them.
+    /// Notes that the connection is gone. A server may accept connections and close them again,
+    /// because it has too many or is a proxy for one that is down. That counts as refusing them.
     pub fn lost(&mut self, now: Instant) {
         let since = self.connected.take();
         if since.is_some_and(|since| now.saturating_duration_since(since) >= SETTLED) {
@@ -143,7 +141,7 @@ impl Redial {
     }
 }
 
-/// Counts a connection that was made again after one to the same place ended.
+/// Counts a connection reopened after one to the same server ended.
 #[cfg(feature = "metrics")]
 fn reconnected(client: &'static str) {
     const RECONNECTS: &str = "locktopus_reconnects_total";
@@ -224,7 +222,7 @@ mod tests {
         assert_eq!(redial.wait(at(1020)), None);
         redial.failed(at(1020));
         assert_eq!(redial.wait(at(1020)), Some(Duration::from_millis(30)));
-        // A connection that lasts resets everything before.
+        // A connection that lasts resets everything from before.
         redial.connected(at(1050));
         redial.lost(at(2050));
         redial.failed(at(2050));

@@ -1,20 +1,21 @@
-//! How long each step may take that a client takes by itself.
+//! How long each step of a client may take.
 //!
-//! Two options say it, and every other limit follows from them here, so that no step gives up long
-//! before the user would, and none goes on for ever:
+//! Two options decide, and every other limit follows from them here. So no step gives up long
+//! before the user would, and none runs forever:
 //!
-//! | step | limit |
-//! |---|---|
-//! | one answer: to a command, a question of the client's own (`ROLE`, `CLUSTER SLOTS`, a sentinel's), a subscription, a `PING` on a connection in doubt | `command_timeout` |
-//! | one connection: credentials from their provider, TCP, TLS, login, database, client name; of a name with several addresses, to each of them | `connect_timeout` |
-//! | the primary through sentinels, who are all asked at once: two connections, two answers | the sum |
-//! | the slot map of one cluster node: one connection, one answer | the sum |
+//! * One answer takes at most `command_timeout`: to a command, a subscription, a `PING` on a
+//!   doubtful connection, or a question of the client's own (`ROLE`, `CLUSTER SLOTS`, sentinels).
+//! * One connection takes at most `connect_timeout`: credentials from their provider, TCP, TLS,
+//!   login, database, client name. For a name with several addresses, this holds for each.
+//! * Finding the primary through sentinels, asked all at once, takes two connections and two
+//!   answers.
+//! * The slot map of one cluster node takes one connection and one answer.
 
 use std::time::Duration;
 
 use crate::client::options::ConnectOptions;
 
-/// No step has more time, whatever the options say; sums of steps then stay far from overflow.
+/// An upper limit for every step, so that sums of durations from the options cannot overflow.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// The limits that follow from [`ConnectOptions`].
@@ -25,8 +26,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The limits for a client with these options. No duration is too long: more than an hour
-    /// counts as one.
+    /// The limits for a client with these options. Any duration is valid: more than an hour counts
+    /// as one hour.
     #[must_use]
     pub fn of(options: &ConnectOptions) -> Self {
         Self {
@@ -35,25 +36,25 @@ impl Budget {
         }
     }
 
-    /// One answer on a connection that is up.
+    /// The limit for one answer on an open connection.
     #[must_use]
     pub fn answer(&self) -> Duration {
         self.answer
     }
 
-    /// One connection until it can be used.
+    /// The limit for one connection until it is usable.
     #[must_use]
     pub fn connection(&self) -> Duration {
         self.connection
     }
 
-    /// One answer on a connection that may have to be made first.
+    /// The limit for one answer on a connection that may have to be opened first.
     #[must_use]
     pub fn answer_of_anybody(&self) -> Duration {
         self.connection + self.answer
     }
 
-    /// The way to the primary through sentinels: what they say, and whether that server agrees.
+    /// The limit for finding the primary: the sentinels' answers, and that server's own.
     #[must_use]
     pub fn primary_of_sentinels(&self) -> Duration {
         self.answer_of_anybody() * 2

@@ -1,4 +1,4 @@
-//! Logins that expire: the clients ask the program for credentials before each login.
+//! Logins that expire: clients ask the program for credentials before each login.
 
 use std::error::Error;
 use std::fmt;
@@ -11,13 +11,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client::options::{ConnectOptions, Credentials};
 
-/// Why a provider has no credentials. Errors and logs show its text, so keep secrets out of it.
+/// Why a provider has no credentials. Errors and logs show this text, so keep secrets out of it.
 pub type CredentialsError = Box<dyn Error + Send + Sync>;
 
-/// Supplies user and password for each login, where passwords expire: IAM tokens, rotated secrets.
+/// Supplies user and password for each login, for passwords that expire: IAM tokens, rotated
+/// secrets.
 ///
-/// An async closure is one. The clients ask before every login: for the first connection and each
-/// reconnection, for each node of a cluster, and for connections that carry messages. Several
+/// An async closure implements it. Clients ask before every login: for the first connection and
+/// each reconnection, for each node of a cluster, and for connections that carry messages. Several
 /// connections may ask at the same moment. An open connection keeps its login. If the server closes
 /// it because its password expired, the client reconnects and asks again.
 ///
@@ -37,16 +38,16 @@ pub type CredentialsError = Box<dyn Error + Send + Sync>;
 pub trait ProvideCredentials: Send + Sync + 'static {
     /// The credentials for one login.
     ///
-    /// The answer counts towards [`ConnectOptions::connect_timeout`]. If a token takes longer, keep
-    /// it and renew it ahead of time.
+    /// The time it takes counts towards [`ConnectOptions::connect_timeout`]. If getting a token
+    /// takes longer, cache it and renew it ahead of time.
     ///
     /// # Errors
     ///
-    /// Why there are none. The client then retries as if the server were away.
+    /// Why there are none. The client then retries as if the server were unreachable.
     ///
     /// # Cancel safety
     ///
-    /// Dropped when the time is up or the client is closed.
+    /// Dropped when the time is up or the client closes.
     async fn credentials(&self) -> Result<Credentials, CredentialsError>;
 }
 
@@ -61,7 +62,7 @@ where
     }
 }
 
-/// A shared [`ProvideCredentials`]. Only a clone is equal to it.
+/// A shared [`ProvideCredentials`]. It is equal only to its clones.
 #[derive(Clone)]
 pub struct CredentialsProvider(Arc<dyn ProvideCredentials>);
 
@@ -73,7 +74,7 @@ impl CredentialsProvider {
     }
 }
 
-/// Shows nothing of the provider, which may hold secrets.
+/// Shows nothing of the provider, because it may hold secrets.
 impl fmt::Debug for CredentialsProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CredentialsProvider(..)")
@@ -92,7 +93,7 @@ impl Eq for CredentialsProvider {}
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Login {
-    /// The same each time; `None` does not log in.
+    /// The same credentials each time; `None` does not log in.
     Fixed(Option<Credentials>),
     /// Asks a provider each time.
     Provided(CredentialsProvider),
@@ -125,7 +126,7 @@ impl Login {
     ///
     /// # Errors
     ///
-    /// One line for people if the provider fails, panics, or misses the deadline.
+    /// One line for humans if the provider fails, panics, or misses the deadline.
     ///
     /// # Cancel safety
     ///
@@ -135,7 +136,7 @@ impl Login {
             Self::Fixed(credentials) => return Ok(credentials.clone()),
             Self::Provided(CredentialsProvider(provider)) => provider,
         };
-        // A panic must not end the task that keeps the connection.
+        // A panic must not end the task that maintains the connection.
         let asked = AssertUnwindSafe(async { provider.credentials().await }).catch_unwind();
         match timeout_at(deadline, asked).await {
             Ok(Ok(Ok(credentials))) => Ok(Some(credentials)),

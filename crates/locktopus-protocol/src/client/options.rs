@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use crate::client::credentials::CredentialsProvider;
 
-/// A connection takes several exchanges and the computing of two handshakes, however impatient the
-/// calls are.
+/// Connecting takes several exchanges and the computation of two handshakes, however short the
+/// timeout of calls is.
 const SHORTEST_CONNECT: Duration = Duration::from_secs(1);
 
-/// Where the servers are and how to talk to them.
+/// The addresses of the servers, and how to talk to them.
 ///
-/// The facade builds this from a URL; adapters only read it.
+/// The facade builds this from a URL. Adapters only read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "protocol and adapters are released together"
 )]
 pub struct ConnectOptions {
-    /// Addresses, by kind of deployment.
+    /// Addresses for the kind of deployment.
     pub servers: Servers,
     /// Login for the data nodes.
     pub credentials: Option<Credentials>,
-    /// Asked for the login of each connection to a data node, in place of `credentials`.
+    /// Supplies the login for each connection to a data node, instead of `credentials`.
     pub credentials_provider: Option<CredentialsProvider>,
-    /// Login for the sentinels, which have users of their own.
+    /// Login for the sentinels, which have their own users.
     pub sentinel_credentials: Option<Credentials>,
-    /// Asked for the login of each connection to a sentinel, in place of `sentinel_credentials`.
+    /// Supplies the login for each connection to a sentinel, instead of `sentinel_credentials`.
     pub sentinel_credentials_provider: Option<CredentialsProvider>,
     /// Logical database; must be 0 in a cluster.
     pub database: u32,
@@ -36,18 +36,18 @@ pub struct ConnectOptions {
     pub tls: Option<TlsOptions>,
     /// TLS settings for the sentinels.
     pub sentinel_tls: SentinelTls,
-    /// Who decides which node of a cluster a command goes to.
+    /// Who routes commands to the nodes of a cluster.
     pub cluster_router: ClusterRouter,
     /// Longest time for one connection: credentials from their provider, TCP and TLS handshake,
-    /// login, database and client name. What other steps may take follows from it and from
-    /// `command_timeout`: see [`Budget`](crate::Budget).
+    /// login, database and client name. Together with `command_timeout` it determines the limits of
+    /// other steps: see [`Budget`](crate::Budget).
     pub connect_timeout: Duration,
     /// Longest time for one command. The backend enforces it; clients set theirs a little longer.
     pub command_timeout: Duration,
-    /// `CLIENT SETNAME` value, so that an operator can tell who is connected. See
+    /// `CLIENT SETNAME` value, so that operators can identify connections. See
     /// [`check_client_name`](Self::check_client_name).
     pub client_name: Option<String>,
-    /// Come up although no server answers. Until one does, commands fail as not sent.
+    /// Start even if no server answers. Until one does, commands fail as not sent.
     pub lazy: bool,
 }
 
@@ -74,8 +74,7 @@ impl ConnectOptions {
         }
     }
 
-    /// How long a connection may take if nothing else is said: as long as an answer, and at least a
-    /// second.
+    /// The default time for a connection: the command timeout, but at least a second.
     #[must_use]
     pub fn usual_connect_timeout(command_timeout: Duration) -> Duration {
         command_timeout.max(SHORTEST_CONNECT)
@@ -111,7 +110,7 @@ impl ConnectOptions {
 pub enum Servers {
     /// One server.
     Standalone(HostPort),
-    /// Sentinels and the name under which they know the primary.
+    /// Sentinels, and the name they have for the primary.
     Sentinel {
         /// The sentinels' addresses.
         sentinels: Vec<HostPort>,
@@ -239,7 +238,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How to do TLS. `Debug` shows no names of files, because some write a key where its file's name
+/// TLS settings. `Debug` shows no file names, because some people put a key where its file name
 /// should be.
 #[derive(Clone, PartialEq, Eq, Default)]
 #[expect(
@@ -251,20 +250,20 @@ pub struct TlsOptions {
     pub ca_file: Option<PathBuf>,
     /// PEM files with a client certificate and its key, for servers that ask for one.
     pub client_identity: Option<ClientIdentity>,
-    /// Accept any certificate. Named so that it stands out in `Debug` output and in a URL.
+    /// Accept any certificate. The name stands out in `Debug` output and in a URL.
     pub danger_accept_invalid_certs: bool,
-    /// The name that certificates must be for, and that is asked for (SNI); `None`: the host that
-    /// is connected to. One name for all servers, for those that are reached by addresses their
-    /// certificates do not have.
+    /// The name that certificates must match, also sent as SNI; `None` uses the host that the
+    /// client connects to. One name for all servers, for servers reached by addresses that their
+    /// certificates lack.
     pub server_name: Option<String>,
-    /// A configuration that the program has made. Then the files and `danger_accept_invalid_certs`
-    /// play no part.
+    /// A configuration that the program built. It overrides the files and
+    /// `danger_accept_invalid_certs`.
     #[cfg(feature = "tls")]
     pub prepared: Option<crate::client::prepared_tls::PreparedTls>,
 }
 
 impl TlsOptions {
-    /// With these files, and defaults for the rest.
+    /// Uses these files, and defaults for the rest.
     #[must_use]
     pub fn of_files(ca_file: Option<PathBuf>, client_identity: Option<ClientIdentity>) -> Self {
         Self {
@@ -274,7 +273,7 @@ impl TlsOptions {
         }
     }
 
-    /// The same, with or without certificates being checked.
+    /// The same options, with `insecure` turning certificate checks off.
     #[must_use]
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.danger_accept_invalid_certs = insecure;
@@ -292,30 +291,30 @@ impl fmt::Debug for TlsOptions {
     }
 }
 
-/// How to do TLS with the sentinels.
+/// TLS settings for the sentinels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "protocol and adapters are released together"
 )]
 pub enum SentinelTls {
-    /// As with the servers that hold the data.
+    /// The same as for the data servers.
     #[default]
     AsServers,
-    /// Not at all: plain TCP.
+    /// No TLS: plain TCP.
     Off,
     /// With these settings.
     Own(TlsOptions),
 }
 
-/// Who decides which node of a cluster a command goes to.
+/// Who routes commands to the nodes of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "protocol and adapters are released together"
 )]
 pub enum ClusterRouter {
-    /// The adapter, which keeps a connection to each primary.
+    /// The adapter, with its own connection to each primary.
     #[default]
     Own,
     /// The client library's own cluster client, with its retries turned off. Not every adapter has
@@ -323,7 +322,7 @@ pub enum ClusterRouter {
     Client,
 }
 
-/// Settings that were read from a client which a program has configured for itself.
+/// Settings read from a client that the program configured itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -332,17 +331,17 @@ pub enum ClusterRouter {
 pub struct ReadSettings {
     /// Addresses, logins, database and TLS.
     pub options: ConnectOptions,
-    /// Why the TLS settings could not be read, although there are some: they have to be given in
+    /// Why the TLS settings, which exist, could not be read. The program must supply them in
     /// another way.
     pub hidden_tls: Option<SettingsError>,
 }
 
-/// Why the settings of a program's own client cannot be used. Shows no secret.
+/// Why the settings of a program's own client cannot be used. Shows no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} {problem}")]
 #[non_exhaustive]
 pub struct SettingsError {
-    /// Which setting, as the client library calls it.
+    /// The setting, by the client library's name.
     pub setting: &'static str,
     /// What is wrong with it, and what to do.
     pub problem: String,
@@ -359,7 +358,7 @@ impl SettingsError {
     }
 }
 
-/// The beginning of PEM text. Some write the text where the name of its file should be.
+/// The start of PEM text. Some people put the text where its file name should be.
 #[cfg(feature = "tls")]
 pub(crate) const PEM_MARK: &str = "-----BEGIN";
 

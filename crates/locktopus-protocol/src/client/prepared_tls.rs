@@ -1,4 +1,4 @@
-//! TLS that a program has configured for itself.
+//! TLS that a program has configured itself.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 use tokio_rustls::TlsConnector;
 
-/// TLS as a program has configured it for itself, ready for use.
+/// A TLS configuration of the program's own, ready for use.
 #[derive(Clone)]
 pub struct PreparedTls(Arc<TlsConnector>);
 
 impl PreparedTls {
-    /// Takes a configuration as it is.
+    /// Wraps a configuration unchanged.
     #[must_use]
     pub fn new(config: Arc<ClientConfig>) -> Self {
         TlsConnector::from(config).into()
     }
 
-    /// What makes the handshakes.
+    /// The connector that performs handshakes.
     pub(crate) fn connector(&self) -> &TlsConnector {
         &self.0
     }
@@ -29,14 +29,14 @@ impl From<TlsConnector> for PreparedTls {
     }
 }
 
-/// The configuration may hold keys, so it stays out.
+/// Leaves out the configuration, because it may hold keys.
 impl fmt::Debug for PreparedTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PreparedTls").finish_non_exhaustive()
     }
 }
 
-/// What is in them cannot be compared; a clone is the same.
+/// Configurations cannot be compared, so only clones are equal.
 impl PartialEq for PreparedTls {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,16 +1,16 @@
 //! Whether a server that subscriptions are made on is a primary.
 //!
-//! A replica accepts subscriptions and forwards what is published on its primary. But scripts on
-//! the primary cannot count its subscribers, so they grant them nothing. `HELLO` tells the role to
-//! every user, whatever its rights.
+//! A replica accepts subscriptions and forwards what its primary publishes. But scripts on the
+//! primary cannot count its subscribers, so they grant them nothing. `HELLO` tells the role to
+//! every user, even one without rights.
 
 use crate::client::Reply;
 
 /// The command that asks a server for its role.
 pub const ROLE_QUESTION: &str = "HELLO";
 
-/// Whether a server's answer says that it is a replica. False also if it does not say what it is,
-/// as a proxy may not.
+/// Whether the server's answer says that it is a replica. False if the answer does not tell, as
+/// with some proxies.
 #[must_use]
 pub fn says_replica(answer: &Reply) -> bool {
     let Reply::Array(fields) = answer else {

@@ -4,25 +4,25 @@ use std::fmt;
 
 use crate::client::options::{ConnectOptions, Credentials, Secret};
 
-/// Where a server that does not know a command begins to repeat its arguments, which may be a
-/// login.
+/// The words after which a server that does not know a command repeats its arguments, which may be
+/// a login.
 const REPEATS: &str = "args beginning with";
 
 /// Shorter passwords are not removed: they could be part of any word.
 const SHORTEST: usize = 4;
 
-/// Removes a client's passwords from texts of others.
+/// Removes a client's passwords from texts of servers and libraries.
 ///
-/// A server or proxy that has no `HELLO` or `AUTH` answers with an error that repeats their
-/// arguments, and a client library hands that on. The adapters pass everything through here that
-/// they tell about making a connection.
+/// A server or proxy without `HELLO` or `AUTH` answers with an error that repeats their arguments,
+/// and a client library passes that on. Adapters filter everything that they report about
+/// connecting.
 #[derive(Clone)]
 pub struct SecretFilter {
     secrets: Vec<Secret>,
 }
 
 impl SecretFilter {
-    /// For the fixed logins of these options.
+    /// Filters the fixed logins of these options.
     #[must_use]
     pub fn of(options: &ConnectOptions) -> Self {
         let logins = [&options.credentials, &options.sentinel_credentials];
@@ -37,7 +37,7 @@ impl SecretFilter {
         }
     }
 
-    /// The same, and for the credentials that a provider gave for one login.
+    /// The same filter with the credentials that a provider supplied for one login.
     #[must_use]
     pub fn and(&self, credentials: Option<&Credentials>) -> Self {
         let mut all = self.clone();
@@ -47,7 +47,7 @@ impl SecretFilter {
         all
     }
 
-    /// The same text without passwords, nor arguments of commands.
+    /// The text without passwords and without command arguments.
     #[must_use]
     pub fn conceal(&self, text: &str) -> String {
         let mut shown = match text.split_once(REPEATS) {

@@ -1,22 +1,22 @@
-//! Who the primary is, by the sentinels: the newest answer of all of them, and news of the next
-//! one.
+//! Finds the primary through the sentinels: the newest of all their answers, and news of the next
+//! failover.
 //!
-//! After a failover the old primary goes on for a while, because nobody has told it yet (about ten
-//! seconds where it was alive all the time), and a sentinel that did not take part names it until
-//! it hears of the change. Clients that believe the first sentinel that answers, or stay where they
-//! are as long as that works, then hold locks on both. So:
+//! After a failover the old primary carries on until a sentinel tells it (about ten seconds if it
+//! was alive throughout). A sentinel that did not take part names the old primary until it hears of
+//! the change. Clients that believe the first sentinel to answer, or stay where they are while that
+//! works, then hold locks on both servers. So:
 //!
-//! * **All are asked at once**, and of their answers the one with the highest configuration epoch
-//!   counts, which grows with every failover. One that is silent costs no more than a [short
-//!   grace](GRACE), one that is down nothing.
-//! * **What was heard is remembered.** Less than a majority cannot lead back to a primary that was
-//!   replaced.
-//! * **Connected clients listen on.** Each sentinel is asked again when it announces a change, and
-//!   [now and then](INTERVAL); a connection to a primary that was replaced is [given
+//! * **The client asks all sentinels at once** and uses the answer with the highest configuration
+//!   epoch, which grows with every failover. A silent sentinel costs only a [short grace](GRACE),
+//!   one that is down costs nothing.
+//! * **The client remembers the newest answer.** Less than a majority cannot lead it back to a
+//!   primary that was replaced.
+//! * **Connected clients keep listening.** They ask each sentinel again when it announces a change,
+//!   and [periodically](INTERVAL). A connection to a primary that was replaced is [given
 //!   up](Sentinels::replaced).
 //!
-//! What is left: sentinels take moments to agree, and a client that reaches only some that have not
-//! heard yet cannot know better.
+//! A gap remains: sentinels take moments to agree, and a client that reaches only sentinels without
+//! the news cannot know better.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -33,18 +33,18 @@ use crate::client::budget::Budget;
 use crate::client::options::HostPort;
 use crate::client::{ClientError, Reply};
 
-/// How much longer other sentinels have once one has answered: as long again as that took, and at
-/// least this.
+/// How much longer to wait for other sentinels once one has answered: as long as that answer took,
+/// and at least this.
 pub const GRACE: Duration = Duration::from_millis(50);
 
-/// How often a sentinel is asked that announces nothing.
+/// How often to ask a sentinel that announces nothing.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What sentinels announce when another server is the primary: the one that led the failover as
-/// soon as the server confirms it, and the others when they hear of it.
+/// Sentinels announce these when another server is the primary. The one that led the failover does
+/// so as soon as the server confirms it, the others when they hear of it.
 pub const ANNOUNCEMENTS: [&str; 2] = ["+switch-master", "+promoted-slave"];
 
-/// Makes connections to sentinels: what this module needs of a client library.
+/// Opens connections to sentinels: what this module needs from a client library.
 #[async_trait]
 pub trait SentinelDialer: fmt::Debug + Send + Sync + 'static {
     /// Connects and logs in, within [`Budget::connection`].
@@ -63,8 +63,8 @@ pub trait SentinelLine: Send + Sync {
     /// Subscribes to the channels. The sentinel may refuse.
     async fn subscribe(&self, channels: &[&'static str]) -> Result<(), ClientError>;
 
-    /// Resolves when a message has arrived since the last call, or the connection is gone. Never
-    /// without subscriptions.
+    /// Resolves when a message has arrived since the last call, or the connection is gone. Without
+    /// subscriptions it never resolves.
     async fn message(&self);
 }
 
@@ -72,12 +72,12 @@ pub trait SentinelLine: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPrimary {
     server: HostPort,
-    /// `None` if the sentinel does not say, because the user may not ask.
+    /// `None` if the sentinel does not tell, because the user may not ask.
     epoch: Option<u64>,
 }
 
 impl NamedPrimary {
-    /// Where it is.
+    /// Its address.
     #[must_use]
     pub fn server(&self) -> &HostPort {
         &self.server
@@ -88,18 +88,18 @@ impl NamedPrimary {
     }
 }
 
-/// The sentinels of one primary, and what they said so far.
+/// The sentinels of one primary, and their newest answer.
 pub struct Sentinels {
     sentinels: Vec<HostPort>,
     master_name: String,
     budget: Budget,
     dialer: Box<dyn SentinelDialer>,
-    /// The newest primary that was heard of.
+    /// The newest primary that any sentinel named.
     newest: watch::Sender<Option<NamedPrimary>>,
 }
 
 impl Sentinels {
-    /// Sentinels that were not asked yet.
+    /// Starts without an answer.
     #[must_use]
     pub fn new(
         sentinels: &[HostPort],
@@ -116,13 +116,13 @@ impl Sentinels {
         }
     }
 
-    /// The primary, by the newest answer of those who answer in time.
+    /// The primary that the newest timely answer names.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotSent`] if no sentinel answers with an address within a connection and an answer of the [`Budget`],
-    /// or if fewer than a majority answer and all name a primary that is known to have been
-    /// replaced.
+    /// [`ClientError::NotSent`] if no sentinel answers with an address within a connection and an
+    /// answer of the [`Budget`]; or if fewer than a majority answer, and all name a primary known
+    /// to have been replaced.
     ///
     /// # Cancel safety
     ///
@@ -163,10 +163,10 @@ impl Sentinels {
         self.choose(&answers).unwrap_or(Err(problem))
     }
 
-    /// The newest of the answers, of those the most frequent one. `None` if there is none.
+    /// The newest answer, and of several the most frequent one. `None` if there are no answers.
     fn choose(&self, answers: &[NamedPrimary]) -> Option<Result<NamedPrimary, ClientError>> {
         let votes = |named: &NamedPrimary| answers.iter().filter(|other| *other == named).count();
-        // Of equals the first.
+        // The first of equals.
         let chosen = answers
             .iter()
             .min_by_key(|named| Reverse((named.epoch, votes(named))))?;
@@ -193,7 +193,7 @@ impl Sentinels {
         Some(outcome)
     }
 
-    /// The highest epoch that was heard, of
+    /// The highest epoch seen so far, for
     /// [`RedisClient::configuration_epoch`](crate::RedisClient::configuration_epoch).
     #[must_use]
     pub fn epoch(&self) -> Option<u64> {
@@ -212,7 +212,7 @@ impl Sentinels {
         let _found = newest.wait_for(is_elsewhere).await;
     }
 
-    /// Listens to every sentinel, for as long as this is polled.
+    /// Listens to every sentinel for as long as it is polled.
     pub async fn watch(&self) {
         join_all(self.sentinels.iter().map(|one| self.watch_one(one))).await;
     }
@@ -235,7 +235,7 @@ impl Sentinels {
         }
     }
 
-    /// Asks again and again, until that fails.
+    /// Asks repeatedly until that fails.
     async fn listen(
         &self,
         sentinel: &HostPort,
@@ -246,7 +246,7 @@ impl Sentinels {
         if *may_subscribe {
             let subscribed = timeout(self.budget.answer(), line.subscribe(&ANNOUNCEMENTS)).await;
             hears = matches!(subscribed, Ok(Ok(())));
-            // A refusal may have cost the connection, so it is not asked for again.
+            // A refusal may have cost the connection, so this does not ask again.
             *may_subscribe = !matches!(subscribed, Ok(Err(ClientError::Rejected { .. })));
         }
         loop {
@@ -261,7 +261,7 @@ impl Sentinels {
         }
     }
 
-    /// Takes note of what a sentinel says by the way. Only what is certainly newer counts: the
+    /// Notes an unprompted answer of a sentinel. Only a certainly newer one counts, because the
     /// others were not asked.
     fn hear(&self, named: NamedPrimary) {
         self.newest.send_if_modified(|newest| {
@@ -276,8 +276,8 @@ impl Sentinels {
         });
     }
 
-    /// Over a connection of its own: this is needed only when something is wrong, and then a fresh
-    /// one tells more.
+    /// Uses a fresh connection: this is needed only when something is wrong, and then a fresh one
+    /// tells more.
     async fn ask_once(&self, sentinel: &HostPort) -> Result<NamedPrimary, ClientError> {
         let line = self.dialer.dial(sentinel).await?;
         self.ask(sentinel, &*line).await

@@ -1,6 +1,7 @@
-//! Who serves which hash slot: the answer to `CLUSTER SLOTS`, and the redirects `MOVED` and `ASK`.
+//! Which primary serves which hash slot: `CLUSTER SLOTS` answers, and the redirects `MOVED` and
+//! `ASK`.
 //!
-//! The adapters ask and connect; what the servers say is read here, for both.
+//! The adapters ask and connect. This module parses the answers for both.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +28,8 @@ pub struct SlotRange {
     pub primary: HostPort,
 }
 
-/// Reads the answer of `asked` to `CLUSTER
-/// SLOTS`. Rows that cannot be read are left out, and so are primaries whose address the server does not know (`?`).
-/// `None` if no range is left.
+/// Parses the answer of `asked` to `CLUSTER SLOTS`. It leaves out rows that it cannot read, and
+/// primaries whose address the server does not know (`?`). `None` if no range is left.
 ///
 /// ```
 /// use locktopus_protocol::{HostPort, Reply, slot_map::slot_ranges};
@@ -55,8 +55,8 @@ pub fn slot_ranges(answer: &Reply, asked: &HostPort) -> Option<Vec<SlotRange>> {
     (!ranges.is_empty()).then_some(ranges)
 }
 
-/// The lowest slot of each primary, ascending. Primaries are told apart by their node ids, so that
-/// also those count whose address is not known.
+/// The lowest slot of each primary, ascending. It tells primaries apart by node id, so those
+/// without a known address count too.
 pub(crate) fn first_slots(answer: &Reply) -> Vec<u16> {
     let mut lowest: BTreeMap<&Bytes, u16> = BTreeMap::new();
     for row in rows(answer) {
@@ -70,7 +70,7 @@ pub(crate) fn first_slots(answer: &Reply) -> Vec<u16> {
     slots
 }
 
-/// Where a `MOVED` or `ASK` refusal points to.
+/// The target of a `MOVED` or `ASK` refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -84,8 +84,8 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// Reads `<slot> <host>:<port>`, which is what follows the code of the refusal that came from
-    /// `refused`. A missing host is the host of `refused`. `None` for anything else.
+    /// Parses `<slot> <host>:<port>`, the text after the error code, in a refusal by `refused`. If
+    /// the host is missing, the host of `refused` stands in. `None` for any other text.
     ///
     /// ```
     /// use locktopus_protocol::{HostPort, slot_map::Redirect};
@@ -98,7 +98,7 @@ impl Redirect {
     pub fn parse(message: &str, refused: &HostPort) -> Option<Self> {
         let mut words = message.split_ascii_whitespace();
         let slot = words.next()?.parse().ok().filter(|slot| *slot < SLOTS)?;
-        // From the right, because an IPv6 address has colons of its own.
+        // From the right, because an IPv6 address contains colons.
         let (host, port) = words.next()?.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let host = if host.is_empty() { &refused.host } else { host };
@@ -110,7 +110,7 @@ impl Redirect {
     }
 }
 
-/// One row of the answer: a range, and what is said of its primary (host, port, node id).
+/// One row of the answer: a range, and the data of its primary (host, port, node id).
 struct Row<'a> {
     first: u16,
     last: u16,
@@ -149,7 +149,7 @@ fn address(primary: &[Reply], asked: &HostPort) -> Option<HostPort> {
         return None;
     };
     let host = match host {
-        // The host at which the server was asked.
+        // The host that the client used for the server.
         Reply::Nil => asked.host.clone(),
         Reply::Bytes(name) if name.is_empty() => asked.host.clone(),
         Reply::Bytes(name) if name.as_ref() == b"?" => return None,

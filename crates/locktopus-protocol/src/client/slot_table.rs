@@ -1,4 +1,4 @@
-//! The slot table of a cluster, and the order in which a client asks nodes for a new one.
+//! The slot table of a cluster, and the order of the nodes that a client asks for a new one.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use crate::layout::slot::SLOTS;
 
 /// No node is known for the slot.
 const NOBODY: u16 = u16::MAX;
-/// A client asks this many nodes at the same time. A frozen one then costs no time.
+/// A client asks this many nodes at the same time, so that a frozen one costs no time.
 const ASKED_AT_ONCE: usize = 3;
 
-/// Which primary serves which hash slot. `N` is what an adapter keeps for each primary.
+/// Which primary serves which hash slot. `N` is the data that an adapter keeps for each primary.
 ///
-/// A table is not changed: a change makes a new one, so readers never wait.
+/// A table is immutable: a change creates a new one, so readers never wait.
 ///
 /// ```
 /// use locktopus_protocol::{HostPort, slot_map::{SlotRange, SlotTable}};
@@ -46,8 +46,8 @@ impl<N: Clone> SlotTable<N> {
         }
     }
 
-    /// The table that these ranges describe. What this table keeps for a primary stays; `make` is
-    /// called for the others.
+    /// The table that these ranges describe. It keeps this table's data for known primaries and
+    /// calls `make` for the others.
     #[must_use]
     pub fn replaced_by(&self, ranges: &[SlotRange], mut make: impl FnMut(&HostPort) -> N) -> Self {
         let mut next = Self::empty();
@@ -83,19 +83,19 @@ impl<N: Clone> SlotTable<N> {
         self.servers.iter().position(|known| known == server)
     }
 
-    /// What is kept for the primary at this address, if there is one.
+    /// The data of the primary at this address, if there is one.
     #[must_use]
     pub fn node_at(&self, server: &HostPort) -> Option<&N> {
         self.nodes.get(self.number_of(server)?)
     }
 
-    /// Whether both say the same of every slot.
+    /// Whether both tables agree on every slot.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         self.owners == other.owners && self.servers == other.servers
     }
 
-    /// What is kept for the primary that serves `slot`, if it is known.
+    /// The data of the primary that serves `slot`, if it is known.
     #[must_use]
     pub fn owner(&self, slot: u16) -> Option<&N> {
         self.nodes.get(self.position(slot)?)
@@ -117,25 +117,25 @@ impl<N: Clone> SlotTable<N> {
         &self.servers
     }
 
-    /// What is kept for each primary, in the order of [`servers`](Self::servers).
+    /// The data of each primary, in the order of [`servers`](Self::servers).
     #[must_use]
     pub fn nodes(&self) -> &[N] {
         &self.nodes
     }
 }
 
-/// Chooses which node tells the slot table.
+/// Chooses which nodes to ask for the slot table.
 ///
-/// First comes the node that a `MOVED` named. Nodes that failed come last, because their view of
-/// the cluster may be old. The others take turns, because a node without a connection to the rest
-/// answers fast, and wrongly.
+/// The node that a `MOVED` named comes first. Nodes that failed come last, because their view of
+/// the cluster may be old. The others take turns, because a node cut off from the rest answers
+/// fast, and wrongly.
 #[derive(Debug, Default)]
 pub struct Informants {
     hints: Mutex<Hints>,
     turn: AtomicUsize,
 }
 
-/// Hints since a client last asked for the table.
+/// Hints since the client last asked for the table.
 #[derive(Debug, Default)]
 struct Hints {
     better: Option<HostPort>,
@@ -143,17 +143,17 @@ struct Hints {
 }
 
 impl Informants {
-    /// A refusal named this node.
+    /// Notes that a refusal named this node.
     pub fn prefer(&self, node: HostPort) {
         self.hints().better = Some(node);
     }
 
-    /// This node failed.
+    /// Notes that this node failed.
     pub fn doubt(&self, node: HostPort) {
         self.hints().doubtful.insert(node);
     }
 
-    /// Calls `ask` for the primaries of a table and for `seeds`, three at a time, until a call
+    /// Calls `ask` for the primaries of a table and for `seeds`, three at a time, until one call
     /// succeeds.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Informants {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe, but hints that were given before are lost.
+    /// Cancel safe, but it loses the hints given before.
     pub async fn ask<T, E, A>(
         &self,
         primaries: &[HostPort],
@@ -193,8 +193,8 @@ impl Informants {
         Err(failure)
     }
 
-    /// The primaries without a failure, and then everybody else. A seed that is no primary may need
-    /// a connection of its own, so it is not asked beside them.
+    /// The primaries without a failure, then all others. It does not ask seeds together with
+    /// primaries, because a seed that is no primary may need a connection of its own.
     fn in_turn(
         &self,
         primaries: &[HostPort],
@@ -254,7 +254,7 @@ mod tests {
             (Some(&3), Some(&at(1)))
         );
         assert!(table.agrees_with(&table.clone()) && !table.agrees_with(&moved));
-        // What is known stays, and is not made anew.
+        // Known primaries keep their data; `make` is not called for them.
         let again = moved.replaced_by(&[range(0, 5, 3), range(6, 9, 4)], |_| 40);
         assert_eq!(again.nodes(), [3, 40]);
         assert_eq!(
@@ -263,7 +263,7 @@ mod tests {
         );
     }
 
-    /// The nodes in the order in which they get the question, if none answers it.
+    /// The nodes in the order of the questions, if none answers.
     async fn asked(informants: &Informants, primaries: &[HostPort]) -> Vec<u16> {
         let asked = Mutex::new(Vec::new());
         let fails = |node: HostPort| {
@@ -286,7 +286,7 @@ mod tests {
         informants.prefer(at(7));
         informants.doubt(at(3));
         assert_eq!(asked(&informants, &primaries).await, [7, 1, 2, 9, 3]);
-        // Hints count once.
+        // Each hint counts once.
         assert_eq!(asked(&informants, &primaries).await, [1, 2, 3, 9]);
         let ask = |_| async { Ok::<(), _>(()) };
         assert_eq!(informants.ask(&[], &[], "nobody", ask).await, Err("nobody"));

@@ -1,8 +1,7 @@
 //! TLS settings as a rustls configuration, for every adapter.
 //!
-//! The cryptography provider is passed on explicitly. A process has one default provider, and that
-//! is the program's to choose: a library that installed one would make the program's own choice
-//! fail, or take its place.
+//! The cryptography provider is passed explicitly. A process has one default provider, and the
+//! program chooses it: a library that installed one would break or replace the program's choice.
 
 use std::fmt;
 use std::path::Path;
@@ -20,22 +19,22 @@ use tokio_rustls::TlsConnector;
 use crate::client::options::{PEM_MARK, TlsOptions};
 pub use crate::client::prepared_tls::PreparedTls;
 
-/// Why there is no TLS configuration: one line for humans, which names files and shows nothing of
-/// what is in them.
+/// Why there is no TLS configuration: one line for humans, which names files but shows nothing of
+/// their contents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TlsError(String);
 
-/// What makes the handshakes: the program's own, or one for the files that `options` name.
+/// Builds the connector for handshakes: the program's own, or one from the files in `options`.
 ///
 /// # Errors
 ///
-/// [`TlsError`] if a file cannot be used, the server name is none, or the system has no trusted
-/// authorities and none are named.
+/// [`TlsError`] if a file cannot be used, the server name is invalid, or neither the options nor
+/// the system name a trusted authority.
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: files are only read.
+/// Cancel safe, because it only reads files.
 pub async fn connector(options: &TlsOptions) -> Result<TlsConnector, TlsError> {
     if let Some(name) = &options.server_name
         && let Err(error) = ServerName::try_from(name.as_str())
@@ -48,9 +47,8 @@ pub async fn connector(options: &TlsOptions) -> Result<TlsConnector, TlsError> {
     }
 }
 
-/// Reads the files and puts a configuration together: with the program's provider if it has
-/// installed one, for a program that is bound to a certain cryptography, and with ring otherwise.
-/// Installs nothing.
+/// Reads the files and builds a configuration. It uses the provider that the program installed,
+/// since a program may be bound to a certain cryptography, otherwise ring. It installs nothing.
 async fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
     let options = options.clone();
     let read = tokio::task::spawn_blocking(move || read(&options)).await;
@@ -92,7 +90,7 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, TlsError> {
                 .map_err(|failure| unusable(path, failure))?;
         }
     } else {
-        // One broken file among the system's does not make the others useless.
+        // One broken system file does not make the others useless.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             let problem = "the system has no trusted authorities: name a CA file";
@@ -112,13 +110,13 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(certificates)
 }
 
-/// The key may stand in the URL in place of its file, so the name is never shown.
+/// The URL may have the key itself in place of its file name, so the name is never shown.
 const KEY_FILE: &str =
     "cannot use the file that key= (or sentinel_key=) names as the client's private key";
 
 const NO_PEM: &str = "it holds no PEM of the kind that is needed";
 
-/// Names the file, unless its text stands in place of its name.
+/// Names the file, unless PEM text stands in place of its name.
 fn unusable(path: &Path, failure: impl fmt::Display) -> TlsError {
     let name = path.to_string_lossy();
     if name.contains(PEM_MARK) {
@@ -128,7 +126,7 @@ fn unusable(path: &Path, failure: impl fmt::Display) -> TlsError {
     TlsError(format!("cannot use {name}: {failure}"))
 }
 
-/// Without lines of the file: a key without line breaks is one of its "markers".
+/// Omits lines of the file: the parser takes a key without line breaks for a "marker".
 fn reason(failure: &pem::Error) -> String {
     match failure {
         pem::Error::Io(failure) => failure.to_string(),
@@ -185,7 +183,7 @@ mod tests {
     use super::*;
     use crate::client::options::ClientIdentity;
 
-    /// As the name of each file and as its text, as it is and without line breaks.
+    /// The key as each file name and as each file's text, with and without line breaks.
     #[tokio::test]
     async fn no_message_shows_a_key() {
         let folder = std::env::temp_dir().join(format!("locktopus-tls-{}", std::process::id()));
@@ -218,7 +216,7 @@ mod tests {
                         TlsOptions::of_files(Some(path.clone()), None),
                         both(&path, &good).insecure(true),
                     ];
-                    // Only PEM text shows that it is none of a certificate's file.
+                    // Only PEM text can be recognised as not a certificate's file name.
                     let options = [both(&good, &path).insecure(true)].into_iter();
                     for options in options.chain(others.into_iter().filter(|_| !is_name)) {
                         let failed = connector(&options).await.map(drop).unwrap_err();

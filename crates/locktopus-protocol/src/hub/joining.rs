@@ -1,8 +1,8 @@
-//! Subscribing for those who join: in batches, of which a few are under way at a time.
+//! Subscribing for new waiters, in batches. Only a few batches run at a time.
 //!
-//! A lock that is waited for alone is subscribed to at once. Where thousands of them are waited for
-//! from one moment to the next, each command, its buffers and its task would be there thousands of
-//! times: a burst takes no more memory than its batches, and fewer writes.
+//! If one lock is waited for, its channel is subscribed at once. If thousands are wanted within a
+//! moment, a burst takes only the memory of its batches, and fewer writes. Otherwise each lock
+//! would need its own command, buffers and task.
 
 use std::mem::take;
 use std::sync::atomic::Ordering;
@@ -16,40 +16,40 @@ use super::topic::Topic;
 use super::{Shared, lock};
 use crate::client::ClientError;
 
-/// How many topics are subscribed to together.
+/// The most topics in one batch.
 const BATCH: usize = 64;
-/// How many batches are under way at once: channels of a node that does not answer hold up those of
-/// others only where there are more of them than this.
+/// The most batches at once. Channels of a node that does not answer delay those of others only if
+/// they fill more batches than this.
 const BATCHES: usize = 8;
 
-/// Topics that somebody has joined and that are not subscribed to.
+/// Topics that have waiters but no subscription yet.
 #[derive(Debug, Default)]
 pub(super) struct Joining(Mutex<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
     topics: Vec<Arc<Topic>>,
-    /// Tasks that subscribe.
+    /// The number of tasks that subscribe.
     under_way: usize,
 }
 
-/// Who waits for the confirmation of a topic.
+/// The tasks that wait for the confirmation of a topic.
 #[derive(Debug, Default)]
 pub(super) struct Joiners(Mutex<Vec<oneshot::Sender<Result<(), ClientError>>>>);
 
 impl Joiners {
     fn tell(&self, outcome: &Result<(), ClientError>) {
         for joiner in take(&mut *lock(&self.0)) {
-            // Whoever does not wait any more has left the topic.
+            // A receiver that is gone has left the topic.
             let _ = joiner.send(outcome.clone());
         }
     }
 }
 
 impl Shared {
-    /// Has a topic subscribed to. What comes back tells when that is confirmed, without a
-    /// disruption in between; it is for tasks of the hub to see to that, because a subscription
-    /// that is dropped half-way would not be known to be there.
+    /// Gets a topic subscribed. The receiver hears when the subscription is confirmed without a
+    /// disruption in between. A task of the hub does the work: if a caller dropped it half-way, the
+    /// hub would not know of the subscription.
     pub(super) fn confirm(
         self: &Arc<Self>,
         topic: &Arc<Topic>,
@@ -73,14 +73,14 @@ impl Shared {
                 batch: Vec::new(),
                 ended: false,
             };
-            // Outside the lock: a runtime that is ending drops the task at once.
+            // Outside the lock: a runtime that is shutting down drops the task at once.
             tokio::spawn(subscribing.run());
         }
         answer
     }
 
-    /// Subscribes to all of them, and tells those who joined. A node that is down fails only its
-    /// own channels.
+    /// Subscribes to all topics and tells the waiters. A node that is down fails only its own
+    /// channels.
     async fn confirm_all(&self, topics: &[Arc<Topic>]) {
         let together = match topics {
             [_, _, ..] => self.subscribe_to(topics).await.is_ok(),
@@ -98,7 +98,7 @@ impl Shared {
         join_all(each).await;
     }
 
-    /// Returns once they are confirmed and no disruption came in between.
+    /// Returns once all are confirmed with no disruption in between.
     async fn subscribe_to(&self, topics: &[Arc<Topic>]) -> Result<(), ClientError> {
         loop {
             let generation = self.generation();
@@ -117,7 +117,7 @@ impl Shared {
     }
 }
 
-/// A task that subscribes, until there is nothing left to subscribe to.
+/// A task that subscribes until the queue is empty.
 struct Subscribing {
     shared: Arc<Shared>,
     batch: Vec<Arc<Topic>>,
@@ -131,8 +131,8 @@ impl Subscribing {
         }
     }
 
-    /// Takes the next batch. False: there is none, and whoever joins from now on begins another
-    /// task.
+    /// Takes the next batch. If it returns false, the queue is empty, and the next waiter starts
+    /// another task.
     fn next(&mut self) -> bool {
         let mut queue = lock(&self.shared.joining.0);
         let most = queue.topics.len().min(BATCH);
@@ -148,7 +148,7 @@ impl Subscribing {
     }
 }
 
-/// A task that did not come to its end leaves nobody waiting for it.
+/// A task that is dropped early fails its waiters, so that none waits forever.
 impl Drop for Subscribing {
     fn drop(&mut self) {
         if self.ended {
@@ -183,11 +183,12 @@ mod tests {
 
     const ROUND_TRIP: Duration = Duration::from_millis(10);
 
-    /// Confirms subscriptions after a round trip, but none to a channel that is called `refused`.
+    /// Confirms subscriptions after a round trip, except those to a channel called `refused`.
     #[derive(Debug, Default)]
     struct Confirming {
         under_way: Mutex<usize>,
-        /// How many channels each subscription was for, and how many were under way with it.
+        /// For each subscription: its number of channels, and how many subscriptions were under
+        /// way.
         seen: Mutex<Vec<(usize, usize)>>,
     }
 
@@ -280,7 +281,7 @@ mod tests {
         assert!(begun.elapsed() <= ROUND_TRIP * 6, "{:?}", begun.elapsed());
     }
 
-    /// A runtime that is ending drops tasks while they are begun.
+    /// A runtime that is shutting down drops tasks as they are spawned.
     #[tokio::test]
     async fn joining_on_a_runtime_that_has_ended_fails_and_blocks_nobody() {
         let (_client, hub) = hub();

@@ -14,19 +14,19 @@ use super::{Shared, lock};
 use crate::client::backoff::Backoff;
 use crate::client::{Channel, ChannelFlavour};
 
-/// How long a channel without waiters stays subscribed, give or take a sweep.
+/// How long a channel without waiters stays subscribed, plus or minus one sweep.
 const LINGER: Duration = Duration::from_secs(2);
-/// How often shard channels are subscribed again unasked: one client says nothing when a slot moves
-/// away.
+/// How often the keeper renews shard subscriptions unprompted: one client does not report when a
+/// slot moves away.
 const REFRESH: Duration = Duration::from_secs(5);
-/// How long a channel may go without a subscription once its server is back. Trying costs a server
-/// nothing while it is away: connections have pauses of their own.
+/// The longest that a channel may lack a subscription once its server is back. Retries cost an
+/// absent server nothing, because connections have their own back-off.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// How many channels are subscribed at once where each is tried by itself.
+/// The most channels subscribed at once when each is tried separately.
 const ONE_BY_ONE: usize = 64;
 
 impl Shared {
-    /// The task that keeps subscriptions as they should be.
+    /// The task that maintains the subscriptions.
     pub(super) async fn keep(self: Arc<Self>) {
         let (mut sweep_at, mut refresh_at) =
             (Instant::now() + LINGER / 2, Instant::now() + REFRESH);
@@ -41,8 +41,8 @@ impl Shared {
                 continue;
             }
             tokio::select! {
-                // Timers first: news come all the time on a busy client, and must not keep idle
-                // channels subscribed.
+                // Timers first: a busy client has constant news, which must not keep idle channels
+                // subscribed.
                 biased;
                 () = sleep_until(sweep_at) => {
                     self.sweep().await;
@@ -57,9 +57,9 @@ impl Shared {
         }
     }
 
-    /// Subscribes to everything wanted until it works, and lets everybody look: once at the
-    /// beginning, because messages may be missing, and once more when a channel is confirmed again.
-    /// Returns the generation it served.
+    /// Subscribes to everything wanted until it works. Every waiter checks its lock once at the
+    /// start, because messages may be missing, and again when its channel is confirmed. Returns the
+    /// generation it served.
     async fn recover(&self) -> u64 {
         let mut backoff = Backoff::up_to(LONGEST_PAUSE);
         for topic in self.all_topics() {
@@ -78,8 +78,8 @@ impl Shared {
         }
     }
 
-    /// Subscribes to all of `topics`; true if every one was confirmed. A node that is down fails
-    /// only its own channels.
+    /// Subscribes to all of `topics`; true if all were confirmed. A node that is down fails only
+    /// its own channels.
     async fn resubscribe(&self, topics: Vec<Arc<Topic>>, generation: u64) -> bool {
         let channels = self.channels(&topics);
         let confirmed = |topic: &Topic| {
@@ -106,7 +106,7 @@ impl Shared {
         all
     }
 
-    /// Subscribes again without telling anybody: nothing is known to be lost.
+    /// Subscribes again without waking waiters, because no loss is known.
     async fn refresh(&self) {
         let mut topics = self.all_topics();
         topics.retain(|topic| !topic.group.is_empty());
@@ -145,19 +145,19 @@ impl Shared {
             topic.confirmed.store(0, Ordering::Release);
         }
         if !wanted.is_empty() && !self.resubscribe(wanted, generation).await {
-            // What is missing is tried again like after a disruption.
+            // Retried as after a disruption.
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// Removes channels that nobody has waited for for a while.
+    /// Removes channels that have had no waiters for a while.
     fn forget_idle(&self) -> Vec<Channel> {
         let now = Instant::now();
         let mut topics = lock(&self.topics);
         let mut idle = Vec::new();
         for topic in topics.all() {
             let mut idle_since = lock(&topic.idle_since);
-            // A further owner is somebody who joins right now.
+            // Another owner of the topic is a task that is joining right now.
             if !topic.group.is_empty() || Topics::is_in_use(topic) {
                 *idle_since = None;
             } else if now.duration_since(*idle_since.get_or_insert(now)) >= LINGER {

@@ -1,4 +1,4 @@
-//! How often the client is told to replace a subscription on the wrong server.
+//! Limits how often the client replaces a subscription on the wrong server.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::lock;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Limits how often the client is told that it is subscribed on the wrong server: a new
-/// subscription may be on the wrong one again, if an address keeps leading to a replica, and each
-/// costs a connection and a check by every waiter.
+/// Limits how often the hub tells the client that it is subscribed on the wrong server. If an
+/// address keeps leading to a replica, the new subscription may be wrong again, and each one costs
+/// a connection and a check by every waiter.
 #[derive(Debug, Default)]
 pub(super) struct MisplacedReports {
     /// When the last report was made, and how long the next one must wait.
@@ -20,8 +20,8 @@ pub(super) struct MisplacedReports {
 }
 
 impl MisplacedReports {
-    /// Whether to report now. The pause doubles if there is reason to report right after it, and is
-    /// reset after a while without.
+    /// Whether to report now. The pause doubles if the next report follows soon after it, and
+    /// resets after a quiet period.
     pub(super) fn due(&self, now: Instant) -> bool {
         let mut last = lock(&self.last);
         let pause = match *last {

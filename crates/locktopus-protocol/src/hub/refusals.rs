@@ -1,4 +1,4 @@
-//! Subscriptions that the server refused. Waiters that poll do not ask for them each time.
+//! Subscriptions that the server refused, so that polling waiters do not request them each time.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,12 +12,12 @@ use super::lock;
 use crate::client::ClientError;
 use crate::execution::refusals::is_passing;
 
-/// How long a first refusal stands. Each one right after another doubles that.
+/// How long the first refusal stands. Each further one in a row doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// A server does not tell when it grants a right, so the hub asks again now and then.
+/// A server does not announce a new permission, so the hub retries now and then.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Refusals by the name of the topic. The empty name stands for all of them.
+/// Refusals by topic name. The empty name stands for all topics.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     standing: Mutex<HashMap<Bytes, Refusal>>,
@@ -32,7 +32,7 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// The refusal that still stands for this topic.
+    /// The refusal that still stands for this topic, if any.
     pub(super) fn standing(&self, topic: &Bytes, now: Instant) -> Option<ClientError> {
         let refusals = lock(&self.standing);
         let concerning = [&Bytes::new(), topic].map(|name| refusals.get(name));
@@ -41,7 +41,7 @@ impl Refusals {
         Some(standing.error.clone())
     }
 
-    /// Whether the server refused this topic the last time, however long the refusal stands.
+    /// Whether the server refused this topic last time, even if that refusal no longer stands.
     pub(super) fn known(&self, topic: &[u8]) -> bool {
         let refusals = lock(&self.standing);
         [&[], topic].iter().any(|name| refusals.contains_key(*name))
@@ -63,7 +63,7 @@ impl Refusals {
             }
             Err(error @ ClientError::Rejected { code, message }) if !is_passing(code) => {
                 self.ever.store(true, Ordering::Release);
-                // A refused channel concerns one lock, a refused command all of them.
+                // A refused channel affects one lock, a refused command all of them.
                 let name = match message.contains("channel") {
                     true => topic.clone(),
                     false => Bytes::new(),
@@ -120,7 +120,7 @@ mod tests {
             assert!(refusals.standing(&topic("a"), now).is_some());
             assert_eq!(refusals.standing(&topic("b"), now).is_some(), others);
         }
-        // The hub asks again at once after a passing refusal, and after no answer.
+        // The hub retries at once after a temporary refusal, and after no answer.
         let refusals = Refusals::default();
         for error in [
             ClientError::rejected("LOADING dataset"),

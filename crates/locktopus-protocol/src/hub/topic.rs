@@ -1,4 +1,4 @@
-//! One lock that is listened to: its channels, its waiters, and what messages mean to them.
+//! One lock with listeners: its channels, its waiters, and what messages mean to them.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -13,23 +13,23 @@ use crate::client::{Channel, ChannelFlavour};
 /// The channels of one lock.
 #[derive(Debug, Clone)]
 pub(crate) struct LockChannels {
-    /// Where releases are announced to all clients.
+    /// The channel that announces releases to all clients.
     pub(crate) announced: Bytes,
-    /// Where this process receives its grants.
+    /// The channel that brings this process its grants.
     pub(crate) inbox: Option<Bytes>,
-    /// Nothing is ever published there: its subscribers are the clients that can be granted the
-    /// lock directly. By their number scripts know how many subscribers of `announced` belong to
-    /// other libraries.
+    /// Nothing is published here. Its subscribers are the clients that can be granted the lock
+    /// directly, so scripts can count how many subscribers of `announced` belong to other
+    /// libraries.
     pub(crate) native: Option<Bytes>,
-    /// Whether an announcement wakes all waiters, not one.
+    /// Whether an announcement wakes all waiters instead of one.
     pub(crate) wakes_all: bool,
-    /// Whether announcements are plain messages whatever the flavour of the others, because another
-    /// library sends them.
+    /// Whether announcements use plain pub/sub regardless of the flavour, because another library
+    /// sends them.
     pub(crate) plain: bool,
 }
 
 impl LockChannels {
-    /// The channel that names the topic: of one kind of lock, of one client.
+    /// The channel that names the topic. It is specific to a kind of lock and a client.
     pub(super) fn name(&self) -> &Bytes {
         self.inbox.as_ref().unwrap_or(&self.announced)
     }
@@ -52,13 +52,13 @@ impl LockChannels {
     }
 }
 
-/// What the hub must do about a message.
+/// The hub's task after a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     Nothing,
     /// Give the grant back: no waiter has this owner id.
     Unclaimed,
-    /// Subscribe anew: the server that published counted no subscriber.
+    /// Subscribe again: the publishing server counted no subscriber.
     WrongServer,
 }
 
@@ -70,16 +70,16 @@ pub(super) fn grant(payload: &[u8]) -> Option<(FencingToken, &[u8])> {
     Some((token, &payload[space + 1..]))
 }
 
-/// One lock that is listened to.
+/// One lock with listeners.
 #[derive(Debug)]
 pub(super) struct Topic {
     pub(super) channels: LockChannels,
     pub(super) group: Arc<WakeGroup>,
-    /// The generation in which the server last confirmed the subscription; 0 if never.
+    /// The generation of the server's last confirmation; 0 if never.
     pub(super) confirmed: AtomicU64,
-    /// New waiters that it is subscribed to for. Many at once subscribe once.
+    /// Waiters that wait for the subscription. Many at once share one.
     pub(super) joiners: Joiners,
-    /// Since when nobody waits.
+    /// Since when the topic has had no waiters.
     pub(super) idle_since: Mutex<Option<Instant>>,
 }
 
@@ -94,7 +94,7 @@ impl Topic {
         }
     }
 
-    /// A message on one of its channels.
+    /// Handles a message on one of its channels.
     pub(super) fn hear(&self, channel: &Bytes, payload: &[u8]) -> Heard {
         if self.channels.inbox.as_ref() != Some(channel) {
             if self.channels.wakes_all {
@@ -104,9 +104,9 @@ impl Topic {
             }
             return Heard::Nothing;
         }
-        // `<token> <owner>`. Token 0: check again.
-        // `w`: recall, another process wants the lock. `d`: passed over, because the server counted
-        // no subscriber. `?`: no meaning. Anything else was not published by our scripts.
+        // `<token> <owner>` is a grant; with token 0, check again. `w` recalls the lease: another
+        // process wants the lock. `d`: passed over, because the server counted no subscriber. `?`
+        // has no meaning. Our scripts publish nothing else.
         if let Some((token, owner)) = grant(payload) {
             return match self.group.grant(owner, token) {
                 true => Heard::Nothing,

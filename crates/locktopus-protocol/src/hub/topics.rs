@@ -1,4 +1,4 @@
-//! The locks that are listened to, by the channels on which messages can arrive.
+//! The locks with listeners, indexed by the channels that carry their messages.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,8 +12,8 @@ use super::topic::Topic;
 #[derive(Debug, Default)]
 pub(super) struct Topics {
     by_channel: HashMap<Bytes, Arc<Topic>>,
-    /// Those whose releases are announced on a channel that leads to another one: some kinds share
-    /// theirs, and a name may have been used as both.
+    /// Topics whose announcement channel already leads to another topic: some kinds share a
+    /// channel, and a name may have been used as both.
     beside: Vec<Arc<Topic>>,
 }
 
@@ -31,14 +31,14 @@ impl Topics {
         self.by_channel.get(channel)
     }
 
-    /// Further ones to which a message on this channel is said.
+    /// The further topics that hear this channel.
     pub(super) fn beside(&self, channel: &Bytes) -> Vec<Arc<Topic>> {
         let others = self.beside.iter();
         let others = others.filter(|topic| topic.channels.announced == *channel);
         others.map(Arc::clone).collect()
     }
 
-    /// Adds one whose name is not there.
+    /// Adds a topic whose name is new.
     pub(super) fn insert(&mut self, topic: &Arc<Topic>) {
         let name = topic.channels.name().clone();
         self.by_channel.insert(name, Arc::clone(topic));
@@ -56,23 +56,23 @@ impl Topics {
         }
     }
 
-    /// Every one, once.
+    /// Every topic, once.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Topic>> {
         let all = self.by_channel.iter();
         all.filter(|(name, topic)| *name == topic.channels.name())
             .map(|(_, topic)| topic)
     }
 
-    /// Whether somebody but this list has one.
+    /// Whether anything besides this list holds the topic.
     pub(super) fn is_in_use(topic: &Arc<Topic>) -> bool {
-        // By its name, and where it is announced.
+        // The list holds it by name, and by its announcement channel.
         Arc::strong_count(topic) > 1 + usize::from(topic.channels.inbox.is_some())
     }
 
     pub(super) fn remove(&mut self, gone: &[Arc<Topic>]) {
         let stays = |topic: &Arc<Topic>| !gone.iter().any(|gone| Arc::ptr_eq(gone, topic));
         self.by_channel.retain(|_, topic| stays(topic));
-        // A channel may lead to nobody now.
+        // Another topic may take over a channel that became free.
         for topic in take(&mut self.beside).into_iter().filter(stays) {
             self.announce(topic);
         }
@@ -94,7 +94,7 @@ mod tests {
         }))
     }
 
-    /// Those to which a message on the channel is said.
+    /// The topics that hear a message on the channel.
     fn told(topics: &Topics) -> Vec<Bytes> {
         let channel = Bytes::from_static(b"releases");
         let first = topics.get(&channel).map(Arc::clone);

@@ -1,9 +1,9 @@
-//! The channels of single waiters, on which Redisson's fair lock wakes them by name.
+//! The channels of single waiters. Redisson's fair lock wakes each waiter on its own channel.
 //!
-//! The [hub](crate::hub) subscribes to them only while a waiter is queued together with another
-//! library's client, and unsubscribes with its next sweep after the waiter has left. After a
-//! disruption each waiter checks for itself and asks for its channel again, so nothing has to be
-//! resubscribed here.
+//! The [hub](crate::hub) subscribes to such a channel only while its waiter is queued together with
+//! another library's client, and unsubscribes at the next sweep after the waiter has left. After a
+//! disruption each waiter checks for itself and requests its channel again, so the hub does not
+//! resubscribe here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,12 +20,12 @@ pub(crate) struct WaiterChannels {
 struct WaiterChannel {
     group: Weak<WakeGroup>,
     owner: OwnerId,
-    /// The generation in which the server last confirmed the subscription; 0 if never.
+    /// The generation of the server's last confirmation; 0 if never.
     confirmed: u64,
 }
 
 impl WaiterChannels {
-    /// Adds the channel of a waiter. False if that channel is confirmed already.
+    /// Adds the channel of a waiter. False if it is already confirmed.
     pub(crate) fn add(
         &self,
         channel: &Bytes,
@@ -51,7 +51,7 @@ impl WaiterChannels {
         waiter.map(|waiter| waiter.confirmed = generation).is_some()
     }
 
-    /// A message on this channel: its waiter checks for itself.
+    /// Handles a message on this channel: its waiter checks for itself.
     pub(crate) fn hear(&self, channel: &Bytes) {
         let channels = self.lock();
         if let Some(waiter) = channels.get(channel)

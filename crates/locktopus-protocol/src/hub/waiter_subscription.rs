@@ -1,4 +1,4 @@
-//! Subscribing to the channel of a single waiter.
+//! Subscribing to a single waiter's channel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::{Hub, LockChannels, lock};
 
 impl Hub {
     /// Subscribes to the channel of one waiter of a lock until that waiter is gone. True if the
-    /// subscription is new: then the waiter should check again. False if it existed, or the waiter
-    /// is gone, or subscribing did not work within the time.
+    /// subscription is new: the waiter should then check again. False if it existed, the waiter is
+    /// gone, or subscribing did not work in time.
     pub(crate) async fn subscribe_waiter(
         &self,
         channels: &LockChannels,
@@ -43,7 +43,7 @@ impl Hub {
                     .waiter_channels
                     .confirmed(&wanted[0].name, generation)
             {
-                // Its waiter has left meanwhile, and so has whoever would unsubscribe.
+                // The waiter left meanwhile, so no one else would unsubscribe.
                 let _ = timeout(shared.call_timeout, shared.client.unsubscribe(&wanted)).await;
             }
             done

@@ -1,4 +1,4 @@
-//! Where the bytes of a lock live: key names, channels, slots.
+//! The names of a lock on the server: keys, channels, slots.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,23 +15,23 @@ use crate::layout::tag::{prefix_name, tag};
 
 /// The names a lock uses on Redis.
 ///
-/// The main key is the lock's name itself. Everything beside it is named as Redisson does: a
-/// prefix, then the name as a hash tag, so that a cluster keeps all of it in one slot.
+/// The main key is the lock's name itself. Everything beside it is named as in Redisson: a prefix,
+/// then the name as a hash tag, so that a cluster keeps all of it in one slot.
 #[derive(Debug)]
 pub struct Keys {
-    /// The keys that scripts get as `KEYS`, in their order: the lock itself; its last fencing
-    /// token; its queue and its waiters; further ones of its kind. A mutex shared with others stops
-    /// after the second or the first, and a latch has only those of its kind.
+    /// The keys that scripts receive as `KEYS`, in this order: the lock itself; its last fencing
+    /// token; its queue and its waiters; further keys of its kind. A mutex shared with other
+    /// libraries has only the first two or the first. A latch has the first and those of its kind.
     pub names: Vec<String>,
-    /// The channel on which releases are announced to everybody; `None` for a single-key mutex.
+    /// The channel that announces releases to everyone; `None` for a single-key mutex.
     pub channel: Option<Bytes>,
-    /// How another library's waiters are woken, if a mutex is shared with one that wakes them.
+    /// How to wake another library's waiters, if a mutex is shared with one that wakes them.
     pub notification: Option<Notification>,
-    /// What comes before a client's own part in the name of the channel on which it is handed this
-    /// lock; `None` where nothing is handed over.
+    /// The prefix of the channel that brings a client its grants; the client appends its own part.
+    /// `None` if the kind has no hand-off.
     pub inbox: Option<String>,
-    /// The channel that says who of those listening to
-    /// [`channel`](Self::channel) can be handed the lock; `None` where nothing is handed over.
+    /// A channel whose subscriber count shows how many subscribers of [`channel`](Self::channel)
+    /// can receive grants. `None` if the kind has no hand-off.
     pub native: Option<Bytes>,
     slot: u16,
     has_token: bool,
@@ -39,12 +39,12 @@ pub struct Keys {
     waited: AtomicBool,
 }
 
-/// How many keys the lock, its token, its queue and its waiters are.
+/// The number of keys for the lock, its token, its queue and its waiters.
 const QUEUED: usize = 4;
-/// No kind has more.
+/// No kind has more keys.
 const MOST: usize = 8;
 
-/// The keys of a lock as scripts get them, without an allocation.
+/// The keys of a lock as scripts receive them, without an allocation.
 #[derive(Debug)]
 pub(crate) struct Named<'a> {
     names: [&'a [u8]; MOST],
@@ -67,7 +67,7 @@ impl Keys {
         let main = target.key().into_owned();
         let tagged = tag(&main);
         let side = |prefix: &str| format!("{prefix}:{tagged}");
-        // A kind without a row is refused before its keys matter: see `check` of the backend.
+        // The backend's `check` refuses a kind without a row before its keys matter.
         let row = of(kind);
         let notification = kind
             .profile()
@@ -130,13 +130,13 @@ impl Keys {
         self.slot
     }
 
-    /// Whether the channel is another library's, which publishes plainly in a cluster too.
+    /// Whether the channel belongs to another library, which uses plain pub/sub even in a cluster.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.notification, Some(Notification::Channel(_)))
     }
 
-    /// How to notify the other library's waiters, as scripts take it: what to say on the channel,
-    /// and which list to put a one into.
+    /// How to notify the other library's waiters, as script arguments: the message for the channel,
+    /// and the list to push a one to.
     pub(crate) fn notify_args(&self) -> Option<[&[u8]; 2]> {
         self.notification
             .as_ref()
@@ -151,12 +151,12 @@ impl Keys {
         self.waited.store(waited, Ordering::Relaxed);
     }
 
-    /// Whether somebody probably waits for the lock, as far as attempts of this client have told.
+    /// Whether others probably wait for the lock, judging by this client's last attempt.
     pub(crate) fn others_wait(&self) -> bool {
         self.waited.load(Ordering::Relaxed)
     }
 
-    /// All of them, as scripts get them.
+    /// All names, as scripts receive them.
     pub(crate) fn scripts(&self) -> Named<'_> {
         let mut names = [&b""[..]; MOST];
         for (slice, name) in names.iter_mut().zip(&self.names) {
@@ -168,18 +168,18 @@ impl Keys {
         }
     }
 
-    /// Where the answer to an operation on the number inside is kept.
+    /// The key that keeps the answer to an operation on a counter.
     pub(crate) fn done(&self, operation: &OwnerId) -> Vec<u8> {
         let prefix = prefix_name("locktopus_done", self.main());
         [prefix.as_bytes(), b":", operation.expose()].concat()
     }
 
-    /// Checks that a cluster keeps all of it in one slot.
+    /// Checks that a cluster keeps all keys in one slot.
     ///
     /// # Errors
     ///
-    /// [`NameError::Refused`] naming the rule. The keys are not bent to fit: a changed key would no
-    /// longer be shared with anybody.
+    /// [`NameError::Refused`] naming the rule. The keys are not changed to fit, because other
+    /// clients would then use different keys for the same lock.
     pub fn check_one_slot(&self, backend: &'static str) -> Result<(), NameError> {
         let sides = self.names.iter().map(String::as_bytes);
         let list = match &self.notification {
@@ -205,14 +205,15 @@ impl Keys {
     }
 }
 
-/// Where the record of an instance is kept.
+/// The key that keeps the record of an instance.
 pub(crate) fn instance_key(namespace: &str, instance: InstanceId) -> String {
     prefix_name("locktopus_instance", &format!("{namespace}{instance}"))
 }
 
-/// What the extend script of a kind gets of a lock that this owner holds.
+/// The keys that a kind's extend script receives for a lock held by this owner.
 ///
-/// Without the other names: who renews very many locks needs these of each of them again and again.
+/// It leaves out the other names, because a process that renews many locks builds these again and
+/// again.
 pub(crate) fn extended<'a>(
     target: &'a LockTarget,
     owner: &OwnerId,
@@ -235,18 +236,18 @@ pub(crate) fn extended<'a>(
     main.into_iter().chain(further.map(Cow::Owned))
 }
 
-/// The key that a kind has besides the lock, its token, its queue and its waiters.
+/// The key of a kind besides the lock, its token, its queue and its waiters.
 pub(crate) fn further(row: Option<&RedisKind>, main: &str) -> Option<String> {
     Some((row?.further?)(main))
 }
 
-/// The key that says which kind a number is.
+/// The key that says which kind a number belongs to.
 pub(crate) fn kind_key(main: &str) -> String {
     prefix_name("locktopus_kind", main)
 }
 
-/// The keys by which a script keeps apart the kinds that are one number: the key that says which,
-/// and where other kinds keep those who hold permits, if that is elsewhere.
+/// The keys that let a script tell apart the kinds stored as one number: the key that names the
+/// kind, and the keys where other kinds keep their holders.
 fn apart(kind: &LockKind, main: &str) -> Vec<String> {
     let holders = |kind: &LockKind| further(of(kind).filter(|row| row.counter.is_some()), main);
     if of(kind).is_none_or(|row| row.counter.is_none()) {
@@ -262,14 +263,14 @@ fn apart(kind: &LockKind, main: &str) -> Vec<String> {
     keys
 }
 
-/// The keys of the locks used last, so that a hot lock's are put together once.
+/// The keys of recently used locks, so that those of a hot lock are built once.
 #[derive(Debug, Default)]
 pub(crate) struct KeyCache {
-    /// Looked up for every request. The hash is seeded anew in every process.
+    /// Looked up for every request. Each process seeds the hash anew.
     known: Mutex<HashMap<LockTarget, Arc<Keys>, foldhash::fast::RandomState>>,
 }
 
-/// How many are remembered; then it starts afresh.
+/// The most locks remembered; a full cache is cleared.
 const REMEMBERED: usize = 4096;
 
 impl KeyCache {

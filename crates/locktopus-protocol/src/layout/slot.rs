@@ -7,8 +7,7 @@ pub const SLOTS: u16 = 16_384;
 
 /// The hash slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key if it has none.
 ///
-/// A hash tag is what stands between the first `{` and the first `}` after it, unless that is
-/// empty.
+/// A hash tag is the text between the first `{` and the first `}` after it, unless that is empty.
 ///
 /// ```
 /// use locktopus_protocol::slot::key_slot;
@@ -20,8 +19,8 @@ pub fn key_slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % SLOTS
 }
 
-/// The name of a key in a slot, `None` outside a cluster: the prefix, and as its hash tag the
-/// smallest number that leads to the slot.
+/// The name of a key in a slot: the prefix, and as its hash tag the smallest number that maps to
+/// the slot. With `None`, outside a cluster, the prefix alone.
 pub(crate) fn key_in(prefix: &str, slot: Option<u16>) -> String {
     match slot {
         None => prefix.to_owned(),

@@ -1,8 +1,8 @@
-//! How Redisson names what it keeps beside an object.
+//! How Redisson names the keys beside an object.
 
 use std::borrow::Cow;
 
-/// Redisson's `prefixName`: the name becomes a hash tag unless it has a brace already.
+/// Redisson's `prefixName`: the name becomes a hash tag unless it contains a brace.
 pub(crate) fn prefix_name(prefix: &str, name: &str) -> String {
     format!("{prefix}:{}", tag(name))
 }

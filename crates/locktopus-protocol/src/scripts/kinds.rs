@@ -1,8 +1,8 @@
 //! The scripts of each kind of lock: plain ones, and those for `safety=quarantine`.
 //!
-//! The latter are made of the same parts and two more: one that takes the further arguments off,
-//! and one that holds everything back while a lease may be running of which the server knows
-//! nothing. They have no fast path, which would grant before any part could object.
+//! The latter have the same parts and two more: one takes the additional arguments off, and one
+//! grants nothing while an unknown lease may still be running. They have no fast path, which would
+//! grant before any part could object.
 
 use super::script::{Script, script};
 
@@ -13,15 +13,15 @@ use super::script::{Script, script};
     reason = "protocol and adapters are released together"
 )]
 pub struct KindScripts {
-    /// Takes it, or a place in its queue.
+    /// Takes the lock, or a place in its queue.
     pub acquire: Script,
-    /// Gives it back, or gives up a place.
+    /// Gives the lock back, or leaves the queue.
     pub release: Script,
-    /// Extends several.
+    /// Extends several leases.
     pub extend: Script,
     /// Reads its state.
     pub inspect: Script,
-    /// Ends every hold of it.
+    /// Ends every hold of the lock.
     pub evict: Script,
 }
 
@@ -37,8 +37,8 @@ impl KindScripts {
     }
 }
 
-// Releasing, extending and looking must go on when memory is full, which the flag in the first line
-// allows. Without such a line, a demoted primary would answer from its stale data until the first
+// The flag in the first line lets a release, an extension and an inspection run when memory is
+// full. Without such a line, a demoted primary would answer from its stale data until the first
 // write.
 /// The scripts of one kind from its parts.
 macro_rules! kind_scripts {
@@ -151,7 +151,7 @@ macro_rules! kind_scripts {
     };
 }
 
-/// The plain and the quarantined scripts of a kind. What follows the semicolon is the fast path.
+/// The plain and the quarantined scripts of a kind. The fast path follows the semicolon.
 macro_rules! kind {
     (
         $(#[$doc:meta])*
@@ -191,7 +191,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The reentrant lock: a hash with one field, as Redisson's `RLock`.
+    /// The reentrant lock: a hash with one field, like Redisson's `RLock`.
     LOCK, QUARANTINED_LOCK {
         "lock",
         hold: "part/hold_lock",
@@ -221,7 +221,7 @@ kinds! {
         released: "part/fast_release_mutex",
     }
 
-    /// The mutex that is shared with a library whose waiters are woken.
+    /// The mutex shared with a library that wakes its waiters.
     NOTIFYING_MUTEX, QUARANTINED_NOTIFYING_MUTEX {
         "notifying_mutex",
         hold: "part/hold_mutex",
@@ -262,8 +262,8 @@ kinds! {
         released: "part/no_fast_path",
     }
 
-    /// The exclusive half of the read-write lock. All but extending is the same text, so a server
-    /// knows it once.
+    /// The exclusive half of the read-write lock. Except for extending, its text is the same, so a
+    /// server stores it once.
     WRITE, QUARANTINED_WRITE {
         "write_lock",
         hold: "part/hold_rw",
@@ -290,7 +290,7 @@ kinds! {
         released: "part/no_fast_path",
     }
 
-    /// The rate limiter, which is laid out as the semaphore.
+    /// The rate limiter, laid out like the semaphore.
     RATE, QUARANTINED_RATE {
         "rate_limiter",
         count: "part/number",

@@ -1,5 +1,5 @@
-//! The scripts that belong to no kind of lock: numbers inside objects, several locks at once, and
-//! what is no lock.
+//! The scripts that belong to no kind of lock: counters, several locks at once, and what is not a
+//! lock.
 
 use super::script::{Script, granting_script, script};
 
@@ -24,8 +24,8 @@ macro_rules! numbers {
                 after: ["part/queue_of_other_kind", "part/next_waiter", "part/hand_off", "counter"],
             }
 
-            // Reading must go on when memory is full, so it has a script of its own: one that may
-            // write more is refused then, whatever it would have done.
+            // Reads must work when memory is full, so they have their own script: the server then
+            // refuses any script that may write, even if it would not.
             #[doc = concat!("Reads the number that [`", stringify!($counter), "`] changes.")]
             pub static $read: Script = script!(
                 concat!($name, "_read"),
@@ -54,7 +54,7 @@ numbers! {
         "permits", ["part/hold_permits"], "part/admin_permits", "permits_read"
     }
 
-    /// Changes how many permits a rate limiter has, and for how long they are away.
+    /// Changes the number of permits of a rate limiter, and how long they are away.
     RATE_COUNTER, QUARANTINED_RATE_COUNTER, RATE_READ {
         "rate", ["part/hold_semaphore", "part/hold_rate"], "part/admin_semaphore", "semaphore_read"
     }
@@ -106,26 +106,26 @@ granting_script! {
     after: ["part/next_waiter", "group_acquire"],
 }
 
-/// Leaves a lock or a fair lock held by nobody for a time.
+/// Leaves a lock or a fair lock held without an owner for a time.
 pub static LOCK_LINGER: Script = script!("lock_linger", "#!lua flags=allow-oom", ["lock_linger"]);
 
-/// Leaves a mutex held by nobody for a time.
+/// Leaves a mutex held without an owner for a time.
 pub static MUTEX_LINGER: Script =
     script!("mutex_linger", "#!lua flags=allow-oom", ["mutex_linger"]);
 
-/// Keeps last tokens for longer.
+/// Keeps last fencing tokens for longer.
 pub static KEEP_TOKENS: Script = script!("keep_tokens", "#!lua flags=allow-oom", ["keep_tokens"]);
 
-/// Writes a value only for those whose fencing token is not stale.
+/// Writes a value unless the writer's fencing token is stale.
 pub static GUARDED_WRITE: Script = script!("guarded_write", "#!lua", ["guarded_write"]);
 
-/// Writes something that does not matter.
+/// Makes a write that changes nothing that matters.
 pub static WAIT_OFFSET: Script = script!("wait_offset", "#!lua flags=allow-oom", ["wait_offset"]);
 
-/// Says what is kept under several keys.
+/// Says what several keys hold.
 pub static CLASSIFY: Script = script!("classify", "#!lua flags=allow-oom", ["classify"]);
 
-/// The scripts that belong to no kind that is held, or to no lock.
+/// The scripts of no kind that can be held, and those that concern no lock.
 pub static OTHERS: &[&Script] = &[
     &LATCH,
     &LATCH_READ,

@@ -1,8 +1,8 @@
-//! A script, and how one is put together from its parts.
+//! A script, and how it is assembled from its parts.
 
 use std::sync::LazyLock;
 
-/// A script and the digest by which servers know it.
+/// A script and the digest that servers know it by.
 #[derive(Debug)]
 pub struct Script {
     /// What it does, for errors: `lock_acquire`.
@@ -20,8 +20,8 @@ impl Script {
     }
 }
 
-/// Puts the files in order: `first` is the line by which a server knows the script's flags, `head`
-/// a file that must come before everything else, and `args` a line that names the arguments that
+/// Puts the files in order. `first` is the line that tells a server the script's flags. `head` is a
+/// file that must come before everything else. `args` is a line that names the arguments that the
 /// parts need.
 macro_rules! script {
     ($name:expr, $first:literal, $(head $head:literal,)? $($args:literal,)? [$($file:literal),+ $(,)?]) => {{
@@ -40,8 +40,8 @@ macro_rules! script {
     }};
 }
 
-/// Two scripts that grant: the plain one, and the one for
-/// `safety=quarantine`, with the parts that hold back after `before`.
+/// Two scripts that grant: the plain one, and the one for `safety=quarantine`, which has the
+/// quarantine parts after `before`.
 macro_rules! granting_script {
     (
         $(#[$doc:meta])*

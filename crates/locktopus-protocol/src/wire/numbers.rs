@@ -25,17 +25,17 @@ impl From<i64> for Number {
     }
 }
 
-/// Several numbers as text, in place: requests have many short ones, which must not cost an
+/// Several numbers as text, stored in place: requests carry many short ones, which must not cost an
 /// allocation.
 ///
-/// Written by `itoa`: the formatter of the standard library costs ten times the instructions.
+/// Written with `itoa`: the formatter of the standard library takes ten times the instructions.
 #[derive(Debug)]
 pub(crate) struct Numbers<const N: usize> {
     texts: [[u8; LONGEST]; N],
     lengths: [usize; N],
 }
 
-/// The largest unsigned number and the smallest signed one both have so many characters.
+/// The length of the largest unsigned number, and of the smallest signed one.
 const LONGEST: usize = 20;
 
 impl<const N: usize> Numbers<N> {
@@ -54,7 +54,7 @@ impl<const N: usize> Numbers<N> {
         Self { texts, lengths }
     }
 
-    /// Each of them, in their order.
+    /// The texts of all numbers, in order.
     pub(crate) fn each(&self) -> [&[u8]; N] {
         std::array::from_fn(|at| &self.texts[at][..self.lengths[at]])
     }

@@ -1,13 +1,12 @@
-//! The error of scripts that find a name in use as another kind:
-//! `WRONGKIND <which of a group, from 0> <what is there>`.
+//! The error of a script that finds the name in use as another kind:
+//! `WRONGKIND <index in the group, from 0> <kind found>`.
 
 use locktopus_contract::{BackendError, BackendErrorKind, LockTarget};
 
-/// The word that such an error begins with. Nothing was done.
+/// The first word of such an error. The script changed nothing.
 pub(crate) const CODE: &str = "WRONGKIND";
 
-/// Turns the error of a script about the name of a target into a readable one; other errors stay as
-/// they are.
+/// Turns such an error into a readable one that names the lock; returns other errors unchanged.
 pub(crate) fn tell<'a>(
     error: BackendError,
     target: impl FnOnce(usize) -> &'a LockTarget,

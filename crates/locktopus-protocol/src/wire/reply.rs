@@ -11,18 +11,18 @@ use locktopus_contract::{
 use crate::client::Reply;
 use crate::kinds;
 
-/// The answer of an acquire script.
+/// The reply of an acquire script.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Acquired {
-    /// `None`: the script came too late and did nothing.
+    /// `None` if the script ran too late and did nothing.
     pub(crate) outcome: Option<AttemptOutcome>,
-    /// Another library's client holds the lock, or is ahead in its queue. Only known of those who
-    /// queue.
+    /// Another library's client holds the lock or is ahead in its queue. Known only to waiters in
+    /// the queue.
     pub(crate) foreign: bool,
     pub(crate) server_micros: i64,
 }
 
-/// Decodes replies; names backend and script in its errors.
+/// Decodes replies. Its errors name the backend and the script.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Decoder {
     pub(crate) backend: &'static str,
@@ -35,7 +35,7 @@ impl Decoder {
         reply: &Reply,
         wants_token: bool,
     ) -> Result<Acquired, BackendError> {
-        // The short form of the most frequent answer: granted, and the server's time is the token.
+        // The short form of the most frequent reply: granted, and the token is the server's time.
         let (usual, all);
         let ints = match reply {
             Reply::Int(micros) if *micros > 0 => {
@@ -76,8 +76,8 @@ impl Decoder {
         })
     }
 
-    /// What a group got (`None`: too late), and the server's time. `wants` says which members have
-    /// tokens.
+    /// Decodes what a group got (`None` if too late) and the server's time. `wants` says which
+    /// members have tokens.
     pub(crate) fn group(
         self,
         reply: &Reply,
@@ -140,7 +140,7 @@ impl Decoder {
         Ok(CounterOutcome { value, changed })
     }
 
-    /// One letter for each of so many keys.
+    /// Decodes one letter for each of `count` keys.
     pub(crate) fn letters(self, reply: &Reply, count: usize) -> Result<Vec<u8>, BackendError> {
         let Reply::Array(items) = reply else {
             return Err(self.nonsense(reply));
@@ -162,7 +162,7 @@ impl Decoder {
         }
     }
 
-    /// Whether a lock was left held by nobody.
+    /// Whether the lock was left held without an owner.
     pub(crate) fn lingers(self, reply: &Reply) -> Result<bool, BackendError> {
         match reply {
             Reply::Int(left @ 0..=1) => Ok(*left == 1),
@@ -170,7 +170,7 @@ impl Decoder {
         }
     }
 
-    /// What a release found, and whether waiters could be told.
+    /// The outcome of a release, and whether it could notify the waiters.
     pub(crate) fn released(self, reply: &Reply) -> Result<(ReleaseOutcome, bool), BackendError> {
         match reply {
             Reply::Int(receivers @ -1..) => {
@@ -195,7 +195,7 @@ impl Decoder {
         count: usize,
     ) -> Result<Vec<Result<ExtendOutcome, BackendError>>, BackendError> {
         let items = match reply {
-            // The short form of the most frequent answer: so many, which are all.
+            // The short form of the most frequent reply: the number of leases, all extended.
             Reply::Int(all) if usize::try_from(*all) == Ok(count) => {
                 let all = std::iter::repeat_with(|| Ok(ExtendOutcome::Extended));
                 return Ok(all.take(count).collect());
@@ -291,7 +291,7 @@ impl Decoder {
         items.iter().map(int).collect()
     }
 
-    /// The reply's shape is shown, not its contents: an owner id is a secret.
+    /// Shows the reply's shape and not its contents, because an owner id is a secret.
     fn nonsense(self, reply: &Reply) -> BackendError {
         let message = format!(
             "{}.lua gave a malformed answer: {}",
@@ -307,9 +307,9 @@ impl Decoder {
     }
 }
 
-/// For how long a holder has held a lock at least. Its token says so: it is not below the server's
-/// time at the grant. That is the last one only for holders who got one, so for native ones alone,
-/// and those who hold alone. A token that is ahead of the server's clock says nothing.
+/// How long, at least, a holder has held a lock. Its token tells: a token is never below the
+/// server's time at the grant. The last token is this holder's only if the holder is native and
+/// exclusive. A token ahead of the server's clock tells nothing.
 fn held_for(
     owner: &OwnerId,
     mode: Mode,

@@ -1,10 +1,9 @@
 //! Estimates of the servers' clocks.
 //!
-//! An attempt carries the latest server time at which it may run, so that a copy that was stuck in
-//! a network or a queue cannot take a lock after its caller is gone. For that the server's time
-//! must be estimated; every answer that carries the time corrects the estimate. A wrong estimate
-//! costs one more round trip, never a wrong grant: a server that finds an attempt late refuses it
-//! and tells its time.
+//! Each attempt carries the latest server time at which it may run. So a copy stuck in a network or
+//! a queue cannot take a lock after its caller is gone. This needs an estimate of the server's
+//! time, and every reply that carries the time corrects it. A wrong estimate costs one more round
+//! trip, never a wrong grant: a server that finds an attempt late refuses it and sends its time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::layout::slot::SLOTS;
 
-/// Slots that share an estimate. A cluster's nodes own ranges of slots, and each node has a clock
-/// of its own.
+/// The number of slots that share an estimate. The nodes of a cluster own ranges of slots, and each
+/// node has its own clock.
 const SLOTS_PER_GUESS: u16 = 64;
 const GUESSES: usize = (SLOTS / SLOTS_PER_GUESS) as usize;
 /// How much later than the caller's deadline an attempt may still run.
@@ -22,8 +21,8 @@ const SLACK: Duration = Duration::from_millis(100);
 
 /// A range that contains server time minus local monotonic time, in microseconds.
 ///
-/// A request leaves at `sent`, and its answer arrives at `received` with the server time `t`. That
-/// proves a difference between `t - received` and `t - sent`. All answers together prove the
+/// A request leaves at `sent`, and its answer arrives at `received` with the server time `t`. So
+/// the difference is between `t - received` and `t - sent`. All answers together prove the
 /// intersection of their ranges. A quick answer narrows it, and a slow one does no harm.
 #[derive(Debug, Clone, Copy)]
 struct Range {
@@ -33,7 +32,7 @@ struct Range {
 
 impl Range {
     /// Adds an answer. If it contradicts the earlier ones, a clock was set or another server
-    /// answers: then only the new one counts.
+    /// answered, so only the new answer counts.
     fn narrowed_by(self, answer: Self) -> Self {
         let both = Self {
             least: self.least.max(answer.least),
@@ -46,14 +45,14 @@ impl Range {
 /// Estimates of the clocks of all servers.
 #[derive(Debug)]
 pub(crate) struct ServerClock {
-    /// A single one for all slots of a single server.
+    /// One entry for all slots if there is a single server.
     guesses: Mutex<Vec<Option<Range>>>,
-    /// When local time began. On tokio's clock, as deadlines are, so that tests may pause it.
+    /// The start of local time. It uses tokio's clock, as deadlines do, so that tests may pause it.
     origin: Instant,
 }
 
 impl ServerClock {
-    /// Knows nothing yet. With `several` servers each range of slots has its own estimate.
+    /// Creates an empty estimate. With `several` servers, each range of slots has its own.
     pub(crate) fn new(several: bool) -> Self {
         let guesses = if several { GUESSES } else { 1 };
         Self {
@@ -67,31 +66,30 @@ impl ServerClock {
         micros(self.origin.elapsed())
     }
 
-    /// Whether no server has told its time yet.
+    /// Whether no server has sent its time yet.
     pub(crate) fn is_unknown(&self) -> bool {
         self.lock().iter().all(Option::is_none)
     }
 
-    /// The latest server time in microseconds at which a request of this slot may run that has this
-    /// much time left at `now` (see [`stamp`](Self::stamp)); 0 if unknown.
+    /// The latest server time, in microseconds, at which a request to this slot may run; 0 if
+    /// unknown. `time_left` is what the request has left at `now` (see [`stamp`](Self::stamp)).
     ///
-    /// It uses the lower end of the range. So the limit is never later than the caller's deadline
-    /// plus the slack. It is earlier by at most the time that the quickest answer took to come
-    /// back. An attempt that runs after that is of no use, because its own answer comes after the
-    /// deadline.
+    /// It uses the lower end of the range, so the limit is never later than the caller's deadline
+    /// plus the slack. It is early by at most the time that the quickest answer took to come back.
+    /// An attempt that runs later is useless, because its own answer arrives after the deadline.
     pub(crate) fn not_after(&self, slot: u16, now: i64, time_left: Duration) -> i64 {
         let guesses = self.lock();
-        // An unknown slot may be on any server. The slowest clock errs towards refusing.
+        // An unknown slot may be on any server. Using the slowest clock errs towards refusing.
         let least = guesses[index(&guesses, slot)].map(|range| range.least);
         let least = least.or_else(|| guesses.iter().flatten().map(|range| range.least).min());
         least.map_or(0, |least| {
-            // A server may say anything about its clock.
+            // A server may send any time.
             now.saturating_add(least)
                 .saturating_add(micros(time_left.saturating_add(SLACK)))
         })
     }
 
-    /// Notes a server's time. It came just now, in the answer to a request sent at `sent` (see
+    /// Notes a server's time, which just arrived in the answer to a request sent at `sent` (see
     /// [`stamp`](Self::stamp)).
     pub(crate) fn observe(&self, slot: u16, sent: i64, server_micros: i64) {
         self.note(slot, (sent, self.stamp()), server_micros);
@@ -161,7 +159,7 @@ mod tests {
         assert_eq!(one.lock().len(), 1);
     }
 
-    /// Numbers that are the same in every run.
+    /// Random numbers that are the same in every run.
     struct Dice(u64);
 
     impl Dice {
@@ -182,8 +180,8 @@ mod tests {
         }
     }
 
-    /// No attempt runs later than the slack after its deadline, after answers of any speed. And the
-    /// server refuses no attempt whose answer could come in time.
+    /// However fast or slow the answers, no attempt runs later than the slack after its deadline.
+    /// And the server refuses no attempt whose answer could come in time.
     #[test]
     fn slow_answers_make_no_limit_later() {
         for seed in 0..2_000 {
@@ -207,7 +205,7 @@ mod tests {
         }
     }
 
-    /// After a clock was set or another server took over, the server refuses one attempt at most.
+    /// After a clock was set or another server took over, the server refuses at most one attempt.
     #[test]
     fn a_wrong_estimate_costs_one_round_trip() {
         for seed in 0..2_000 {
@@ -230,7 +228,7 @@ mod tests {
             } else {
                 clock.note(0, (now, now + there + back), now + there + set);
                 let late = limit(now) - set - deadline - micros(SLACK);
-                // A step back by less than a round trip cannot be seen.
+                // A step back by less than a round trip goes unnoticed.
                 assert!(late <= there + back, "{seed}: by {late} µs");
             }
         }

@@ -1,12 +1,12 @@
-//! The error of scripts that find fewer permits than were asked for:
-//! `TOOFEW <how many there are, -1 if nobody has said>`.
+//! The error of an attempt that wants more permits than exist:
+//! `TOOFEW <number of permits, -1 if not set>`.
 
 use locktopus_contract::{AcquireAttempt, BackendError, BackendErrorKind};
 
-/// The word that such an error begins with. No permit was taken.
+/// The first word of such an error. The script took no permit.
 pub(crate) const CODE: &str = "TOOFEW";
 
-/// Turns the error of an attempt into a readable one; other errors stay as they are.
+/// Turns such an error into a readable one; returns other errors unchanged.
 pub(crate) fn tell(error: BackendError, attempt: &AcquireAttempt) -> BackendError {
     let said = error.message().strip_prefix(CODE).map(str::trim);
     let Some(total) = said.filter(|_| error.kind() == BackendErrorKind::TooFewPermits) else {

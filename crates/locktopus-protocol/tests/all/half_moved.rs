@@ -15,8 +15,8 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-/// A cluster of which either node refuses a script with several keys, as one of them is not there.
-/// One key is sent on to the node that has it.
+/// A cluster in which both nodes refuse a script with several keys, because one of the keys is on
+/// the other node. A script with one key goes to the node that has it.
 #[derive(Debug, Default)]
 struct HalfMoved {
     scripts: AtomicUsize,
@@ -64,7 +64,7 @@ impl RedisClient for HalfMoved {
     async fn close(&self) {}
 }
 
-/// What is held is renewed on whichever node has it, also if several of one slot are due together.
+/// Each hold is renewed on the node that has it, even if several in one slot are due together.
 #[tokio::test(start_paused = true)]
 async fn locks_of_one_slot_are_renewed_while_they_are_on_two_nodes() {
     let client = Arc::<HalfMoved>::default();

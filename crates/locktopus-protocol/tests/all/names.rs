@@ -1,5 +1,5 @@
-//! Names and slots, tried on random names: all keys and channels of a lock are in one slot, or a
-//! cluster's name check says why not.
+//! Names and slots, on random names: all keys and channels of a lock share a slot, or a cluster's
+//! name check explains why not.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use locktopus_protocol::slot::key_slot;
 
 const NAMES: u64 = 1_000_000;
 
-/// Numbers that look random (SplitMix64). The same in every run, so a failure can be repeated.
+/// Pseudo-random numbers (SplitMix64), the same in every run, so that failures can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -47,7 +47,7 @@ fn kinds() -> Vec<LockKind> {
     LockKind::all().into_iter().chain(mutexes).collect()
 }
 
-/// Everything on the servers that is named after the lock.
+/// Every key and channel that is named after the lock.
 fn everything(keys: &Keys) -> impl Iterator<Item = Cow<'_, str>> {
     let channels = [&keys.channel, &keys.native].into_iter().flatten();
     let channels = channels.map(|name| std::str::from_utf8(name).unwrap().into());
@@ -56,8 +56,8 @@ fn everything(keys: &Keys) -> impl Iterator<Item = Cow<'_, str>> {
     names.chain(channels).chain(inbox)
 }
 
-/// What the specification hashes: what is between the first `{` and the first `}` after it, if
-/// anything is; else the whole key.
+/// The hashed part of a key: the text between the first `{` and the first `}` after it, unless
+/// empty; else the whole key.
 fn hashed(key: &str) -> &str {
     let behind = key.split_once('{').map_or("", |(_, behind)| behind);
     match behind.split_once('}') {
@@ -66,7 +66,7 @@ fn hashed(key: &str) -> &str {
     }
 }
 
-/// CRC16/XMODEM bit by bit, as its definition has it.
+/// CRC16/XMODEM bit by bit, straight from its definition.
 fn slot(key: &str) -> u16 {
     let mut crc = 0_u16;
     for byte in hashed(key).bytes() {
@@ -90,7 +90,7 @@ fn every_encoded_name_has_one_slot() {
         let name = LockName::encode(&bytes).unwrap();
         let kind = random.kind(&kinds);
         let keys = Keys::of(&LockTarget::new(name, kind));
-        // What is hashed is the same, so the slot is too, and no key can be taken for one of
+        // The hashed text is the same, so the slot is too, and no key can be confused with one of
         // another name.
         for key in everything(&keys) {
             assert_eq!(hashed(&key), keys.main(), "{bytes:?}");
@@ -135,7 +135,7 @@ fn plain_names_are_refused_exactly_if_their_keys_disagree() {
             }
         }
     }
-    // Both answers were tried.
+    // Both answers occurred.
     assert!(refused > NAMES / 40, "{refused} refused");
     assert!(
         accepted_with_braces > NAMES / 40,
@@ -143,7 +143,7 @@ fn plain_names_are_refused_exactly_if_their_keys_disagree() {
     );
 }
 
-/// Words of which names are made that may be taken for others, or for what is kept beside others.
+/// Words to build names from that may be confused with others, or with keys beside others.
 const WORDS: [&str; 23] = [
     "{n}",
     "n",
@@ -169,10 +169,10 @@ const WORDS: [&str; 23] = [
     "lock-signal:",
     "redisson_rwlock:",
 ];
-/// A holder or an operation, as it stands behind a name.
+/// A holder or an operation, as appended to a name.
 const OWNER: &str = ":0a0a0a0a-0b0b-8c70-a705-0c0c0c0c0c0c:7";
 
-/// Every name of up to so many words.
+/// Every name of up to this many words.
 fn names_of(words: usize) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut from = 0;
@@ -191,8 +191,8 @@ fn names_of(words: usize) -> Vec<String> {
     names
 }
 
-/// What is kept for a lock or said about it, as it is called: keys and channels are apart, and so
-/// are the channels of other libraries, who choose them.
+/// The names of all keys and channels of a lock. Keys and channels are separate name spaces, and so
+/// are the channels of other libraries, because those choose them.
 fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
     let keys = Keys::of(target);
     let channels = [&keys.channel, &keys.native].into_iter().flatten();
@@ -202,7 +202,7 @@ fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
     let mut names = keys.names.clone();
     match target.kind() {
         LockKind::Read | LockKind::Write => {
-            // The last is no key, but what those of readers begin with.
+            // The last is no key, but the prefix of readers' keys.
             let readers = names.pop().unwrap();
             names.push(format!("{readers}{OWNER}:rwlock_timeout:1"));
         }
@@ -224,8 +224,8 @@ fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
     found
 }
 
-/// No two names that are accepted share a key or a channel, whatever they are used as. Kinds of one
-/// name share some; a mutex is the same lock under every name that makes the same key.
+/// No two accepted names share a key or a channel, for any kinds of lock. Kinds of one name share
+/// some; a mutex is the same lock under every name that makes the same key.
 #[test]
 fn different_names_share_nothing() {
     let mut kinds = kinds();
@@ -261,8 +261,8 @@ fn different_names_share_nothing() {
     );
 }
 
-/// Only what would be shared is refused: without the rule, each of these would be found by the test
-/// above.
+/// Only names that would share something are refused: without the rule, the test above would find
+/// each of these.
 #[test]
 fn names_are_refused_for_a_reason() {
     let lock = |name: &str, kind| LockTarget::new(LockName::new(name).unwrap(), kind);
@@ -288,7 +288,7 @@ fn names_are_refused_for_a_reason() {
     }
 }
 
-/// The two ways of counting slots have nothing in common but the specification.
+/// The two ways to compute slots share nothing but the specification.
 #[test]
 fn slots_are_those_of_the_specification() {
     assert_eq!(slot("123456789"), 0x31C3);

@@ -1,4 +1,4 @@
-//! Releases are sent again when another server may answer, which may not have heard of them.
+//! Releases are sent again when another server, which may not know of them, may answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,15 +18,15 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Answers every script with 0 or 1, and notes whom it was about.
+/// Answers every script with 0 or 1, and notes the owner.
 #[derive(Debug)]
 struct Server {
-    /// Owners, and further arguments that are short.
+    /// Owners, and the other arguments that are short.
     seen: Mutex<Vec<(Vec<u8>, Vec<String>)>>,
     changes: watch::Sender<u64>,
-    /// So many scripts get no answer.
+    /// The number of scripts that get no answer.
     silent: AtomicUsize,
-    /// An answer takes so long.
+    /// The delay of an answer.
     slow: Duration,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
     pushes: UnboundedSender<PushEvent>,
@@ -146,7 +146,7 @@ async fn those_of_the_last_seconds_are_repeated_and_no_others() {
     assert_eq!(server.owners(), [b"second".as_slice(), b"first"]);
 }
 
-/// The server may have been replaced while the answer was on its way.
+/// The server may be replaced while the answer is on its way.
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_the_one_before_counts_for_nothing() {
     let (server, backend) = Server::start(SECOND / 2).await;
@@ -191,7 +191,7 @@ async fn many_changes_cost_little() {
     assert!((2..=4).contains(&repeated), "{repeated} times");
 }
 
-/// A repetition does not prolong a hold that lingers.
+/// A repetition does not extend a lingering hold.
 #[tokio::test(start_paused = true)]
 async fn what_lingers_does_not_linger_longer() {
     let (server, backend) = Server::start(Duration::ZERO).await;
@@ -214,7 +214,7 @@ async fn what_lingers_does_not_linger_longer() {
     }
 }
 
-/// The process releases a grant to an owner that is gone. Otherwise its lease would have to end.
+/// The process releases a grant to an owner that is gone. Otherwise its lease would have to expire.
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_nobody_awaits_is_given_back() {
     let (server, backend) = Server::start(Duration::ZERO).await;
@@ -239,7 +239,7 @@ async fn a_grant_that_nobody_awaits_is_given_back() {
     }
     sleep(SECOND / 10).await;
     assert_eq!(server.owners(), [b"gone"], "only whom nobody awaits");
-    // The last waiter leaves, and a message comes before the channel is left.
+    // The last waiter leaves, and a message arrives before the channel is unsubscribed.
     drop(waits);
     sleep(SECOND * 10).await;
     hear("gone");

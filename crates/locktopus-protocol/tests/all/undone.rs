@@ -1,4 +1,4 @@
-//! What an attempt says whose grant too few replicas have: whether it was undone, or nobody knows.
+//! The answer of an attempt if too few replicas have its grant: undone, or unknown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +22,12 @@ const NOW: i64 = 1_700_000_000_000_000;
 /// Grants everything, and confirms nothing.
 #[derive(Debug)]
 struct Unconfirming {
-    /// What it says to `WAIT`, if that is no number.
+    /// Its answer to `WAIT`, if not a number.
     refuses: Option<&'static str>,
     /// Whether it answers releases.
     undoes: bool,
-    /// Whether the first attempt finds others of another library in line, and that is confirmed.
+    /// Whether the first attempt finds another library's clients in the queue, and that is
+    /// confirmed.
     queues: AtomicBool,
 }
 
@@ -118,7 +119,7 @@ async fn asked(
     (error.kind(), error.executed())
 }
 
-/// Its owner is spent, whatever it was that the replicas were not asked for.
+/// The owner id must not be used again, for any reason that `WAIT` failed.
 #[tokio::test(start_paused = true)]
 async fn what_was_not_surely_undone_is_not_replicated() {
     use BackendErrorKind::{Denied, NotReplicated, Unavailable};
@@ -130,9 +131,9 @@ async fn what_was_not_surely_undone_is_not_replicated() {
     }
 }
 
-/// A waiter of a fair lock asks again once it listens as those of another library do. If it is
-/// granted the lock then, and that is not surely undone, it does not stand in line as it was told
-/// before.
+/// A waiter of a fair lock attempts again once it listens as other libraries' waiters do. If that
+/// attempt gets the lock, and undoing it is uncertain, the waiter no longer has the place that the
+/// first answer reported.
 #[tokio::test(start_paused = true)]
 async fn a_second_question_that_was_not_surely_undone_is_no_place_in_line() {
     let told = asked(LockKind::Fair, None, false, true).await;

@@ -14,7 +14,7 @@ pub(super) fn finding(
     Finding::new(severity, check, message)
 }
 
-/// What each server said.
+/// The answer of each server.
 pub(super) type Answers = Vec<(String, Result<Reply, ClientError>)>;
 
 pub(super) async fn ask_all(

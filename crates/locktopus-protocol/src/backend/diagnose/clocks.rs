@@ -9,11 +9,11 @@ use super::ask::{Answers, finding};
 use super::info::UNCHECKED;
 use crate::client::{ClientError, Reply};
 
-/// A difference to the server's clock up to this is not reported.
+/// Smaller differences to the server's clock are not reported.
 const TOLERANCE: Duration = Duration::from_secs(2);
 
-/// Compares the servers' clocks with this machine's. `asked`: from before the first question until
-/// after the last answer.
+/// Compares the servers' clocks with this machine's. `asked` runs from before the first question
+/// until after the last answer.
 pub(super) fn check(answers: Answers, asked: Range<SystemTime>, out: &mut Diagnosis) {
     let (before, after) = (asked.start, asked.end);
     for (node, reply) in answers {

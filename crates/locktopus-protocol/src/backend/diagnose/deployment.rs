@@ -1,4 +1,4 @@
-//! Whether the servers are what the URL calls them.
+//! Whether the servers are what the URL says.
 
 use locktopus_contract::{Diagnosis, Severity};
 
@@ -6,10 +6,10 @@ use super::ask::{Answers, finding};
 use crate::client::{Deployment, Reply};
 use crate::execution::executor::Executor;
 
-/// The check that fails where a server is something else.
+/// The check that fails if a server is something else.
 pub(super) const DEPLOYMENT: &str = "deployment";
 
-/// Reads the answers to `HELLO`, which every user may ask for.
+/// Reads the answers to `HELLO`, which every user may send.
 pub(super) fn check(executor: &Executor, answers: Answers, out: &mut Diagnosis) {
     if executor.client().deployment() != Deployment::Standalone {
         return;

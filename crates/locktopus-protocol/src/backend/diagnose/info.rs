@@ -1,4 +1,4 @@
-//! What `INFO` says: version, eviction, role, replicas.
+//! Checks of the `INFO` answer: version, eviction, role, replicas.
 
 use locktopus_contract::{BackendError, Diagnosis, Finding, Primary, Severity};
 
@@ -11,10 +11,10 @@ use crate::execution::executor::Executor;
 /// The check that fails for a server that does not answer.
 pub(super) const UNREACHABLE: &str = "reach";
 
-/// The check of a server that answers, and does not say everything.
+/// The check of a server that answers but leaves something out.
 pub(super) const UNCHECKED: &str = "unchecked";
 
-/// Fields of `INFO`, and which check needs each.
+/// Fields of `INFO`, and the check that needs each.
 const ASKED: [(&str, &str); 4] = [
     ("redis_version", "the version"),
     ("maxmemory_policy", "eviction"),
@@ -22,14 +22,14 @@ const ASKED: [(&str, &str); 4] = [
     ("role", "the server's role"),
 ];
 
-/// What later checks want to know of it.
+/// Facts for later checks.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// How full the servers are.
     pub(super) rooms: Vec<(String, Room)>,
-    /// Servers that forget keys when they are full.
+    /// Servers that evict keys when they are full.
     pub(super) evicting: Vec<String>,
-    /// Whether any of them answered, so that this user may ask more than locks need.
+    /// Whether any server answered, so this user may ask more than locks need.
     pub(super) informed: bool,
 }
 
@@ -85,7 +85,7 @@ fn refused(node: &str, error: &ClientError) -> Finding {
         }
         _ => (UNCHECKED, "let INFO through"),
     };
-    // Servers repeat the arguments of unknown commands.
+    // Servers echo the arguments of unknown commands.
     let error: String = error.to_string().chars().take(100).collect();
     let message = format!(
         "{node}: INFO is refused ({error}), so version, eviction, persistence and the server's role could not be checked, \
@@ -164,7 +164,7 @@ fn read(info: &Info, quarantine: bool, seen: &mut Seen, out: &mut Diagnosis) {
         found(Severity::Note, "replication", message.to_owned());
     }
     if !quarantine && let Some(message) = forgetful(info) {
-        // With replicas, a failover usually comes before a restart.
+        // With replicas, a failover usually precedes a restart.
         let severity = if has_replicas {
             Severity::Note
         } else {
@@ -177,10 +177,10 @@ fn read(info: &Info, quarantine: bool, seen: &mut Seen, out: &mut Diagnosis) {
         .extend(version.flat_map(|version| version::findings(node, version)));
 }
 
-/// The check of what a restart forgets.
+/// The check of what a restart loses.
 pub(crate) const PERSISTENCE: &str = "persistence";
 
-/// What is wrong if a restart of this server forgets locks.
+/// Why a restart of this server would lose locks.
 fn forgetful(info: &Info) -> Option<&'static str> {
     match (
         info.field("aof_enabled")?,

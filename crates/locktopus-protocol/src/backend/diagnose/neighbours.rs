@@ -1,8 +1,8 @@
-//! Whether the locks live among keys of somebody else, such as a cache.
+//! Whether the locks share a database with other data, such as a cache.
 //!
-//! A cache is emptied (`FLUSHDB`), and its server forgets what it has no room for: locks that stand
-//! among its keys go with them. And a lock's name may be a name of the cache's. A sample of keys
-//! tells.
+//! A cache gets emptied (`FLUSHDB`), or its server evicts keys when full, and locks among its keys
+//! go too. A lock may also have the name of a cache key. A sample of keys shows whether there are
+//! any.
 
 use futures_util::future::join_all;
 use locktopus_contract::{BackendError, Finding, Severity};
@@ -14,19 +14,18 @@ use crate::backend::context::Context;
 use crate::client::{ClientError, Reply, Route};
 use crate::layout::slot::key_slot;
 
-/// The check that this is.
+/// The name of this check.
 const CHECK: &str = "shared database";
-/// How many keys a server looks at for the sample.
+/// How many keys a server examines for the sample.
 const SAMPLE: &str = "200";
-/// Of so many keys of a sample it is asked whether they are locks.
+/// How many keys of the sample are checked for being locks.
 const ASKED: usize = 8;
-/// In the middle of the name of a reader's expiry.
+/// Part of the name of every reader's expiry key.
 const READERS_EXPIRY: &[u8] = b":rwlock_timeout:";
-/// What the names of keys beside a lock begin with.
+/// The prefixes of the keys beside a lock.
 const BESIDE: [&[u8]; 2] = [b"redisson_", b"locktopus_"];
 
-/// Samples every primary. `evicting` are the servers that forget keys
-/// when they are full.
+/// Samples every primary. `evicting` are the servers that evict keys when they are full.
 pub(super) async fn check(
     context: &Context,
     evicting: &[String],
@@ -67,7 +66,7 @@ pub(super) async fn check(
 /// Whether a key's name says that it belongs to a lock.
 fn is_of_a_lock(namespace: &str, key: &[u8]) -> bool {
     let beside = BESIDE.iter().any(|prefix| key.starts_with(prefix));
-    // Other libraries' mutexes have the namespace behind a prefix.
+    // Other libraries' mutexes have the namespace after a prefix.
     beside || has(key, READERS_EXPIRY) || !namespace.is_empty() && has(key, namespace.as_bytes())
 }
 
@@ -75,8 +74,7 @@ fn has(key: &[u8], part: &[u8]) -> bool {
     key.windows(part.len()).any(|window| window == part)
 }
 
-/// The key, unless there is a token or the mark of a kind beside it, as there is beside every lock
-/// of ours.
+/// The key, unless it has a token or the mark of a kind beside it, as every lock of ours has.
 async fn stands_alone<'a>(context: &Context, key: &'a [u8], deadline: Instant) -> Option<&'a [u8]> {
     let tag = hash_tag(key);
     let braced = [b"{", tag, b"}"].concat();
@@ -100,7 +98,7 @@ async fn stands_alone<'a>(context: &Context, key: &'a [u8], deadline: Instant) -
     alone.then_some(key)
 }
 
-/// What is in the first braces, or all of a key without.
+/// The text in the first braces, or the whole key if it has none.
 fn hash_tag(key: &[u8]) -> &[u8] {
     let position = |bytes: &[u8], brace| bytes.iter().position(|byte| *byte == brace);
     let inside = position(key, b'{').map(|open| &key[open + 1..]);

@@ -1,4 +1,4 @@
-//! A lock is taken, extended, waited for and given back, to see what this user may do.
+//! Takes, extends, waits for and releases a lock, to see what this user may do.
 
 use std::time::Duration;
 
@@ -15,24 +15,23 @@ use crate::client::Route;
 
 /// The part of the call timeout to wait for the probe lock while other clients hold it.
 const PROBE_TURN: u32 = 2;
-/// The lease of the probe, in call timeouts: it ends by itself if its release is lost.
+/// The lease of the probe, in call timeouts. It expires on its own if its release is lost.
 const PROBE_ANSWERS: u32 = 2;
-/// The place of the waiter that is to be dead when the probe is released.
+/// How long the waiter that must be dead by the release keeps its place.
 const SHORT_LIFE: Duration = Duration::from_millis(1);
-/// So many of one batch that scripts extend them until an instant, which takes a right of its own.
+/// From this batch size on, scripts extend with an absolute expiry, which needs a right of its own.
 const EXTENDED_TOGETHER: usize = 8;
 const LISTENING: &str = "listening for releases";
-/// What the missing right costs.
+/// The consequence of the missing right.
 const WITHOUT_LISTENING: &str = "; allow SUBSCRIBE (SSUBSCRIBE in a cluster) on the channels of locks. Without it waiters poll: they keep \
      their order, but each hand-over takes up to 0.6 s, and each waiter sends some scripts a second";
-/// The name of the probe, behind the namespace.
+/// The name of the probe after the namespace.
 pub(super) const NAME: &str = "locktopus:probe";
-/// How many names there are for the probe: enough for one on every primary of most clusters.
+/// The number of probe names: enough for one on every primary of most clusters.
 const PROBES: u8 = 32;
 
-/// Acquires, extends, waits for and releases a lock that nobody else uses. So missing rights show
-/// up at connect instead of at the first wait or the first lost release. The lock, if anything was
-/// refused.
+/// Acquires, extends, waits for and releases a lock that no one else uses. So missing rights show
+/// up at connect instead of at the first wait or the first lost release.
 pub(super) async fn check(
     context: &Context,
     some_away: bool,
@@ -70,9 +69,9 @@ pub(super) async fn check(
         "looking at a lock",
         context.inspect(&target, deadline).await.err(),
     );
-    // The last waiter gives up its place, the holder passes by the dead one and hands off to the
-    // first, and that one, without a waiter behind it, announces its release. Should the dead one
-    // be alive yet, it has the lock in between.
+    // The last waiter gives up its place. The holder skips the dead waiter and hands off to the
+    // first, which has no waiter behind it and so announces its release. If the dead one is still
+    // alive, it gets the lock in between.
     let [dead, first, last] = waiters;
     let mut told = true;
     let mut release_error = None;
@@ -111,7 +110,7 @@ fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
     let (severity, check) = match error.kind() {
         BackendErrorKind::Denied => (Severity::Danger, "permission"),
         BackendErrorKind::NotReplicated => (Severity::Danger, "replication"),
-        // A full server gets room again. A command that is missing stays missing.
+        // A full server may get room again, but a missing command stays missing.
         BackendErrorKind::Refused if !error.message().starts_with("OOM") => {
             (Severity::Danger, "probe")
         }
@@ -124,8 +123,8 @@ fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
     )
 }
 
-/// Queues three waiters, of which one dies at once, as removing the dead takes rights of its own,
-/// and sends a heartbeat of the first that lives.
+/// Queues three waiters and sends a heartbeat of the first that lives. One of the three dies at
+/// once, because removing dead waiters needs rights of its own.
 async fn queue_up(
     context: &Context,
     target: &LockTarget,
@@ -138,7 +137,7 @@ async fn queue_up(
         ..AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline)
     };
     let (dying, living) = (attempt(dead, SHORT_LIFE), attempt(first, lease));
-    // On their way together, so that this is no round trip more.
+    // Sent together, so that this costs no extra round trip.
     let (died, queued) = tokio::join!(context.attempt(&dying), context.attempt(&living));
     let _queued = died.and(queued)?;
     for owner in [last, first] {
@@ -148,9 +147,9 @@ async fn queue_up(
     Ok(())
 }
 
-/// Acquires the probe, waiting for a client that holds it at this moment: only a holder's
-/// operations show all missing rights. If many clients connect at once it may stay held, which
-/// shows at least that scripts and keys are permitted.
+/// Acquires the probe, waiting if another client holds it at the moment, because only a holder's
+/// operations show all missing rights. If many clients connect at once the probe may stay held,
+/// which at least shows that scripts and keys are permitted.
 async fn take_probe(
     context: &Context,
     attempt: &AcquireAttempt,
@@ -188,7 +187,7 @@ pub(super) fn probe(context: &Context, number: u8) -> Option<LockTarget> {
     Some(LockTarget::new(name, LockKind::Reentrant))
 }
 
-/// A probe in a slot that is served: in another one, commands are repeated until the deadline and
+/// A probe in a slot that is served. In any other slot, commands are retried until the deadline and
 /// show nothing about rights.
 async fn probe_within_reach(context: &Context, deadline: Instant) -> Option<LockTarget> {
     let client = context.executor.client();

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- Asks whether this user may send each of some commands. A server checks rights before it refuses
--- a write, so nothing is written. A permitted command does not run at all, and adds no line to the
+-- Asks whether this user may send each of some commands. A server checks rights before it refuses a
+-- write, so nothing is written. A permitted command does not run at all, and adds no line to the
 -- server's log of refusals.
 --
 -- ARGV  the number of keys, then the keys; the number of channels, then the channels; how many
@@ -21,7 +21,8 @@ local needed = tonumber(ARGV[at])
 at = at + 1
 local open, shut, partly, verdicts = {}, {}, {}, {}
 
--- Why a command is refused, by sending it. Servers without `acl_check_cmd` have all commands sent.
+-- Finds out why a command is refused by sending it. Servers without `acl_check_cmd` get all
+-- commands.
 local why = function(words)
   local reply = redis.pcall(unpack(words))
   local text = type(reply) == 'table' and reply.err or ''
@@ -60,12 +61,12 @@ while ARGV[at] do
   local first = kind and kind[1] or ''
   if slot then words[slot] = first end
   if not verdict and known and #verdicts >= needed and open[first] then
-    -- Most users need not have it, so the server's log of refusals is spared.
+    -- Most users do not need it; not sending it keeps the server's log of refusals short.
     verdict = 'command'
   end
   verdict = verdict or why(words)
   verdicts[#verdicts + 1] = verdict
-  -- A key may be readable and not writable.
+  -- A user may have read access to a key without write access.
   partly[first] = partly[first] or (verdict == 'place' and #verdicts <= needed)
 end
 for _, kind in ipairs({places.K, places.C}) do

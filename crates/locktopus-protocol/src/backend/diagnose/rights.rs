@@ -1,7 +1,7 @@
-//! Which rights a user lacks, all of them at once.
+//! Reports all rights that a user lacks, together.
 //!
-//! The probe stops at the first missing right, and never sends some commands: `DEL`, for example,
-//! releases a mutex. So a script that may not write asks each primary about every command.
+//! The probe stops at the first missing right, and it does not send every command: `DEL`, for
+//! example, releases a mutex. So a script that may not write asks each primary about every command.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::client::{ChannelFlavour, ClientError, Reply};
 
 const SOURCE: &str = include_str!("rights.lua");
 
-/// What locks need, and the checks that take one. `K` stands for a key, `C` for a channel.
+/// The commands that locks and the checks need. `K` stands for a key, `C` for a channel.
 const LOCKS: &[&str] = &[
     "time",
     "ping",
@@ -43,14 +43,14 @@ const LOCKS: &[&str] = &[
     "zrank K 1",
     "zscore K 1",
 ];
-// Every channel may be left.
+// Unsubscribing is permitted on every channel.
 const PLAIN: &[&str] = &["publish C 1", "subscribe C", "unsubscribe 1"];
 const SHARDED: &[&str] = &["spublish C 1", "ssubscribe C", "sunsubscribe 1"];
 const CLUSTER: &[&str] = &["cluster slots", "asking"];
 const REPLICATED: &[&str] = &["wait 0 1", "role"];
 const QUARANTINE: &[&str] = &["info"];
 
-/// Rights for other uses, and for waiters to work better.
+/// Rights for other features, and rights that make waiting cheaper.
 const OTHERS: [(&str, &[&str]); 6] = [
     (
         "fair locks",
@@ -84,11 +84,12 @@ pub(super) struct Rights {
     channels: Vec<String>,
 }
 
-/// A server's answers: a word for each command, key and channel.
+/// A server's answers: one word for each command, key and channel.
 type Verdicts<'a> = HashMap<&'a str, String>;
 
 impl Rights {
-    /// For this client's locks. `None` if no lock can have a name in its namespace.
+    /// Builds the question for this client's locks. `None` if no lock can have a name in its
+    /// namespace.
     pub(super) fn new(context: &Context) -> Option<Self> {
         let names = context.keys(&probe(context, 0)?);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -152,7 +153,7 @@ impl Rights {
         self.needed.iter().chain(others).copied()
     }
 
-    /// Reports all that this user lacks, once if all servers say the same.
+    /// Reports all rights that this user lacks, once if all servers agree.
     pub(super) fn check(&self, answers: Answers, out: &mut Diagnosis) {
         let is_away = |node: &str| {
             let mut primaries = out.primaries.iter();
@@ -238,7 +239,7 @@ impl Rights {
     }
 }
 
-/// What is known where the question was refused.
+/// What is known if the question was refused.
 fn unasked(error: &ClientError) -> Vec<Finding> {
     let message = format!(
         "the other rights of this user could not be checked: the script that asks for them was refused ({error})"
@@ -253,7 +254,7 @@ fn unasked(error: &ClientError) -> Vec<Finding> {
     }
 }
 
-/// A command's name, as rights have it.
+/// The name of a command as ACL rules write it.
 fn name(command: &str) -> String {
     let mut words = command.split(' ');
     match (words.next(), words.next()) {
@@ -262,7 +263,7 @@ fn name(command: &str) -> String {
     }
 }
 
-/// Names like this one.
+/// The pattern of similar names.
 fn pattern(name: &str) -> String {
     let before = name.find(NAME).map_or(name, |at| &name[..at]);
     format!("{before}*")

@@ -1,8 +1,7 @@
-//! How much memory of a server is taken by the last fencing tokens of unused names.
+//! How much of a server's memory the last fencing tokens of unused names take.
 //!
-//! Every name leaves a token key for as long as the retention says. On a server that evicts
-//! nothing, names that are used once (one for each request, say) fill the memory with them. A
-//! sample tells early enough.
+//! Every name leaves a token key for the retention time. If a server evicts nothing, names used
+//! once (one per request, say) fill its memory. A sample shows this early enough.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,23 +13,23 @@ use super::ask::{ask_all, finding};
 use crate::backend::context::Context;
 use crate::client::Reply;
 
-/// What the name of a token key begins with.
+/// The prefix of a token key's name.
 const TOKEN_KEY: &[u8] = b"redisson_lock_token:";
-/// How many keys a server looks at for the sample. Keys come in the order of their hashes, so the
-/// first are as good as any.
+/// How many keys a server examines for the sample. Keys come in hash order, so the first ones are
+/// as good as any.
 const SAMPLE: &str = "1000";
 /// A smaller sample is not representative.
 const LEAST_SAMPLE: usize = 100;
 /// Fewer token keys (about 18 MB) are not reported.
 const MANY: u64 = 100_000;
-/// Bytes of a token key with a name of average length, with its entries in the tables (measured in
-/// docs/memory.md of the repository).
+/// Bytes of a token key with a name of average length, including its entries in the tables
+/// (measured in docs/memory.md of the repository).
 const BYTES: u64 = 180;
 
-/// What `INFO` says about a server's memory.
+/// The memory of a server, from `INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Room {
-    /// All keys of the database; nothing is said where a server has several.
+    /// All keys of the database. Servers with several databases are not sampled.
     keys: u64,
     /// 0: no limit.
     limit: u64,
@@ -51,7 +50,7 @@ impl Room {
     }
 }
 
-/// Samples the servers that have enough keys. Reports nothing to users without the right to `SCAN`.
+/// Samples the servers that have enough keys. Without the right to `SCAN` it reports nothing.
 pub(super) async fn check(
     context: &Context,
     rooms: &[(String, Room)],
@@ -75,7 +74,7 @@ pub(super) async fn check(
     Ok(findings.collect())
 }
 
-/// How many of the keys are token keys, and how many were seen.
+/// The number of token keys, and the number of keys seen.
 fn sampled(reply: &Reply) -> Option<(usize, usize)> {
     let Reply::Array(parts) = reply else {
         return None;

@@ -1,10 +1,10 @@
-//! Server versions, and which of them are known to be dangerous for whoever runs scripts.
+//! Server versions, and which of them are dangerous for users of scripts.
 
 use std::fmt;
 
 use locktopus_contract::{Finding, Severity};
 
-/// What a server calls itself.
+/// The product and version that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerVersion {
     flavour: Flavour,
@@ -18,8 +18,8 @@ enum Flavour {
 }
 
 impl ServerVersion {
-    /// Reads it from the fields of `INFO`. Valkey keeps `redis_version` for compatibility, so its
-    /// own field comes first.
+    /// Reads the version from the fields of `INFO`. Valkey keeps `redis_version` for compatibility,
+    /// so its own field comes first.
     pub(super) fn from_info<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let (flavour, text) = match field("valkey_version") {
             Some(text) => (Flavour::Valkey, text),
@@ -48,7 +48,8 @@ impl fmt::Display for ServerVersion {
 /// The oldest server whose commands the scripts use (`PEXPIRE ... GT`, `SPUBLISH`).
 const OLDEST: [u32; 3] = [7, 0, 0];
 
-/// First versions of each line with the fix for CVE-2025-49844 (use after free in the Lua engine).
+/// The first version of each line with the fix for CVE-2025-49844 (use after free in the Lua
+/// engine).
 fn patched(version: &ServerVersion) -> bool {
     let [major, minor, _] = version.number;
     let fixed = match (version.flavour, major, minor) {

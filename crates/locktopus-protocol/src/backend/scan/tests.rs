@@ -1,4 +1,4 @@
-//! Prefixes and names; and how long a page takes of a server that is far away, in paused time.
+//! Prefixes and names; and how long a page takes from a distant server, in paused time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::client::{
 };
 use crate::{BackendOptions, PubSubMode, RedisBackend};
 
-/// A server far away, or a cluster of one. Page `n` of its keys begins at cursor `n`.
+/// A distant server, or a cluster of one. Page `n` of its keys begins at cursor `n`.
 #[derive(Debug)]
 struct FarAway {
     deployment: Deployment,
@@ -107,7 +107,7 @@ async fn a_page_without_locks_ends_at_half_time() {
     let backend = backend(FarAway {
         deployment: Deployment::Standalone,
         round_trip,
-        // Each is asked for, and its key is then asked about.
+        // Each page takes two questions: one for its key, one to classify it.
         pages: vec![vec!["not a lock".to_owned()]; 20],
         kept: "-",
     })
@@ -165,7 +165,7 @@ async fn keys_of_many_slots_are_classified_at_once_and_stay_in_order() {
     assert_eq!(page.locks.len(), 500);
     let slots = page.locks.iter().map(|lock| key_slot(lock.name.as_bytes()));
     assert!(slots.is_sorted());
-    // The keys, the primaries, and four times as many slots as are asked about at once.
+    // The keys, the primaries, and four times as many slots as are classified at once.
     assert!(took < round_trip * 7, "{took:?}");
 }
 

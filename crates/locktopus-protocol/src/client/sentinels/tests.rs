@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use super::*;
 use crate::client::options::{ConnectOptions, Servers};
 
-/// What a sentinel does.
+/// The behaviour of a sentinel.
 #[derive(Debug, Clone)]
 enum Script {
-    /// Names this port with this epoch, after so long.
+    /// Names this port with this epoch, after this delay.
     Says(u16, Option<u64>, Duration),
     Refuses,
     Hangs,
@@ -92,7 +92,7 @@ impl SentinelLine for Line {
     }
 }
 
-/// Sentinels 1, 2, ... that do this.
+/// Sentinels 1, 2, ... that follow these scripts.
 fn stage(scripts: &[Script]) -> (Stage, Arc<Sentinels>) {
     let stage = Stage::default();
     let mut addresses = Vec::new();
@@ -137,7 +137,7 @@ async fn of_those_without_an_epoch_most_count_and_any_epoch_counts_more() {
     assert_eq!(named(&sentinels).await, 100);
 }
 
-/// Dead ones cost nothing, hanging ones a grace, however many there are and wherever they stand.
+/// Dead sentinels cost nothing, and hanging ones a grace, in any number and order.
 #[tokio::test(start_paused = true)]
 async fn silent_sentinels_hardly_delay() {
     for (scripts, longest) in [
@@ -173,7 +173,7 @@ async fn nobody_answers_within_the_budget() {
     assert!(begun.elapsed() <= sentinels.budget.answer_of_anybody());
 }
 
-/// A minority cannot lead back, a majority can: epochs begin anew when sentinels are set up anew.
+/// A minority cannot lead back, but a majority can: epochs restart when sentinels are set up again.
 #[tokio::test(start_paused = true)]
 async fn what_was_heard_is_remembered_against_a_minority() {
     let (stage, sentinels) = stage(&[
@@ -196,7 +196,7 @@ async fn what_was_heard_is_remembered_against_a_minority() {
     );
 }
 
-/// A half is no majority, and everybody is one.
+/// Half of them are no majority; all of them are.
 #[tokio::test(start_paused = true)]
 async fn half_of_the_sentinels_cannot_lead_back() {
     let older = || Says(100, Some(4), AT_ONCE);
@@ -212,7 +212,7 @@ async fn half_of_the_sentinels_cannot_lead_back() {
         let named = sentinels.primary().await;
         assert_eq!(named.is_ok(), is_believed, "{named:?}");
     }
-    // Of one, one is all.
+    // With a single sentinel, one is all.
     let (stage, sentinels) = self::stage(&[Says(200, Some(5), AT_ONCE)]);
     assert_eq!(named(&sentinels).await, 200);
     stage.set(1, older());
@@ -247,7 +247,7 @@ async fn an_announcement_is_followed_at_once_and_silence_soon() {
     }
 }
 
-/// Neither an older epoch nor another name for the same server, nor a sentinel that may not say.
+/// No news: an older epoch, another name for the same server, or a sentinel that may not tell.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_news_moves_nobody() {
     let (stage, sentinels) = stage(&[Says(100, Some(4), AT_ONCE), Says(100, Some(4), AT_ONCE)]);
