@@ -1,29 +1,31 @@
 -- Takes a lock of any kind, or a place in its queue.
 --
--- KEYS 1 the lock 2 its last fencing token 3 its queue 4 its waiters further ones of the kind
+-- KEYS  1 the lock   2 its last fencing token   3 its queue   4 its waiters   further keys of kinds
 --       (a mutex shared with other libraries has no queue: 1 and 2, or 1 alone)
--- ARGV  1 owner   2 lease in ms   3 how long to keep the token in ms, 0 = for ever
+-- ARGV  1 owner   2 lease in ms   3 how long to keep the token in ms, 0 = forever
 --       4 latest server time in us at which this may run, 0 = no limit   5 mode   6 permits
 --       7 fencing tokens to reserve, 0 = none   8 smallest token   9 PUBLISH or SPUBLISH
 --       10 how long to keep a place in the queue in ms, absent or '' = do not queue
 --       11 inbox channel, '' = this waiter polls
---       12 channel (fair lock and semaphores)   13 1 = if granted, send a recall to the inbox when others want it
---       14 1 = nothing was ever asked for under this owner, and nobody wants to know where it stands
---       15 absent, or the inbox (or '') with which an earlier attempt of this owner may have taken its place
--- Reply server time in us: granted, and this is the first token if any was asked for, in which case
--- the time is earlier by at
---       most as many us as tokens were asked for; or
+--       12 channel (fair lock and semaphores)
+--       13 1 = if granted, send a recall to the inbox when others want the lock
+--       14 1 = first attempt of this owner, and it needs no exact position in the queue
+--       15 absent, or the inbox (or '') that an earlier attempt of this owner may have queued with
+-- Reply server time in us: granted. It is also the first token if the attempt wanted any; then it
+--       may be early by as many us as the attempt wanted tokens. Otherwise
 --       {status, value, server time in us, ...}
---       1 granted, value = first token or 0      (also when the owner holds it already: a repeated attempt)
+--       1 granted, value = first token or 0 (also if the owner holds the lock: a repeated attempt)
 --       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry
 --       2 too late, value = 0: nothing was done
---       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's client holds
---         it, or is ahead (fair lock). With ARGV[14] just 1 if anybody is ahead, then value = -1, and no token
+--       3 queued, value as for 0; how many are ahead; the last token given; 1 if another library's
+--         client holds the lock, or is ahead (fair lock). With ARGV[14]: just 1 if any are ahead,
+--         then value = -1, and no token
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
---       error TOOFEW <permits in all, -1 = no number>: the attempt asks for more permits than there are
+--       error TOOFEW <permits in all, -1 = no number>: the attempt wants more permits than exist
 --
--- Whatever can be refused is refused before the lock is written, so an error leaves no lock behind.
--- A plain number where possible: before a server sends a table, it looks up a dozen field names in
+-- Everything that can fail does so before the lock is written, so an error leaves no lock behind.
+-- The reply is a plain number if possible: before a server sends a table, it looks up a dozen field
+-- names in it.
 -- it.
 local function granted(token)
   return (tokens == 0 or token == now) and now or {1, token, now}
@@ -37,7 +39,7 @@ local nobody = tail and tail[1] == nil
 tail = nil -- Whoever was last may be handed the lock now.
 local queues = ARGV[10] and ARGV[10] ~= ''
 
--- The head of the line. Puts this attempt's waiter back into its place first, if it was set aside.
+-- The head of the queue. First puts this attempt's waiter back into its place if it was set aside.
 local function look_at_line()
   local head, place, more = first(0)
   if queues and (head or more) and head ~= owner and rejoin(owner) then
@@ -75,13 +77,13 @@ if head then
   end
   behind = turn == 'self' and not exclusive
 end
--- Wherever in the line it stands: a look that met too many dead ones did not come to it.
+-- Even if the search met too many dead waiters to find this attempt's place, it leaves the queue.
 if turn == 'self' or (head or more) and queues then
   leave(owner, mine or place_of(owner))
 end
 
--- The token and the recall note first: if a later command fails, a token is skipped and a note has
--- no reader, which is harmless.
+-- Writes the token and the recall note first: if a later command fails, a token is skipped and a
+-- note has no reader, which is harmless.
 local token = tokens > 0 and reserve(tokens, floor) or 0
 if ARGV[13] == '1' then
   note_recall(owner, lease, ARGV[11])

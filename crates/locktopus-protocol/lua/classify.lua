@@ -1,12 +1,12 @@
--- Says what is kept under several keys: which kind of lock, if any.
+-- Says which kind of lock several keys are, if any.
 --
--- KEYS of each: what may be a lock; who holds a semaphore or took from a rate limiter; its permits;
--- its fair queue's deadlines; the
---       key that says which kind a number is
+-- KEYS  of each: the possible lock; the holders of a semaphore or rate limiter; the permits of a
+--       permit semaphore; the deadlines of a fair queue; the key that names the kind of a number
 -- ARGV  none
 -- Reply one letter for each
---       l lock   f fair lock (of another library's, if somebody has waited for it)   r, w read-write lock that is read, written   m mutex with a
---       native owner   s semaphore, p semaphore with permits, t rate limiter, of which some are held   - anything else
+--       l lock   f fair lock (another library's, if it has had waiters)
+--       r, w read-write lock that is read, written   m mutex with a native owner
+--       s semaphore, p permit semaphore, t rate limiter, with permits held   - anything else
 local answers = {}
 for i = 1, #KEYS, 5 do
   local key, answer = KEYS[i], '-'
@@ -18,7 +18,7 @@ for i = 1, #KEYS, 5 do
     elseif redis.call('HLEN', key) == 1 then
       local owner = redis.call('HKEYS', key)[1]
       if #owner >= 38 and string.match(owner, '^[%x-]+:%-?%d+$') and string.sub(owner, 37, 37) == ':' then
-        -- Our own owners say so themselves; of others, whether somebody has waited for it.
+        -- Our own owner ids tell; for others, whether the lock has had waiters.
         local fair = string.byte(owner, -1) % 2 == 1
         if string.sub(owner, 15, 23) ~= '8c70-a705' then
           fair = redis.call('EXISTS', KEYS[i + 3]) == 1

@@ -1,11 +1,10 @@
 -- Changes the number of permits of a semaphore or a rate limiter, and hands off what became free.
 --
--- KEYS 1 the free permits (number) 2 the last fencing token 3 the queue 4 the waiters 5 who holds
--- permits
---       6 the key that says which kind the number belongs to   7 who holds permits of the other kind
---       8 the answer to this operation, if it was done before
+-- KEYS  1 the free permits (number)   2 the last fencing token   3 the queue   4 the waiters
+--       5 the holders   6 the key that names the kind of the number
+--       7 the holders of the other kind   8 the answer to this operation, if it ran before
 -- ARGV  1 init, resize, add, drain or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
---       5 how long to keep the answer in ms   6 how long to keep the token in ms, 0 = for ever
+--       5 how long to keep the answer in ms   6 how long to keep the token in ms, 0 = forever
 --       7 the period in ms (init and resize of a rate limiter)
 -- Reply {value afterwards (for drain: how many were taken) or '', 1 if something changed}
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
@@ -34,7 +33,7 @@ if action == 'resize' or not before and (action == 'init' or action == 'add') th
 elseif action == 'add' then
   after = before + number
   if all then
-    -- What was drained comes back first.
+    -- Drained permits come back first.
     local back = math.min(drained, math.max(0, number))
     all, drained = all + number - back, drained - back
   end
@@ -72,8 +71,8 @@ end
 answer = answer or after
 redis.call('SET', KEYS[8], string.format('%s %d', answer and string.format('%.0f', answer) or '', changed and 1 or 0),
   'PX', ARGV[5])
--- A smaller total may leave what is free to those behind a waiter that wants more. With another
--- period, the first waiter must look sooner.
+-- With a smaller total, free permits may go to waiters behind one that wants more. With another
+-- period, the first waiter must check sooner.
 if (changed or came_back or action == 'resize') and after and (after > 0 or turns == 'timed') then
   if first(0) then
     hand_off(nil)

@@ -1,9 +1,10 @@
 -- Ends every hold of a lock of any kind, fences its tokens, and hands it off.
 --
--- KEYS as for acquiring ARGV 1 PUBLISH or SPUBLISH, or '' to tell nobody 2 channel 3 how long to
--- keep the token in ms, 0 = for ever
---       4 1 if the kind has fencing tokens, else 0   8, 9 how to notify another library's waiters (some mutexes)
--- Reply {token up to which all are fenced, or 0; the owners who held it ...}
+-- KEYS  as for acquire
+-- ARGV  1 PUBLISH or SPUBLISH, or '' to notify no one   2 channel
+--       3 how long to keep the token in ms, 0 = forever   4 1 if the kind has tokens, else 0
+--       8, 9 how to notify another library's waiters (some mutexes)
+-- Reply {token up to which all are fenced, or 0; the owners that held it ...}
 --       error WRONGKIND: the name is in use as another kind, and nothing was done
 read_clock()
 if other() then

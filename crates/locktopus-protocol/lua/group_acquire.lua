@@ -1,18 +1,19 @@
 -- Takes several locks and mutexes of one slot, all or nothing. Never queues and never overtakes a
 -- queue.
 --
--- KEYS of each member in turn: the lock; its last fencing token; its queue; its waiters (as many as
--- it has) ARGV 1 how long to keep tokens in ms, 0 = for ever 2 latest server time in us at which
--- this may run, 0 = no limit
---       3 PUBLISH or SPUBLISH
---       then of each member: how many keys   l (lock) or m (mutex)   owner   lease in ms   fencing tokens   smallest token
+-- KEYS  of each member: lock, last fencing token, queue, waiters (as many as it has)
+-- ARGV  1 how long to keep tokens in ms, 0 = forever
+--       2 latest server time in us at which this may run, 0 = no limit   3 PUBLISH or SPUBLISH
+--       then of each member: how many keys   l (lock) or m (mutex)   owner   lease in ms
+--       fencing tokens   smallest token
 -- Reply {status, value, server time in us, ...}
 --       1 granted, value = 0; then the first token of each member, or 0
---       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry; the member's index, from 0
+--       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry; then the
+--         member's index, from 0
 --       2 too late, value = 0: nothing was done
 --       error WRONGKIND <index>: this member's name is in use as another kind, and nothing was done
 --
--- `all` are the script's keys; KEYS is filled with those of one member at a time, for the parts.
+-- `all` are the script's keys. For the parts, KEYS is filled with those of one member at a time.
 read_clock()
 local limit = tonumber(ARGV[2])
 if limit > 0 and now > limit then
@@ -57,7 +58,7 @@ for index, member in ipairs(members) do
   member.mine = code == 1
 end
 
--- All tokens first: whatever can be refused is refused before a lock is written.
+-- All tokens first: everything that can fail does so before a lock is written.
 local reply = {1, 0, now}
 for index, member in ipairs(members) do
   choose(member)

@@ -1,15 +1,15 @@
--- Writes or deletes a key for the holder of a lock, unless a later holder has been there.
+-- Writes or deletes a key for the holder of a lock, unless a later holder has written it.
 --
--- KEYS  1 what is written   2 its fence (hash: lock, token, holder)
+-- KEYS  1 the key to write   2 its fence (hash: lock, token, holder)
 -- ARGV  1 kind:name of the lock   2 fencing token   3 id of the holder, '' = unknown
---       4 how long to keep the fence after this in ms, 0 = for ever
---       5 SET or DEL   6 value   7 how long the value lives in ms, 0 = for ever
--- Reply {status, newest token, kind:name of the lock whose fence is there}
---        1 written    0 a later holder has been there    -1 another holder with this token has been there
---       -2 the key is protected by another lock. Nothing was done unless written.
+--       4 how long to keep the fence after this in ms, 0 = forever
+--       5 SET or DEL   6 value   7 how long the value lives in ms, 0 = forever
+-- Reply {status, newest token, kind:name of the lock in the fence}
+--        1 written    0 a later holder has written    -1 another holder with this token has written
+--       -2 another lock protects the key. Unless the status is 1, nothing was done.
 --
--- The fence is written first: if a later command fails, older holders are shut out already, and
--- this one may try again.
+-- The fence is written first: if a later command fails, older holders are already shut out, and
+-- this one may retry.
 local token = tonumber(ARGV[2])
 if not token or not (token >= 1 and token < 9007199254740992) then -- also refuses nan
   return redis.error_reply('BADTOKEN nothing was written: the token is not a number from 1 to 2^53 - 1')
@@ -43,7 +43,7 @@ if ARGV[4] == '0' then
 elseif not lock then
   redis.call('PEXPIRE', KEYS[2], ARGV[4])
 else
-  -- Never sooner than somebody asked for before.
+  -- Never sooner than an earlier write wanted.
   redis.call('PEXPIRE', KEYS[2], ARGV[4], 'GT')
 end
 if ARGV[5] == 'DEL' then

@@ -1,10 +1,10 @@
 -- Reads the state of a lock of any kind.
 --
--- KEYS  as for acquiring
+-- KEYS  as for acquire
 -- ARGV  none
 -- Reply {holders {owner, mode, holds, remaining lease in ms (-1 no expiry)} ..., last token or '',
---        waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown)} ..., free permits or '',
---        server time in us}
+--       waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown)} ...,
+--       free permits or '', server time in us}
 --       error WRONGKIND: the name is in use as another kind
 read_clock()
 if other() then

@@ -1,8 +1,7 @@
--- Changes the count of a latch kept as Redisson keeps its RCountDownLatch.
+-- Changes the count of a latch kept as in Redisson's RCountDownLatch.
 --
--- KEYS 1 the count (number; none when it is open) 2 the key that says which kind the number belongs
--- to
---       3, 4 who holds permits of semaphores   5 the answer to this operation, if it was done before
+-- KEYS  1 the count (number; none when it is open)   2 the key that names the kind of the number
+--       3, 4 the holders of semaphores' permits   5 the answer to this operation, if it ran before
 -- ARGV  1 init, count_down or delete   2 a number   3 PUBLISH or SPUBLISH   4 channel
 --       5 how long to keep the answer in ms
 -- Reply {count afterwards or '', 1 if something changed}

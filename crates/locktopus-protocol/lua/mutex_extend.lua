@@ -3,11 +3,11 @@
 -- KEYS  1..n the locks (strings)
 -- ARGV  1 lease in ms   2..n+1 their owners
 -- Reply n if all were extended, else one number for each key
---       1 extended    0 the lock is gone    -1 somebody else holds it, or the name is used for
---       something else by now    -2 the server refused to look
+--       1 extended    0 the lock is gone    -1 another owner holds it, or the name is now used for
+--       something else    -2 the server refused to read it
 local call, pcall, keys, owners, lease = redis.call, redis.pcall, KEYS, ARGV, ARGV[1]
--- Many are extended until an instant: of a span a server makes an instant for each key, and writes
--- the command anew with it.
+-- Many are extended with an absolute expiry: given a duration, a server computes the instant for
+-- each key and rewrites the command with it.
 local till
 if #keys >= 8 then
   local time = call('TIME')
@@ -18,7 +18,7 @@ for i = 1, #keys do
   local key, answer = keys[i], 1
   local holder = pcall('GET', key)
   if holder == owners[i + 1] then
-    -- 'GT' leaves a key without expiry alone: somebody persisted it, which must not make it
+    -- 'GT' ignores a key without expiry: if someone persisted it, the lock must not become
     -- immortal.
     local moved
     if till then

@@ -1,8 +1,8 @@
--- Leaves a lock kept as a plain string to an owner that nobody is, instead of releasing it. Nobody
--- is told: it ends as that of a holder who died.
+-- Leaves a lock kept as a plain string to a placeholder owner instead of releasing it. No one is
+-- notified: the lock expires like that of a dead holder.
 --
 -- KEYS  1 the lock (string)
--- ARGV  1 owner   2 that other owner   3 for how long in ms
+-- ARGV  1 owner   2 placeholder owner   3 for how long in ms
 -- Reply 1 left to it, by this script or by an earlier run of it    0 not held by this owner
 local holder = redis.pcall('GET', KEYS[1])
 if type(holder) == 'table' then

@@ -1,10 +1,9 @@
--- Extends the leases of several acquisitions of expiring permits. Never shortens a lease, never
--- creates one.
+-- Extends the leases of several acquisitions of expiring permits. Never shortens or creates one.
 --
 -- KEYS  of each: the permits that are held (sorted set: sixteen raw bytes -> server time in ms)
 -- ARGV  1 lease in ms   then of each: first permit   number of permits
 -- Reply one number for each
---       1 extended    0 the lease has ended    -2 the server refused to look
+--       1 extended    0 the lease has expired    -2 the server refused to read it
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local answers = {}

@@ -4,7 +4,7 @@
 -- KEYS  of each: the lock (hash)   the reader's own expiry (string)
 -- ARGV  1 lease in ms   2..n+1 the readers
 -- Reply one number for each
---       1 extended    0 the hold is gone    -2 the server refused to look
+--       1 extended    0 the hold is gone    -2 the server refused to read it
 local now
 local function is_over(ends)
   if not now then
@@ -23,7 +23,7 @@ for i = 1, #ARGV - 1 do
   elseif holds[1] and redis.call('EXISTS', own) == 1 then
     local ends = holds[2] and tonumber(string.match(holds[2], '^%d+ (%d+)$'))
     if ends and is_over(ends) then
-      -- It no longer writes. Readers of other libraries see that only here, if nobody else asks.
+      -- It no longer writes. Other libraries' readers learn that here if no one else checks.
       redis.call('HDEL', key, ARGV[i + 1] .. ':write')
       redis.call('HSET', key, 'mode', 'read')
     end

@@ -1,24 +1,23 @@
 -- Releases a lock of any kind, or gives up a place in its queue. Hands off what became free, or
 -- announces it.
 --
--- KEYS  as for acquiring
--- ARGV  1 owner   2 mode   3 permits   4 PUBLISH or SPUBLISH, or '' to tell nobody   5 channel
---       6 how long to keep the token in ms, 0 = for ever   7 channel of those who can queue
---       8, 9 how to notify another library's waiters (some mutexes); of others: 8 1 = somebody probably waits, which
---       changes only what is looked at first
---       of an attempt that may have a place in the queue: 10 for how long   11 its lease in ms   12 its tokens   13 its
---       inbox channel, all as they were asked for, by which its place is found without a search
--- Reply receivers, if it was released: how many heard it, or how many were handed something; -1 if
--- the message could not
---       be sent. {0}: not held by this owner (at most a place in the queue was given up)
+-- KEYS  as for acquire
+-- ARGV  1 owner   2 mode   3 permits   4 PUBLISH or SPUBLISH, or '' to notify no one   5 channel
+--       6 how long to keep the token in ms, 0 = forever   7 channel of the clients that can queue
+--       8, 9 how to notify another library's waiters (some mutexes); for other kinds 8: 1 = others
+--       probably wait, which only changes the order of checks
+--       To find the place of an attempt without a search, all as in the attempt:
+--       10 how long the place is kept in ms   11 lease in ms   12 tokens   13 inbox channel
+-- Reply if released, the receivers: how many heard the announcement, or how many got a grant; -1 if
+--       publishing failed. {0}: not held by this owner (at most a place in the queue was given up).
 --       A plain number: before a server sends a table, it looks up a dozen field names in it.
 local owner, mode, permits = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local channel = ARGV[5]
 
--- Whether this release is for clients that cannot queue (`turns`: false never, true if the lock is
--- free, 'counted' if any permit is). Waiters of other libraries only hear announcements, and direct
--- hand-offs announce nothing: so one hand-off in sixteen is announced instead, if clients of other
--- libraries listen.
+-- Whether this release is for clients that cannot queue (`turns`: false = never, true = if the lock
+-- is free, 'counted' = if any permit is free). Other libraries' waiters only hear announcements,
+-- and hand-offs announce nothing. So one hand-off in sixteen is announced instead, if such clients
+-- listen.
 local function turn_of_others()
   if not turns or now % 16 ~= 0 or (turns ~= 'counted' and redis.call('EXISTS', KEYS[1]) == 1) then
     return false
@@ -44,8 +43,8 @@ local handed, free = 0, released or came_back
 if KEYS[3] then
   local place = ARGV[10] and table.concat({ARGV[10], ARGV[11], ARGV[12], ARGV[3], mode, #owner, owner, ARGV[13]}, ' ')
   if not released and give_up(owner, place) then
-    -- If something is free, waiters behind this one were not woken. (If its state cannot be read,
-    -- nothing is granted.)
+    -- If something is free, the waiters behind this one were not woken. If the state cannot be
+    -- read, nothing is granted.
     read_clock()
     free = true
     if exclusive then

@@ -1,8 +1,9 @@
 -- Extends the leases of several holders of semaphores. Never shortens a lease, never creates one.
 --
--- KEYS of each: who holds the semaphore until when (sorted set: '<permits> <owner>' -> server time
--- in ms) ARGV 1 lease in ms then of each: owner permits Reply one number for each
---       1 extended    0 the lease has ended    -2 the server refused to look
+-- KEYS  of each: the holders (sorted set: '<permits> <owner>' -> server time in ms)
+-- ARGV  1 lease in ms   then of each: owner   permits
+-- Reply one number for each
+--       1 extended    0 the lease has expired    -2 the server refused to read it
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local answers = {}

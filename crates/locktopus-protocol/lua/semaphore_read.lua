@@ -1,7 +1,7 @@
--- Reads the number of free permits of a semaphore. Writes nothing, so it goes on when the server is
+-- Reads the number of free permits of a semaphore. Writes nothing, so it works when the server is
 -- out of memory.
 --
--- KEYS  as for changing it, without the answer
+-- KEYS  as for `counter`, without the answer
 -- ARGV  none
 -- Reply {value or '', 0}
 --       error WRONGKIND: the name is in use as another kind
@@ -11,7 +11,7 @@ if other() then
 end
 local value = tonumber(redis.call('GET', KEYS[1]) or '')
 if value then
-  -- Expired permits count as free, although nobody has taken them back yet.
+  -- Expired permits count as free even before a script takes them back.
   for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE')) do
     value = value + tonumber(string.match(entry, '^%d+'))
   end

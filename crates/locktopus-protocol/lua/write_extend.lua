@@ -4,7 +4,8 @@
 -- KEYS  1..n the locks (hashes)
 -- ARGV  1 lease in ms   2..n+1 the writers
 -- Reply one number for each
---       1 extended    0 the lock is gone    -1 somebody else holds it, or this owner only reads    -2 the server refused to look
+--       1 extended    0 the lock is gone    -1 another owner holds it, or this owner only reads
+--       -2 the server refused to read it
 local now
 local function after(lease)
   if not now then
@@ -18,7 +19,7 @@ local answers = {}
 for i, key in ipairs(KEYS) do
   local field = ARGV[i + 1] .. ':write'
   local writes = redis.pcall('HGET', key, field)
-  -- A writer that reads as well may write until then, however long the key lives.
+  -- A writer that also reads may write until then, however long the key lives.
   local ends = type(writes) == 'string' and tonumber(string.match(writes, '^%d+ (%d+)$'))
   if type(writes) == 'table' then
     answers[i] = string.find(writes.err, '^WRONGTYPE') and -1 or -2

@@ -1,7 +1,6 @@
--- Looking at and clearing a hold kept as Redisson keeps its RLock. Defines `holders`, `clear`,
--- `available`.
+-- Lists and clears a hold kept as in Redisson's RLock. Defines `holders`, `clear`, `available`.
 
--- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of everybody who holds it.
+-- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of every holder.
 local function holders()
   local fields = redis.call('HGETALL', KEYS[1])
   if not fields[1] then

@@ -1,6 +1,6 @@
--- Looking at and clearing a hold kept as one plain string. Defines `holders`, `clear`, `available`.
+-- Lists and clears a hold kept as one plain string. Defines `holders`, `clear`, `available`.
 
--- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of everybody who holds it.
+-- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of every holder.
 local function holders()
   local owner = redis.call('GET', KEYS[1])
   if not owner then

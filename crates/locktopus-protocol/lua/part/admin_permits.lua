@@ -1,9 +1,8 @@
--- Looking at and clearing permits kept as Redisson keeps its RPermitExpirableSemaphore. Defines
--- `holders`, `clear`, `available`, `held`. Reading takes no expired permits back: whoever does must
--- wake the waiters, and an inspection wakes nobody.
+-- Lists and clears permits kept as in Redisson's RPermitExpirableSemaphore. Defines `holders`,
+-- `clear`, `available`, `held`. Reading takes back no expired permits: that would require waking
+-- the waiters, and an inspection wakes none.
 
--- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand permits whose lease
--- has not ended.
+-- {id, mode, 1, remaining lease in ms (-1: no expiry)} of the first thousand unexpired permits.
 local function holders()
   local found = {}
   local from = '(' .. math.floor(now / 1000)
@@ -24,8 +23,7 @@ local function clear()
   return ids
 end
 
--- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if
--- there is no semaphore.
+-- The free permits, including expired ones not yet taken back; '' if there is no semaphore.
 local function available()
   local free = tonumber(redis.call('GET', KEYS[1]) or '')
   return free and free + #redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE') or ''

@@ -1,8 +1,8 @@
--- Looking at the waiting queue of every kind but the fair lock. Needs `now`, `parse`,
--- `alive_until`, `ticket_of`. Defines `waiters`.
+-- Lists the queue of every kind but the fair lock. Needs `now`, `parse`, `alive_until`,
+-- `ticket_of`. Defines `waiters`.
 
 -- {owner, mode, permits, how long its place is kept in ms} of the first thousand, in order, without
--- the dead. Those who are set aside come last.
+-- the dead. Waiters set aside come last.
 local function waiters()
   local found = {}
   local entries = KEYS[3] and redis.call('ZRANGE', KEYS[3], 0, 999, 'WITHSCORES') or {}

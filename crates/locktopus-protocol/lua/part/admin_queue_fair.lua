@@ -1,8 +1,7 @@
--- Looking at the waiting queue of the fair lock. Needs `now`, `parse`,
--- `set_aside_first`. Defines `waiters`.
+-- Lists the queue of the fair lock. Needs `now`, `parse`, `set_aside_first`. Defines `waiters`.
 
 -- {owner, mode, permits, how long its place is kept in ms (-1: unknown)} of the first thousand, in
--- order, without the native dead. Those who are set aside come last.
+-- order, without dead native waiters. Waiters set aside come last.
 local function waiters()
   local found = {}
   local owners = redis.call('LRANGE', KEYS[3], 0, 999)

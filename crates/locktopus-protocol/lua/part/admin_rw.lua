@@ -1,8 +1,8 @@
--- Looking at and clearing holds kept as Redisson keeps its RReadWriteLock. Needs `now`, `own_end`,
+-- Lists and clears holds kept as in Redisson's RReadWriteLock. Needs `now`, `own_end`,
 -- `timeout_key`. Defines `holders`, `clear`, `available`.
 
--- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of everybody who holds it. Holds
--- whose own end has passed are left out.
+-- {owner, mode, holds, remaining lease in ms (-1: no expiry)} of every holder, except holds whose
+-- own expiry has passed.
 local function holders()
   local found = {}
   local fields = redis.call('HGETALL', KEYS[1])

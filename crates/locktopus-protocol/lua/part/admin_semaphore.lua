@@ -1,8 +1,8 @@
--- Looking at and clearing permits kept as Redisson keeps its RSemaphore. Defines
--- `holders`, `clear`, `available`, `held`. Reading takes no expired permits back: whoever does must
--- wake the waiters, and an inspection wakes nobody.
+-- Lists and clears permits kept as in Redisson's RSemaphore. Defines `holders`, `clear`,
+-- `available`, `held`. Reading takes back no expired permits: that would require waking the
+-- waiters, and an inspection wakes none.
 
--- {owner, mode, permits, remaining lease in ms} of the first thousand whose lease has not ended.
+-- {owner, mode, permits, remaining lease in ms} of the first thousand unexpired holders.
 local function holders()
   local found = {}
   local from = '(' .. math.floor(now / 1000)
@@ -25,8 +25,7 @@ local function clear()
   return owners
 end
 
--- The free permits, with those whose lease has ended and that nobody has taken back yet; '' if
--- there is no semaphore.
+-- The free permits, including expired ones not yet taken back; '' if there is no semaphore.
 local function available()
   local free = tonumber(redis.call('GET', KEYS[1]) or '')
   if not free then

@@ -1,6 +1,6 @@
--- The server's clock, read at most once in a script: some servers freeze it while a script runs,
--- others do not, and two readings could lead to contradicting decisions. Defines
--- `time` (as TIME answers), `now` (us; both empty until read) and `read_clock`.
+-- The server's clock, read at most once per script: some servers freeze it while a script runs,
+-- others do not, and two readings could lead to contradicting decisions. Defines `time` (as from
+-- TIME; nil until read), `now` (us; 0 until read) and `read_clock`.
 local time
 local now = 0
 local function read_clock()

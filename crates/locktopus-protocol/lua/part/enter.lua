@@ -1,15 +1,15 @@
--- Taking a place in the waiting queue of every kind but the fair lock; what is in it says
--- `queue`. Needs `time`, `now`; KEYS and ARGV of acquire. Defines `look_back`, `tail`, `place_of`,
--- `rejoin`, `enter`.
+-- Takes a place in the queue of every kind but the fair lock; `queue` describes its content. Needs
+-- `time`, `now`; KEYS and ARGV of acquire. Defines `look_back`, `tail`, `place_of`, `rejoin`,
+-- `enter`.
 
--- As in queue, which comes later.
+-- As in `queue`, which comes later.
 local ASIDE = 4e15
 
--- The greatest ticket of the waiters that are set aside, as far as this script has looked; 0 if
--- none.
+-- The greatest ticket of the waiters set aside, as far as this script has seen; 0 if none.
 local aside = 0
 
--- The last in line and its ticket. Empty if there is no waiter, and false if all are set aside.
+-- The last in the queue and its ticket. Empty if there are no waiters, and false if all are set
+-- aside.
 local function last_in_line()
   local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
   if last[1] and last[2] + 0 >= ASIDE then
@@ -20,37 +20,37 @@ local function last_in_line()
   return last
 end
 
--- The answer of `last_in_line` to `look_back`.
+-- The result of `last_in_line`, kept by `look_back`.
 local tail
 
--- Whether anybody is in line.
+-- Whether any waiter is in the queue.
 local function look_back()
   tail = last_in_line()
   return tail[1]
 end
 
--- The place that this attempt asks for, as a member of the queue; that with another inbox, if it is
--- given.
+-- The place that this attempt wants, as a member of the queue. `inbox` replaces its inbox.
 local function place_of(owner, inbox)
   return table.concat({ARGV[10], ARGV[2], ARGV[7], ARGV[6], ARGV[5], #owner, owner, inbox or ARGV[11]}, ' ')
 end
 
--- Notes that a waiter is alive now, unless its ticket says so for long enough.
+-- Notes that a waiter is alive now, unless its ticket shows that for long enough.
 local function note(owner, place, ticket)
   if math.abs(now - ticket) < place * 125 then
     return
   end
-  -- Milliseconds have few enough digits to be written out by themselves, microseconds have not.
+  -- Milliseconds are short enough to convert to text exactly; microseconds are not.
   redis.call('HSET', KEYS[4], owner, (now - now % 1000) / 1000 + place .. '')
-  -- A recall note there may have to stay longer.
+  -- A recall note in this hash may have to stay longer.
   local ttl = math.max(60000, 2 * place)
   if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
     redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
   end
 end
 
--- Puts a waiter back into the line if it was set aside. Returns its ticket (nil if it has no
--- place), and whether it was set aside. A place that it took with its other inbox becomes this one.
+-- Puts a waiter back into the queue if it was set aside. Returns its ticket (nil if it has no
+-- place) and whether it was set aside. A place that it took with its other inbox changes to this
+-- one.
 local function come_back(owner, member)
   local ticket = redis.call('ZSCORE', KEYS[3], member)
   if not ticket and ARGV[15] then
@@ -74,7 +74,7 @@ local function rejoin(owner)
   return select(2, come_back(owner, place_of(owner)))
 end
 
--- A heartbeat of one that has this place: how many are ahead; nil if there is no such place.
+-- A heartbeat for this place. Returns how many are ahead; nil if there is no such place.
 local function stay(owner, place, member)
   local ticket = come_back(owner, member)
   if not ticket then
@@ -85,8 +85,8 @@ local function stay(owner, place, member)
   return redis.call('ZRANK', KEYS[3], member)
 end
 
--- Takes a place at the end, or keeps the one there is. Returns how many are ahead; of a newcomer at
--- most 1, as they are not counted for it.
+-- Takes a place at the end, or keeps the existing one. Returns how many are ahead; for a newcomer
+-- at most 1, because it needs no exact count.
 local function enter(owner, place, _, newcomer)
   local member = place_of(owner)
   local ahead = not newcomer and stay(owner, place, member)
@@ -98,19 +98,19 @@ local function enter(owner, place, _, newcomer)
   local ticket = time[1] .. string.sub(time[2] + 1000000, 2)
   local ahead_of_clock = greatest + 1 > now
   if ahead_of_clock then
-    -- After the clock was set back, newcomers must still queue behind those who wait already.
+    -- After the clock was set back, newcomers must still queue behind earlier waiters.
     ticket = string.format('%.0f', greatest + 1)
   end
   if redis.call('ZADD', KEYS[3], 'NX', ticket, member) == 0 then
-    -- A newcomer's attempt that is executed twice.
+    -- A newcomer's attempt that runs twice.
     come_back(owner, member)
     return redis.call('ZRANK', KEYS[3], member)
   end
   if ahead_of_clock then
     note(owner, place, ticket)
   end
-  -- Heartbeats keep the queue; of a hot one whose waiters leave before their first, every sixteenth
-  -- newcomer.
+  -- Heartbeats keep the queue alive. In a hot queue whose waiters leave before their first
+  -- heartbeat, every sixteenth newcomer does.
   if greatest == 0 then
     redis.call('PEXPIRE', KEYS[3], math.max(60000, 2 * place))
   elseif now % 16 == 0 then

@@ -1,7 +1,6 @@
--- Taking a place in the queue of the fair lock. Needs what that queue needs; ARGV of acquire.
--- Defines `enter`; `look_back` and
--- `tail`, which say that somebody may be in line, without a look; `rejoin`; `place_of`: places are
--- found by their owner.
+-- Takes a place in the queue of the fair lock. Needs what `queue_fair` needs; ARGV of acquire.
+-- Defines `enter`; `look_back` and `tail`, which say without checking that others may be waiting;
+-- `rejoin`; `place_of`: a place is found by its owner.
 local function place_of() end
 local tail
 local function look_back()
@@ -9,22 +8,22 @@ local function look_back()
   return true
 end
 
--- Redisson's own wait of a waiter, ms. Natives write deadlines as Redisson would, so that its
--- clients leave them alone.
+-- Redisson's own wait for each waiter, in ms. Native waiters write deadlines as Redisson would, so
+-- that its clients leave them alone.
 local REDISSON_WAIT = 300000
--- How many waiters one look takes in, and how often it looks.
+-- The batch size of a search, and the most batches.
 local LOOK, LOOKS = 64, 64
--- Half of what is in the deadline of a waiter that is set aside (see queue_fair).
+-- Half of the offset in the deadline of a waiter set aside (see `queue_fair`).
 local SET_ASIDE = 2e15
 
--- When somebody arrived, by its note.
+-- The arrival time in a note.
 local function arrival(note)
   return tonumber(string.match(note, '^%d+'))
 end
 
--- Puts back one of our waiters that is not in line any more: Redisson removed it as dead, by a
--- clock that is ahead, or it was set aside. Either happens only to heads, so other libraries'
--- waiters belong behind it, and those of ours that arrived later. Returns how many are ahead.
+-- Puts back one of our waiters that is no longer in the list: Redisson removed it as dead, by a
+-- clock that is ahead, or it was set aside. Both happen only to heads, so it belongs before other
+-- libraries' waiters and before those of ours that arrived later. Returns how many are ahead.
 local function put_back(owner)
   local arrived = arrival(redis.call('HGET', KEYS[4], '#' .. owner) or '0')
   local ahead = 0
@@ -33,7 +32,7 @@ local function put_back(owner)
     if not owners[1] then
       break
     end
-    -- Ours stand in the order of their arrival: if the last of these came earlier, all did.
+    -- Ours stand in order of arrival: if the last of these came earlier, all did.
     local last = redis.call('HGET', KEYS[4], '#' .. owners[#owners])
     if last and arrival(last) <= arrived then
       ahead = ahead + #owners
@@ -53,8 +52,8 @@ local function put_back(owner)
   return redis.call('RPUSH', KEYS[3], owner) - 1
 end
 
--- Keeps the hash for as long as this place. Only the hash may expire: Redisson's two never do.
--- Others may need it for longer.
+-- Keeps the hash for as long as this place, or longer if others need it. Only the hash may expire:
+-- Redisson's two keys never do.
 local function keep_records(place)
   local ttl = math.max(60000, 2 * place)
   if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
@@ -62,8 +61,8 @@ local function keep_records(place)
   end
 end
 
--- Another library's first waiter among so many that are ahead, if there is one, and how many of
--- those there are at most.
+-- Another library's first waiter among the `ahead` first ones, if there is one, and the most such
+-- waiters there can be.
 local function other_ahead(ahead)
   local other, count = nil, math.max(0, ahead - LOOK)
   for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, LOOK) - 1) or {}) do
@@ -74,12 +73,12 @@ local function other_ahead(ahead)
   return other, count
 end
 
--- The place of one that comes back: how many are ahead, another library's waiter among them if
--- there is one, its own deadline (0 if it has none), and how many of another library's waiters are
--- ahead at most. `new` if its record was not there.
+-- The place of a waiter that returns: how many are ahead; another library's waiter among them if
+-- there is one; its own deadline (0 if it has none); and the most waiters of other libraries ahead.
+-- `new` if its record was missing.
 local function come_back(owner, place, new)
   keep_records(place)
-  -- The record of an old one may be lost while its place is not.
+  -- The record of an old waiter may be lost while its place is not.
   local known = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
   local aside = known >= SET_ASIDE
   if aside then
@@ -93,19 +92,19 @@ local function come_back(owner, place, new)
   return ahead, theirs, known, others
 end
 
--- Puts a waiter that was set aside back to where it stood; whether it was.
+-- Puts a waiter that was set aside back into its place. Returns whether it was set aside.
 local function rejoin(owner)
   if tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0) < SET_ASIDE then
     return false
   end
-  -- The deadline that it needs at least; of one that has to wait, `enter` raises it.
+  -- The least deadline that it needs; `enter` raises it if the waiter must wait.
   redis.call('ZADD', KEYS[5], string.format('%.0f', now / 1000 + REDISSON_WAIT), owner)
   put_back(owner)
   return true
 end
 
--- The same for a newcomer, whose place is the last. It asks the one before it, which looked when it
--- came: what a place costs must not grow with the line.
+-- The same for a newcomer, whose place is the last. It reads the note of the waiter before it,
+-- which searched when it came: the cost of a place must not grow with the queue.
 local function join(owner, place)
   local ahead = redis.call('RPUSH', KEYS[3], owner) - 1
   local before = ahead > 0 and redis.call('LRANGE', KEYS[3], -2, -2)[1]
@@ -120,7 +119,7 @@ local function join(owner, place)
     kept = note ~= false
   end
   if kept then
-    -- Whoever is before it has given the hash an expiry.
+    -- The waiter before it has given the hash an expiry.
     redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place), 'GT')
   else
     keep_records(place)
@@ -128,20 +127,20 @@ local function join(owner, place)
   return ahead, theirs, 0, ahead
 end
 
--- Takes a place at the end, or keeps the one there is. `foreign` is 1 if another library's client
--- has the lock. Returns how many are ahead, and 1 if another library's waiter is among them.
+-- Takes a place at the end, or keeps the existing one. `foreign` is 1 if another library's client
+-- holds the lock. Returns how many are ahead, and 1 if another library's waiter is among them.
 local function enter(owner, kept, foreign, newcomer)
   local place, rest = tonumber(kept), table.concat({ARGV[2], ARGV[7], ARGV[6], ARGV[5], ARGV[11]}, ' ')
   if foreign == 1 then
-    -- It took the lock, so its turn has ended and it is alive: forget what was noted, for when it
-    -- waits again.
+    -- It took the lock, so its turn has ended and it is alive: forget the notes before it waits
+    -- again.
     redis.call('HDEL', KEYS[4], '!turn', '?' .. redis.call('HKEYS', KEYS[1])[1])
   end
   local now_ms = now / 1000
   local record, arrived = string.format('%.0f', now_ms + place) .. ' ' .. rest, string.format('%.0f', now)
   local new
   if newcomer then
-    -- If this is executed twice, the second time counts as when it came: an instant later.
+    -- If this runs twice, the second run counts as the arrival: an instant later.
     new = redis.call('HSET', KEYS[4], owner, record, '#' .. owner, arrived) == 2
   else
     new = redis.call('HSET', KEYS[4], owner, record) == 1
@@ -150,10 +149,10 @@ local function enter(owner, kept, foreign, newcomer)
   if theirs and newcomer or new and not newcomer then
     redis.call('HSET', KEYS[4], '#' .. owner, arrived .. (theirs and ' ' .. theirs or ''))
   end
-  -- Redisson takes one wait off every deadline with each of its grants, so there must be one for
-  -- everybody ahead. Kept up with every heartbeat: it removes a head whose deadline is over. The
-  -- deadline of a waiter that polls is the end of its place, so that Redisson's waiters pass a dead
-  -- one. Only the grants of Redisson's waiters that are ahead of it come before that.
+  -- Each of Redisson's grants takes one wait off every deadline, so a deadline needs one wait for
+  -- each waiter ahead. Every heartbeat renews it, because Redisson removes a head whose deadline
+  -- has passed. The deadline of a polling waiter is the end of its place, so that Redisson's
+  -- waiters pass a dead one; only grants of Redisson's waiters ahead of it can come before that.
   local polls = ARGV[11] == ''
   local deadline = now_ms + (polls and others * REDISSON_WAIT + place or (ahead + 1) * REDISSON_WAIT)
   if polls or known < deadline then

@@ -1,10 +1,10 @@
--- Fast path of the hand-off, before what only other cases need is defined: the head of the queue is
--- alive and listens on this server, and this release is not for clients that cannot queue (see
--- release). The head is taken out at once, which is one command instead of two;
--- `fast_publish` puts it back if it is not granted the lock here. The members are those of `queue`,
--- whose ASIDE is written out here. Needs `released`, `read_clock`, `channel`, `keep`, which it
--- raises. Defines `member`, `ticket`, `head`, `head_place`, `head_lease`, `head_inbox`,
--- `wanted` (how many tokens); `wanted` is nil if the fast path does not apply.
+-- Fast path of the hand-off, before the parts that only other cases need. It applies if the head of
+-- the queue is alive and listens on this server, and this release is not for clients that cannot
+-- queue (see `release`). It pops the head at once, which is one command instead of two;
+-- `fast_publish` puts it back if it gets no grant here. The members are those of `queue`, whose
+-- ASIDE is written out here. Needs `released`, `read_clock`, `channel`, `keep`, which it raises.
+-- Defines `member`, `ticket`, `head`, `head_place`, `head_lease`, `head_inbox`, `wanted` (how many
+-- tokens); `wanted` is nil if the fast path does not apply.
 local member, ticket, head, head_place, head_lease, head_inbox, wanted
 if released and KEYS[3] and publish ~= '' then
   read_clock()
@@ -27,8 +27,8 @@ if released and KEYS[3] and publish ~= '' then
           alive = note * 1000 > now
         end
       end
-      -- One release in sixteen may be for others. Counted before anything is granted or published:
-      -- see `count` in next_waiter, which also handles those who do not listen.
+      -- One release in sixteen may be for others. It counts before it grants or publishes anything:
+      -- see `count` in `next_waiter`, which also handles heads that do not listen.
       local turn, counts = now % 16 == 0, nil
       if alive and publish ~= 'publish' then
         local question = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
@@ -41,7 +41,7 @@ if released and KEYS[3] and publish ~= '' then
       end
       if alive and head_inbox ~= '' and not turn and (not counts or (counts[2] or 0) ~= 0) then
         head_lease, wanted = lease, math.max(1, tonumber(tokens))
-        -- As `keep_for` in token.
+        -- Like `keep_for` in `token`.
         if keep ~= '0' and 2 * lease > keep + 0 then
           keep = 2 * lease
         end

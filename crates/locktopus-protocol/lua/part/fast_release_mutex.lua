@@ -1,6 +1,5 @@
--- Fast path of releasing a mutex, before anything else is even defined: nobody waits for it, and
--- there is no recall note. Not looked at first where somebody probably waits: then the head of the
--- queue is. Defines `released`.
+-- Fast path of releasing a mutex, before any other part: there are no waiters and no recall note.
+-- If others probably wait, the head of the queue is checked instead. Defines `released`.
 local holder = redis.pcall('GET', KEYS[1])
 local released = holder == ARGV[1]
 if released then
@@ -13,7 +12,7 @@ if released then
     return type(receivers) == 'number' and receivers or -1
   end
 end
--- A key of another type is not held by this owner, who may still have a place in the queue.
+-- This owner does not hold a key of another type, but may have a place in the queue.
 if type(holder) == 'table' and not string.find(holder.err, '^WRONGTYPE') then
   return holder
 end

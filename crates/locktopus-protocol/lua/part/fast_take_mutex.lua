@@ -1,4 +1,4 @@
--- Fast path: takes a mutex, if a token was reserved; a single-key mutex has no token.
+-- Fast path: takes a mutex if a token was reserved. A single-key mutex has no token.
 if fast_token then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return fast_token <= now and fast_token or {1, fast_token, now}

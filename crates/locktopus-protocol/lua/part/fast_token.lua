@@ -1,8 +1,8 @@
--- Fast path: reserves the tokens, in straight code, because defining a function would cost every
--- script. The last of the tokens is the server's clock, if the last token given is below them all:
--- its decimal text is what TIME answered, with no formatting. Needs `time`, `now`,
+-- Fast path: reserves the tokens, in straight code, because defining a function would slow down
+-- every script. If the last token given is below all of them, the last of the new ones is the
+-- server's clock: its decimal text comes from TIME, without formatting. Needs `time`, `now`,
 -- `keep`, KEYS[2], and `wanted` (how many tokens; nil if the fast path does not apply). Defines
--- `fast_token`, the first of them; nil if the slow path has to be taken.
+-- `fast_token`, the first of them; nil if the slow path must run.
 local fast_token
 if wanted then
   local text = time[1] .. (#time[2] == 6 and time[2] or string.sub(time[2] + 1000000, 2))
@@ -20,7 +20,7 @@ if wanted then
       redis.call('SET', KEYS[2], string.format('%.0f', number + wanted), 'KEEPTTL')
     end
   else
-    -- Not a number to count from: put it back, and take the slow path, which reports it.
+    -- Not a number to count from: put it back. The slow path reports it.
     redis.call('SET', KEYS[2], last, 'KEEPTTL')
   end
 end

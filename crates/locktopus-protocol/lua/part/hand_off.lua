@@ -1,11 +1,11 @@
--- Direct hand-off: what became free is granted to the first waiters in the queue, and their
--- processes are told. Ordinary releases of `lock` and `mutex` take the fast path instead
--- (`fast_head`, `fast_publish`). Needs `publish`, `channel`; `parse`, `wake`,
--- `leave` of the queue; `say`, `next_waiter`; `exclusive`, `letters`, `status`,
--- `take` of the kind; `keep_for`, `reserve`. Defines `room_for`, `hand_off`.
+-- Direct hand-off: grants what became free to the first waiters in the queue and notifies their
+-- processes. Ordinary releases of `lock` and `mutex` take the fast path instead (`fast_head`,
+-- `fast_publish`). Needs `publish`, `channel`; `parse`, `wake`, `leave` of the queue; `say`,
+-- `next_waiter`; `exclusive`, `letters`, `status`, `take` of the kind; `keep_for`, `reserve`.
+-- Defines `room_for`, `hand_off`.
 
--- As `status` of the kind, but also 2 if there is no room beside what is kept for waiters ahead. A
--- writer has no room beside readers.
+-- Like `status` of the kind, but also 2 if there is no room beside what is kept for waiters ahead.
+-- A writer has no room beside readers.
 local function room_for(owner, mode, permits, kept)
   local code, remaining, foreign = status(owner, mode, permits)
   if code == 0 and kept > 0 and (mode == 'w' or status(owner, mode, permits + kept) ~= 0) then
@@ -14,26 +14,26 @@ local function room_for(owner, mode, permits, kept)
   return code, remaining, foreign
 end
 
--- Grants what is free to the first waiters that can have it. Call it when something is free.
--- `self` is a waiter that looks for itself, and `inbox` its channel. Returns 'empty' if no (other)
--- waiter is left, 'self' if
--- `self` is next, 'busy' if another waiter got everything or waits for more than is free; how many were granted; how many permits are kept for waiters that poll; and the record of `self`,
--- if it is next.
+-- Grants what is free to the first waiters that can have it. Call it when something is free. `self`
+-- is the waiter that is checking, and `inbox` its channel. Returns
 --
--- A waiter that does not listen (its connection is gone, perhaps its process) is passed over, also
--- one that waits for more than is free: see `next_waiter`. So is one that waits for more permits
--- than there are in all. For a waiter that polls, room is kept until it asks or its place ends.
--- Those behind it get what is left: nothing where only one can hold the lock.
--- Another library's waiter (of a fair lock) is never granted anything: it is woken, and the lock is
--- left free for it.
+-- 'empty' if no (other) waiter is left, 'self' if `self` is next, 'busy' if another waiter got
+-- everything or waits for more than is free; how many grants; how many permits are kept for polling
+-- waiters; and the record of `self`, if it is next.
 --
--- A token is published last, when its waiter is the holder already.
+-- It passes over a waiter that does not listen (its connection is gone, perhaps its process), even
+-- one that waits for more than is free (see `next_waiter`), and a waiter for more permits than
+-- exist. It keeps room for a polling waiter until that one checks or its place ends; waiters behind
+-- it get the rest, which is nothing if only one can hold the lock. It never grants to another
+-- library's waiter (of a fair lock), but wakes it and leaves the lock free for it.
+--
+-- A token is published last, once its waiter is the holder.
 local function hand_off(self, inbox)
   local skip, granted, kept = 0, 0, 0
   while skip < 64 and granted < 64 do
     local owner, record, more = next_waiter(skip, self)
     if more then
-      -- The waiter that looks goes on from here, or else any waiter that hears the channel.
+      -- The checking waiter continues from here, or else any waiter that hears the channel.
       if inbox and inbox ~= '' then
         say(inbox, '0', self)
       elseif channel and channel ~= '' then
@@ -56,12 +56,12 @@ local function hand_off(self, inbox)
       end
       skip = skip + 1
     elseif not of_kind or code == 5 then
-      -- It waits for another kind of this name or for more permits than there are, and gets an
-      -- error when it checks.
+      -- It waits for another kind of this name or for more permits than exist, and gets an error
+      -- when it checks.
       skip = skip + 1
     elseif code ~= 0 or to == '' and (exclusive or mode == 'w') then
       if turns == 'timed' and (granted > 0 or not self) then
-        -- There are no releases: this waiter must look when the next permits return.
+        -- Permits of this kind are not released: this waiter must check when the next ones return.
         say(to, '0', owner)
       end
       return 'busy', granted, kept
@@ -80,7 +80,7 @@ local function hand_off(self, inbox)
       end
     end
   end
-  -- Enough for one script. The next waiter checks and goes on from here; but not if this script
+  -- Enough for one script. The next waiter checks and continues from here; but not if this script
   -- granted nothing, because its check would end the same way.
   local owner, record = next_waiter(skip, self)
   if record and granted > 0 then

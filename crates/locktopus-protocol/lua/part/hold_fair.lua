@@ -1,3 +1,3 @@
--- A hold of the fair lock: as Redisson's other locks, but all clients queue, so no release is
--- reserved for others.
+-- A hold of the fair lock, kept like Redisson's other locks. But all clients queue, so no release
+-- is reserved for those that cannot.
 turns, letters, parity = false, 'f', 1

@@ -1,17 +1,16 @@
--- A hold kept as Redisson keeps its RLock: KEYS[1] is a hash with one field, the owner, and the
--- lease as its expiry. A lock and a fair lock look the same; the numbers in the owners' ids are
--- even for one and odd for the other. Redisson's own holders cannot be told apart. Needs
--- `wrong_type`. Defines `exclusive` (one holder at a time),
--- `turns` (clients that cannot queue may want it), `letters` (of those who wait for this kind),
--- `came_back` (something became free in this script by itself: never), `status`, `other`, `take`,
--- `extend_hold`, `drop`, `announcement`.
+-- A hold kept as in Redisson's RLock: KEYS[1] is a hash with one field, the owner, and the lease is
+-- its expiry. A lock and a fair lock look the same; the numbers in our owner ids are even for a
+-- lock and odd for a fair lock. Redisson's own holders cannot be told apart. Needs `wrong_type`.
+-- Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may want the
+-- lock), `letters` (of waiters for this kind), `came_back` (something became free without a
+-- release: never), `status`, `other`, `take`, `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters, parity = true, true, false, 'x', 0
 
 local function native(owner)
   return string.sub(owner, 15, 23) == '8c70-a705'
 end
 
--- Whether these fields are those of a lock of this kind.
+-- Whether these fields belong to a lock of this kind.
 local function ours(fields)
   local holder = fields[1]
   if wrong_type(fields) or fields[2] or not string.find(holder, '^[%x-]+:%-?%d+$') then
@@ -27,8 +26,7 @@ local function other()
 end
 
 -- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease
--- in ms (-1: no expiry, or not looked at, as it is `unwanted`); 1 if that other one is another
--- library's.
+-- in ms (-1: no expiry, or `unwanted` and so not read); 1 if the holder is another library's.
 local function status(owner, _, _, unwanted)
   local fields = redis.pcall('HKEYS', KEYS[1])
   local holder = fields[1]
@@ -53,7 +51,7 @@ local function take(owner, lease)
   redis.call('PEXPIRE', KEYS[1], lease)
 end
 
--- 'GT' leaves a key without expiry alone: somebody persisted it, which must not make it immortal.
+-- 'GT' ignores a key without expiry: if someone persisted it, the lock must not become immortal.
 local function extend_hold(_, lease)
   if redis.call('PEXPIRE', KEYS[1], lease, 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('PEXPIRE', KEYS[1], lease)
@@ -66,7 +64,7 @@ local function drop(owner)
   return not wrong_type(dropped) and dropped == 1
 end
 
--- What to tell everybody after so many were handed the lock; nil: nothing.
+-- The announcement after this many grants; nil: none.
 local function announcement(handed)
   return handed == 0 and '0' or nil
 end

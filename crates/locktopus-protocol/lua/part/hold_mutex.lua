@@ -1,13 +1,12 @@
--- A hold kept as one plain string, as SET key value NX PX does: KEYS[1] holds the owner. Needs
--- `wrong_type`. Defines `exclusive` (one holder at a time),
--- `turns` (clients that cannot queue may want it), `letters` (of those who wait for this kind),
--- `came_back` (something became free in this script by itself: never), `status`, `other`, `take`,
--- `extend_hold`, `drop`, `announcement`.
+-- A hold kept as one plain string, as by SET key value NX PX: KEYS[1] holds the owner. Needs
+-- `wrong_type`. Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may
+-- want the mutex), `letters` (of waiters for this kind), `came_back` (something became free without
+-- a release: never), `status`, `other`, `take`, `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters = true, true, false, 'm'
 
--- Whether this value, with this time left, is something else's. A number that never ends is the one
--- inside a semaphore or a latch; other libraries' holders may be any text, and one with an end is
--- taken for a holder.
+-- Whether a key with this value and this time left belongs to something else. A number without
+-- expiry is the number of a semaphore or a latch. Other libraries' holders may be any text, and a
+-- number with an expiry counts as a holder.
 local function foreign_to_mutex(value, remaining)
   return wrong_type(value) or remaining == -1 and #value < 18 and string.find(value, '^%-?%d+$') ~= nil
 end
@@ -19,8 +18,8 @@ local function other()
 end
 
 -- 0 free, 1 held by this owner, 2 held by another, 4 in use as something else; the remaining lease
--- in ms (-1: no expiry, or not looked at, as it is `unwanted` and the holder one of this
--- library's); and 0: holders of other libraries look the same, and their releases notify nobody.
+-- in ms (-1: no expiry, or `unwanted` and not read, as the holder is ours); and 0, because other
+-- libraries' holders look the same and their releases notify no one.
 local function status(owner, _, _, unwanted)
   local holder = redis.pcall('GET', KEYS[1])
   if not holder then
@@ -43,7 +42,7 @@ local function take(owner, lease)
   redis.call('SET', KEYS[1], owner, 'PX', lease)
 end
 
--- 'GT' leaves a key without expiry alone: somebody persisted it, which must not make it immortal.
+-- 'GT' ignores a key without expiry: if someone persisted it, the lock must not become immortal.
 local function extend_hold(_, lease)
   if redis.call('PEXPIRE', KEYS[1], lease, 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('PEXPIRE', KEYS[1], lease)
@@ -59,7 +58,7 @@ local function drop(owner)
   return true
 end
 
--- What to tell everybody after so many were handed the lock; nil: nothing.
+-- The announcement after this many grants; nil: none.
 local function announcement(handed)
   return handed == 0 and '0' or nil
 end

@@ -1,9 +1,9 @@
--- A mutex shared with a library that notifies its waiters: does so whenever the mutex becomes free.
--- Releases and evictions have in ARGV[8] the message to publish on the channel instead of '0', and
--- in ARGV[9] a list to push a one to, on which waiters block; either may be empty. Redefines
+-- A mutex shared with a library whose waiters expect a notification whenever the mutex becomes
+-- free. For releases and evictions, ARGV[8] is the message to publish on the channel instead of
+-- '0', and ARGV[9] a list to push a one to, which waiters block on; either may be empty. Redefines
 -- `drop` and `announcement` of the mutex.
 
--- How long a one stays in the list if nobody waits for it, in ms.
+-- How long a one stays in the list if no waiter takes it, in ms.
 local KEPT = 1000
 
 local just_drop = drop

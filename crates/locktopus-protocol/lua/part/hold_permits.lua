@@ -1,14 +1,13 @@
--- Permits kept as Redisson keeps its RPermitExpirableSemaphore: KEYS[1] is the number of free ones,
+-- Permits kept as in Redisson's RPermitExpirableSemaphore: KEYS[1] is the number of free permits,
 -- KEYS[5] those held (sorted set: sixteen raw bytes -> server time in ms at which they come back).
--- The permits of one acquisition differ in the last two bytes, which are the number of each.
--- KEYS[6] says which kind the number belongs to, KEYS[7] where the other kind of permits keeps its
--- holders. Needs `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back
--- expired permits), `letters`, `status`, `other`, `give`, `take`, `extend_hold`,
--- `drop`, `announcement`, `held`.
+-- The permits of one acquisition differ in the last two bytes, their number. KEYS[6] says which
+-- kind the number belongs to, KEYS[7] is where the other kind of permits keeps its holders. Needs
+-- `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits),
+-- `letters`, `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`, `held`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 'p'
 
--- What the name is in use as: see `counted_as`. Looked up once in a script, with how many permits
--- there are.
+-- The kind that the name is in use as (see `counted_as`), read once per script, and how many
+-- permits there are.
 local KIND = 'permit_semaphore'
 local used, all, drained
 local function used_as()
@@ -28,7 +27,7 @@ local function permit(owner, number)
 end
 
 -- Calls a command with every permit of an acquisition, a thousand at a time, and adds up the
--- answers. `score` comes before each, if given.
+-- replies. If given, `score` precedes each permit.
 local function each(owner, permits, score, ...)
   local sum = 0
   for from = 0, permits - 1, 1000 do
@@ -43,19 +42,19 @@ local function each(owner, permits, score, ...)
 end
 
 local function give(permits)
-  -- A semaphore that was deleted does not come back with the permits of its last holders.
+  -- A deleted semaphore does not come back with the permits of its last holders.
   if permits > 0 and used_as() == 'ours' then
     redis.call('INCRBY', KEYS[1], permits)
   end
 end
 
--- The number of free ones, which wakes as many.
+-- The number of free permits, which wakes as many waiters.
 local function announcement()
   local value = used_as() == 'ours' and tonumber(redis.call('GET', KEYS[1]) or 0) or 0
   return value > 0 and string.format('%.0f', value) or nil
 end
 
--- Whoever finds expired permits announces them: nobody else will.
+-- A script that finds expired permits announces them, because no release will.
 local function tell()
   local word = publish ~= '' and channel and announcement()
   if word then
@@ -63,7 +62,7 @@ local function tell()
   end
 end
 
--- Takes back up to 256 permits whose lease has ended.
+-- Takes back up to 256 permits whose lease has expired.
 local function reap()
   local over = redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE', 'LIMIT', 0, 256)
   if over[1] then
@@ -73,7 +72,7 @@ local function reap()
   end
 end
 
--- What is left until the first lease ends, in ms; -1 if none does.
+-- The time until the first lease expires, in ms; -1 if there is none.
 local function first_end()
   local entry = redis.call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
   if not entry[2] or tonumber(entry[2]) >= 922337203685477 then
@@ -87,7 +86,7 @@ local function held()
   return redis.call('ZCARD', KEYS[5])
 end
 
--- How many permits there are, if so many were asked for and they are fewer.
+-- How many permits there are, if the attempt wants more.
 local function too_few(free, permits)
   if permits > (all or 0) then
     local most = math.max(0, all or 0, free + held() + (drained or 0))
@@ -96,8 +95,8 @@ local function too_few(free, permits)
 end
 
 -- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else, 5 more
--- than there are; the time until the first lease ends in ms (-1: none does), or with 5 how many
--- there are (-1: nobody has said).
+-- than exist; the time until the first lease expires in ms (-1: none does), or with 5 how many
+-- permits exist (-1: not set).
 local function status(owner, _, permits)
   if other() then
     return 4
@@ -130,7 +129,7 @@ local function extend_hold(owner, lease, _, permits)
   each(owner, permits, math.ceil(now / 1000) + lease, 'ZADD', KEYS[5], 'XX', 'GT')
 end
 
--- False if their lease had ended: then they are taken back all the same.
+-- False if the lease had expired; then `reap` takes the permits back.
 local function drop(owner, _, permits)
   reap()
   local back = each(owner, permits, nil, 'ZREM', KEYS[5])

@@ -1,4 +1,4 @@
--- Where a rate limiter differs from a semaphore. KEYS[5] has the permits that were taken (sorted
+-- Where a rate limiter differs from a semaphore. KEYS[5] holds the permits that are taken (sorted
 -- set: '<permits> <owner>' -> server time in ms at which they come back). The mark in KEYS[6] is
 -- 'rate_limiter <permits> <period in ms>'. Only Locktopus writes that mark, so a number without it
 -- is no rate limiter. Needs all that `hold_semaphore` defines, and `now`. Redefines some of it.
@@ -12,9 +12,8 @@ used_as = function()
   return used
 end
 
--- Takes back what has come back: the permits of up to 1,024 requests. Nothing stays away for longer
--- than a period from now, which it would after the clock was set back, or after the period became
--- shorter.
+-- Takes back the due permits of up to 1,024 requests. Permits never stay away longer than a period
+-- from now; otherwise they could after the clock was set back or the period became shorter.
 local reap_some = reap
 reap = function()
   local any, latest = came_back, used_as() == 'ours' and math.ceil(now / 1000) + drained
@@ -37,7 +36,7 @@ too_few = function(_, permits)
   return permits > (all or 0) and (all or 0)
 end
 
--- How many permits the last `status` was about.
+-- The number of permits in the last `status`.
 local wanted
 local status_of = status
 status = function(owner, mode, permits)
@@ -45,7 +44,7 @@ status = function(owner, mode, permits)
   return status_of(owner, mode, permits)
 end
 
--- The time until enough permits have returned, in ms. Looks at the first thousand requests only.
+-- The time until enough permits have come back, in ms. Reads only the first thousand requests.
 first_end = function()
   local missing = wanted - tonumber(redis.call('GET', KEYS[1]) or 0)
   local taken = redis.call('ZRANGE', KEYS[5], 0, math.min(missing, 1000) - 1, 'WITHSCORES')
@@ -60,7 +59,7 @@ first_end = function()
   return back == -1 and -1 or math.max(0, math.ceil(back - now / 1000))
 end
 
--- They return after the period; the lease of the attempt does not matter.
+-- Permits come back after the period; the lease of the attempt does not matter.
 local take_for = take
 take = function(owner, _, mode, permits)
   used_as()
@@ -69,7 +68,7 @@ end
 
 extend_hold = function() end
 
--- Of an attempt whose caller has gone: gives its permits back.
+-- Gives back the permits of an attempt whose caller is gone.
 local drop_held = drop
 drop = function(owner, mode, permits)
   read_clock()

@@ -1,13 +1,16 @@
--- Holds kept as Redisson keeps its RReadWriteLock: KEYS[1] is a hash with the field `mode` (read or
+-- Holds kept as in Redisson's RReadWriteLock: KEYS[1] is a hash with the field `mode` (read or
 -- write), a field '<owner>' for each reader and '<owner>:write' for the writer. The values are hold
--- counts. Each reader has its own expiry, in a key of its own: KEYS[5] ..
--- ':<owner>:rwlock_timeout:1'. The hash lives as long as the longest hold. No further fields: other
--- clients count them. A writer's lease ends with the hash, unless it reads as well: from then on
--- its field is '1 <server time in ms>', until when it may write. In this mode the hash has no
--- fields of anybody else, and others skip a value that is no number.
+-- counts. Each reader has its own expiry, in its own key: KEYS[5] .. ':<owner>:rwlock_timeout:1'.
+-- The hash lives as long as the longest hold. It has no other fields, because other clients count
+-- them.
+--
+-- A writer's lease ends with the hash, unless it reads as well: from then on its field is '1
+-- <server time in ms>', until when it may write. In this mode the hash has fields of that owner
+-- alone, and other libraries skip a value that is no number.
+--
 -- Needs `wrong_type`, `now`; `drop` also `read_clock`. Defines `exclusive`, `turns`, `letters`,
--- `came_back` (this script ended a writer whose reading goes on), `status`, `other`, `take`,
--- `extend_hold`, `drop`, `announcement`, and `own_end`, `timeout_key`.
+-- `came_back` (this script ended a writer that still reads), `status`, `other`, `take`,
+-- `extend_hold`, `drop`, `announcement`, `own_end`, `timeout_key`.
 local exclusive, turns, came_back, letters = false, true, false, 'rw'
 
 local function timeout_key(owner, hold)
@@ -20,7 +23,7 @@ local function lengthen(key, lease)
   end
 end
 
--- How it is held: 'read', 'write' or nil; and whether the name is in use as something else.
+-- How the lock is held: 'read', 'write' or nil; and whether the name is in use as something else.
 local function held_in()
   local now_in = redis.pcall('HGET', KEYS[1], 'mode')
   if now_in == 'read' or now_in == 'write' then
@@ -34,8 +37,8 @@ local function other()
   return select(2, held_in())
 end
 
--- Until when a writer may write, in ms of the server's clock, from its field; nil if that is how
--- long the hash lives.
+-- Until when a writer may write, in ms of the server's clock, from its field; nil if as long as the
+-- hash lives.
 local function own_end(value)
   return tonumber(string.match(value, '^%d+ (%d+)$'))
 end
@@ -44,7 +47,7 @@ local function is_over(ends)
   return ends ~= nil and ends < math.floor(now / 1000)
 end
 
--- Ends the writing of an owner. What it reads goes on until its own end.
+-- Ends the writing of an owner. Its reading lasts until its own expiry.
 local function stop_writing(owner)
   redis.call('HDEL', KEYS[1], owner .. ':write')
   local left = redis.call('PTTL', timeout_key(owner))
@@ -58,8 +61,8 @@ local function stop_writing(owner)
   end
 end
 
--- The owner that writes, whether it reads as well, and the end of its writing if it has one of its
--- own.
+-- The owner that writes, whether it reads as well, and the end of its writing if that differs from
+-- the hash's.
 local function writer()
   local fields, owner, ends = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do
@@ -71,12 +74,12 @@ local function writer()
   return owner, #fields > 4, ends
 end
 
--- The writer that `status` found to be about to read.
+-- A writer that is about to read, as `status` found.
 local joins
 
--- 0 free, 1 held by this owner in this mode, 2 held by others, 3 free for this owner whoever waits
--- (a writer may read what it writes), 4 in use as something else; the remaining lease in ms (-1: no
--- expiry).
+-- 0 free, 1 held by this owner in this mode, 2 held by others, 3 free for this owner despite the
+-- queue (a writer may read what it writes), 4 in use as something else; the remaining lease in ms
+-- (-1: no expiry).
 local function status(owner, mode)
   local now_in, used = held_in()
   if not now_in then
@@ -102,7 +105,7 @@ local function status(owner, mode)
   return 2, redis.call('PTTL', KEYS[1])
 end
 
--- Lets an owner write until then.
+-- Lets an owner write until this time.
 local function write_until(owner, ends)
   redis.call('HSET', KEYS[1], owner .. ':write', string.format('1 %.0f', ends))
 end
@@ -114,8 +117,8 @@ local function take(owner, lease, mode)
     return
   end
   if joins == owner then
-    -- Not from PTTL: on some servers the clock has gone on since `now`, and the write lease would
-    -- be cut short.
+    -- Not from PTTL: on some servers the clock has advanced since `now`, which would cut the write
+    -- lease short.
     local ends = redis.call('PEXPIRETIME', KEYS[1])
     write_until(owner, ends < 0 and math.floor(now / 1000) + lease or ends)
   else
@@ -139,8 +142,7 @@ local function extend_hold(owner, lease, mode)
   lengthen(KEYS[1], lease)
 end
 
--- For how long the longest of the holds that are left still lasts, in ms; 0 if all of them are
--- over.
+-- How long the longest remaining hold lasts, in ms; 0 if all have expired.
 local function longest_left()
   local longest = 0
   local fields = redis.call('HGETALL', KEYS[1])
@@ -168,8 +170,8 @@ local function drop_reader(owner)
   if redis.call('HLEN', KEYS[1]) == 1 then
     redis.call('DEL', KEYS[1])
   elseif own < 0 or own + 5 >= redis.call('PTTL', KEYS[1]) then
-    -- This reader's expiry may have been the longest, so another one's counts now. Looked up only
-    -- then: it takes a command for every reader.
+    -- This reader's expiry may have been the longest, so another's counts now. Checked only then,
+    -- because it takes a command for every reader.
     local longest = longest_left()
     if longest > 0 then
       redis.call('PEXPIRE', KEYS[1], longest)
@@ -177,7 +179,7 @@ local function drop_reader(owner)
       redis.call('DEL', KEYS[1])
     end
   end
-  -- Without an expiry of its own it had ended before.
+  -- Without an expiry of its own, the hold had ended before.
   return own ~= -2
 end
 
@@ -198,8 +200,8 @@ local function drop(owner, mode)
   return not came_back
 end
 
--- '1' lets all waiters of other clients look, '0' one. What a writer leaves is for all readers;
--- what a reader leaves, if it was the last one, is for one writer.
+-- '1' wakes all waiters of other clients, '0' one of them. A writer's release is for all readers;
+-- that of the last reader is for one writer.
 local function announcement(_, mode)
   local now_in = held_in()
   if mode == 'r' and not came_back then

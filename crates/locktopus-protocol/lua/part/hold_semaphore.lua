@@ -1,13 +1,13 @@
--- Permits kept as Redisson keeps its RSemaphore: KEYS[1] is the number of free ones. Beside it,
--- unseen by Redisson, KEYS[5]: who holds how many until when (sorted set: '<permits> <owner>' ->
--- server time in ms), so that the permits of a crashed holder come back. KEYS[6] says which kind
--- the number belongs to, KEYS[7] where the other kind of permits keeps its holders. Needs
--- `counted_as`. Defines `exclusive`, `turns`, `came_back` (this script took back expired permits),
--- `letters`, `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`, `held`.
+-- Permits kept as in Redisson's RSemaphore: KEYS[1] is the number of free permits. Redisson does
+-- not see KEYS[5]: who holds how many until when (sorted set: '<permits> <owner>' -> server time in
+-- ms), so that the permits of a crashed holder come back. KEYS[6] says which kind the number
+-- belongs to, KEYS[7] is where the other kind of permits keeps its holders. Needs `counted_as`.
+-- Defines `exclusive`, `turns`, `came_back` (this script took back expired permits), `letters`,
+-- `status`, `other`, `give`, `take`, `extend_hold`, `drop`, `announcement`, `held`.
 local exclusive, turns, came_back, letters = false, 'counted', false, 's'
 
--- What the name is in use as: see `counted_as`. Looked up once in a script, with how many permits
--- there are.
+-- The kind that the name is in use as (see `counted_as`), read once per script, and how many
+-- permits there are.
 local KIND = 'semaphore'
 local used, all, drained
 local function used_as()
@@ -27,19 +27,19 @@ local function member(owner, permits)
 end
 
 local function give(permits)
-  -- A semaphore that was deleted does not come back with the permits of its last holders.
+  -- A deleted semaphore does not come back with the permits of its last holders.
   if permits > 0 and used_as() == 'ours' then
     redis.call('INCRBY', KEYS[1], permits)
   end
 end
 
--- The number of free ones, which wakes as many.
+-- The number of free permits, which wakes as many waiters.
 local function announcement()
   local value = used_as() == 'ours' and tonumber(redis.call('GET', KEYS[1]) or 0) or 0
   return value > 0 and string.format('%.0f', value) or nil
 end
 
--- Whoever finds expired permits announces them: nobody else will.
+-- A script that finds expired permits announces them, because no release will.
 local function tell()
   local word = publish ~= '' and channel and announcement()
   if word then
@@ -47,8 +47,8 @@ local function tell()
   end
 end
 
--- Takes back the permits of up to 64 holders whose lease has ended. Releases come here also if the
--- key is another kind's.
+-- Takes back the permits of up to 64 holders whose lease has expired. Releases call it even if the
+-- key belongs to another kind.
 local function reap()
   local over = redis.call('ZRANGE', KEYS[5], '-inf', math.floor(now / 1000), 'BYSCORE', 'LIMIT', 0, 64)
   if over[1] and not other() then
@@ -63,13 +63,13 @@ local function reap()
   end
 end
 
--- What is left until the first lease ends, in ms; -1 if none does.
+-- The time until the first lease expires, in ms; -1 if there is none.
 local function first_end()
   local entry = redis.call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
   return entry[2] and math.max(0, math.ceil(entry[2] - now / 1000)) or -1
 end
 
--- How many permits are held by those who are known.
+-- How many permits the known holders hold.
 local function held()
   local permits = 0
   for _, entry in ipairs(redis.call('ZRANGE', KEYS[5], 0, -1)) do
@@ -78,8 +78,8 @@ local function held()
   return permits
 end
 
--- How many permits there are, if so many were asked for and they are fewer. Those that another
--- library gave or holds are not known here: without a number of ours, nothing is.
+-- How many permits there are, if the attempt wants more. Permits that another library added or
+-- holds are not known here: without a number of ours, nothing is.
 local function too_few(free, permits)
   if all and permits > all then
     local most = math.max(0, all, free + held() + drained)
@@ -88,8 +88,8 @@ local function too_few(free, permits)
 end
 
 -- 0 enough are free, 1 held by this owner, 2 too few are free, 4 in use as something else, 5 more
--- than there are; the time until the first lease ends in ms (-1: none does), or with 5 how many
--- there are (-1: nobody has said).
+-- than exist; the time until the first lease expires in ms (-1: none does), or with 5 how many
+-- permits exist (-1: not set).
 local function status(owner, _, permits)
   if other() then
     return 4
@@ -118,7 +118,7 @@ local function extend_hold(owner, lease, _, permits)
   redis.call('ZADD', KEYS[5], 'XX', 'GT', math.ceil(now / 1000) + lease, member(owner, permits))
 end
 
--- False if its lease had ended: then they are taken back all the same.
+-- False if its lease had expired; then `reap` takes the permits back.
 local function drop(owner, _, permits)
   reap()
   if redis.call('ZREM', KEYS[5], member(owner, permits)) == 0 then

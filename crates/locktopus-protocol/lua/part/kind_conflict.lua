@@ -1,8 +1,7 @@
--- The answer if a name is in use as another kind.
--- Needs `wrong_type`. Defines `kind_conflict`.
+-- The reply if a name is in use as another kind. Needs `wrong_type`. Defines `kind_conflict`.
 
--- 'WRONGKIND <which of a group, from 0> <what is there>'. `kind_key` is the key beside a number
--- that says which kind it belongs to.
+-- 'WRONGKIND <index in the group, from 0> <kind found>'. `kind_key` is the key beside a number that
+-- says which kind it belongs to.
 local function kind_conflict(kind_key, index, word)
   local text = not word and redis.pcall('GET', KEYS[1])
   if word then

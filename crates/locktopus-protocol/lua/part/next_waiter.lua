@@ -1,23 +1,22 @@
 -- Finds the first waiter that listens. Deaf waiters before it are set aside: they keep their places
--- but do not block others, and their next attempt puts them back into the line. A waiter without an
--- inbox may not listen. It polls, and is not deaf. Needs `publish`; `first`, `parse`, `line_from`,
--- `set_aside` of the queue. Defines `say`, `next_waiter`.
+-- but do not block others, and their next attempt puts them back into the queue. A waiter without
+-- an inbox polls, and is not deaf. Needs `publish`; `first`, `parse`, `line_from`, `set_aside` of
+-- the queue. Defines `say`, `next_waiter`.
 
--- Publishes a message about a waiter to its process: a token is a grant, 0 asks the waiter to check
--- for itself. A waiter that polls has no inbox.
+-- Publishes a message about a waiter to its process: a token is a grant, 0 makes the waiter check
+-- its lock. A polling waiter has no inbox.
 local function say(inbox, word, owner)
   return inbox ~= '' and redis.pcall(publish, inbox, word .. ' ' .. owner)
 end
 
--- Whether an inbox has a listener on this server, for each inbox that this script asked about. All
--- waiters of a process share one.
+-- Whether each inbox checked by this script has a listener on this server. All waiters of a process
+-- share an inbox.
 local heard = {[''] = true}
 
--- Asks about the inboxes of these waiters.
+-- Counts the listeners of these waiters' inboxes.
 --
--- Listeners are counted before anything is published: messages also reach this server's replicas,
--- and a client that is subscribed there would rely on a grant that is not made because it was not
--- counted.
+-- It counts before it publishes anything: messages also reach this server's replicas, and a client
+-- subscribed there would rely on a grant that is not made because the client was not counted.
 local function count(waiters)
   local inboxes = {}
   for i, waiter in ipairs(waiters) do
@@ -25,7 +24,7 @@ local function count(waiters)
   end
   local counts = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', unpack(inboxes))
   for i, waiter in ipairs(waiters) do
-    -- Without the right to ask, count the receivers of a message without meaning.
+    -- Without the right to count, use the receivers of a message that means nothing.
     local listeners = counts[2 * i] or say(waiter[3], '?', waiter[1])
     heard[waiter[3]] = listeners ~= 0
   end
@@ -59,7 +58,7 @@ local function pass_over(skip, owner, self)
   set_aside(deaf)
 end
 
--- The first waiter after `skip` of them that listens or is `self`, with its record; or another
+-- The first waiter after `skip` of them that listens or is `self`, and its record; or another
 -- library's waiter, which has no record. If there is none: nil, nil, and 'more' if this script has
 -- set aside as many as it may. A publish command in lower case means that listeners on other nodes
 -- cannot be counted.

@@ -1,2 +1,2 @@
--- This kind has no fast path. Defines `released` (nil: not looked at yet).
+-- This kind has no fast path. Defines `released` (nil: nothing released yet).
 local released

@@ -1,4 +1,4 @@
--- This kind has no lease cache, so nothing is recalled. Defines `note_recall`, `recall`,
+-- This kind has no lease cache, so there is nothing to recall. Defines `note_recall`, `recall`,
 -- `forget_recall`.
 local function note_recall() end
 local function recall() end

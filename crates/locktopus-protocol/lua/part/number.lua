@@ -1,17 +1,17 @@
--- Keeping apart the kinds that are one number: a key beside it says which kind it is, and of a
--- semaphore how many permits there are and how many of them were drained: '<kind> <all> <drained>'.
--- Redisson writes none; then the holders of permits tell, and what cannot be told is assumed to be
--- of the requested kind. Needs `wrong_type`, `now`. Defines `counted_as`.
+-- Tells apart the kinds that are stored as one number. A key beside the number names the kind, and
+-- for permits how many there are and how many of them were drained: '<kind> <all> <drained>'.
+-- Redisson writes no such key; then the holders of permits tell, and in doubt the number counts as
+-- the requested kind. Needs `wrong_type`, `now`. Defines `counted_as`.
 
--- Whether anybody holds permits in this sorted set of deadlines.
+-- Whether this sorted set of deadlines has holders of permits.
 local function counts_holders(key)
   local found = redis.pcall('ZRANGE', key, '(' .. math.floor(now / 1000), '+inf', 'BYSCORE', 'LIMIT', 0, 1)
   return not wrong_type(found) and found[1] ~= nil
 end
 
 -- 'ours' if KEYS[1] is a number of this kind, 'other' if the name is in use as something else,
--- 'none' if it is free. Then how many permits there are and how many of them were drained, if that
--- was written. `kind_key` says which kind the number is, the others are where other kinds keep
+-- 'none' if it is free. Then how many permits there are and how many of them were drained, if
+-- recorded. `kind_key` names the kind of the number, the other keys are where other kinds keep
 -- their holders.
 local function counted_as(kind, kind_key, ...)
   local value = redis.pcall('GET', KEYS[1])

@@ -1,6 +1,6 @@
--- Keeping apart the kinds of one name by the type of a key. Defines `wrong_type`.
+-- Tells the kinds of one name apart by the type of a key. Defines `wrong_type`.
 
--- Whether an answer is the error of a command on a key of another type. Any other error ends the
+-- Whether a reply is the error of a command on a key of another type. Any other error ends the
 -- script.
 local function wrong_type(answer)
   if type(answer) ~= 'table' or not answer.err then

@@ -1,18 +1,18 @@
--- Quarantine: grants nothing while a lease that this server knows nothing of may still be running.
--- A server whose replication id is not the recorded one was promoted, restarted or given the slot:
--- it may have missed earlier grants. All of those have ended once the longest allowed lease has
--- passed. Nor does one know them that sentinels replaced, and promoted again before it was a
--- replica: it keeps its replication id, but their epoch is a later one. Needs `now`, `record`,
--- `seen`, `longest`. Defines `held_back`.
+-- Quarantine: grants nothing while a lease unknown to this server may still be running. If the
+-- server's replication id is not the recorded one, it was promoted, restarted or given the slot,
+-- and may have missed earlier grants. All of those have expired once the longest allowed lease has
+-- passed. A server may also have missed grants if sentinels replaced it and promoted it again
+-- before it became a replica: it keeps its replication id, but their epoch is higher. Needs `now`,
+-- `record`, `seen`, `longest`. Defines `held_back`.
 
 local function replication_id()
   local info = redis.pcall('INFO', 'replication')
   return type(info) == 'string' and string.match(info, 'master_replid:(%x+)') or nil
 end
 
--- What is left of the quarantine in ms, 0 if there is none; or nil and an error, if that cannot be
--- known. Begins one, if the record is of another history or was never made. Looked up once in a
--- script.
+-- What is left of the quarantine in ms, 0 if there is none; or nil and an error, if it cannot be
+-- determined. Starts one if the record belongs to another history or does not exist. Evaluated once
+-- per script.
 local left, trouble
 local function held_back()
   if left or trouble then
@@ -35,10 +35,11 @@ local function held_back()
   local ends = stays and tonumber(known[2]) or nil
   local before = ends
   ends = ends or now_ms + longest
-  -- A client that has seen the slot here for a while vouches for it: nothing can have been granted
-  -- elsewhere meanwhile.
+  -- A client that has seen the slot here for a while vouches for it: no other server can have
+  -- granted it meanwhile.
   local age = tonumber(string.match(seen, '^' .. id .. '=(%d+)') or 0)
-  -- Not one whose request was on its way while sentinels replaced the server and promoted it again.
+  -- But not a client whose request was under way while sentinels replaced the server and promoted
+  -- it again.
   if known[4] and tonumber(epoch or 0) < tonumber(known[4]) then
     age = 0
   end
@@ -53,7 +54,7 @@ local function held_back()
   return left
 end
 
--- Wraps the `status` of a kind: what is free is reported as held by another until the end of the
+-- Wraps the `status` of a kind: reports a free lock as held by another until the end of the
 -- quarantine. An owner may still repeat its own acquisition, and a writer may read.
 local function guarded(judge)
   return function(owner, mode, permits)
@@ -63,8 +64,8 @@ local function guarded(judge)
     end
     local wait, problem = held_back()
     if problem then
-      -- Checking a kind with several holders may have taken back expired permits, so it cannot
-      -- claim to have written nothing.
+      -- Checking a kind with several holders may have taken back expired permits, so the error
+      -- cannot claim that nothing was written.
       error({err = exclusive and problem or (string.gsub(problem, 'nothing was written: ', ''))})
     end
     if wait > 0 then

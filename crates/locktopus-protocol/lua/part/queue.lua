@@ -1,9 +1,17 @@
--- The waiting queue of every kind but the fair lock. Needs
--- `now`; KEYS[3] the queue (sorted set: member -> ticket, the server's time in us when its waiter came), KEYS[4] (hash: owner -> until when it is alive, in ms, once it has sent a heartbeat; '!open' -> until when the lock is left to others, in ms; '!recall' -> see recall). A member is '<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>': all that a grant needs. From its ticket on a waiter is alive for as long as its place; heartbeats are noted only after an eighth of that (see `enter`),
--- so that who is granted the lock earlier has no note that would have to be removed. Where a ticket
--- is ahead of the clock by more than that eighth, because the clock was set back, a note counts
--- alone: those who come then have one at once. Defines `first`, `line_from`, `set_aside`, `leave`,
--- `give_up`, `parse`, `alive_until`, `ticket_of`, `wake`, `window`, `open_window`.
+-- The queue of every kind but the fair lock. Needs `now`; KEYS[3] the queue (sorted set: member ->
+-- ticket, the server's time in us when its waiter came); KEYS[4] a hash: owner -> until when it is
+-- alive, in ms, once it has sent a heartbeat; '!open' -> until when the lock is left to others, in
+-- ms; '!recall' -> see `recall`.
+--
+-- A member is '<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner>
+-- <inbox channel>': all that a grant needs. A waiter is alive from its ticket on for as long as its
+-- place. A heartbeat is noted only once an eighth of that has passed (see `enter`), so a waiter
+-- that gets the lock earlier has no note to remove. If the server's clock was set back, and a
+-- ticket is ahead of it by more than that eighth, only the note counts: waiters that come then get
+-- one at once.
+--
+-- Defines `first`, `line_from`, `set_aside`, `leave`, `give_up`, `parse`, `alive_until`,
+-- `ticket_of`, `wake`, `window`, `open_window`.
 
 local function parse(member)
   local place, lease, tokens, permits, mode, length, rest =
@@ -13,8 +21,8 @@ local function parse(member)
   end
 end
 
--- Until when a waiter is alive, in us, by its note if it has one. What is no member of this queue
--- is not alive.
+-- Until when a waiter is alive, in us, using its note if it has one. Anything that is not a member
+-- of this queue is not alive.
 local function alive_until(place, ticket, note)
   local by_note = (tonumber(note or 0) or 0) * 1000
   if not place or note and ticket - now >= place * 125 then
@@ -23,7 +31,7 @@ local function alive_until(place, ticket, note)
   return math.max(ticket + place * 1000, by_note)
 end
 
--- Whether a waiter is alive. Asks for its note only if its ticket does not say so.
+-- Whether a waiter is alive. Reads its note only if its ticket does not tell.
 local function alive(place, ticket, owner)
   local by_ticket = alive_until(place, ticket) > now
   if not place or by_ticket and ticket - now < place * 125 then
@@ -32,7 +40,7 @@ local function alive(place, ticket, owner)
   return alive_until(place, ticket, redis.call('HGET', KEYS[4], owner)) > now
 end
 
--- Takes a waiter out of the line, and its note if it may have one.
+-- Removes a waiter from the queue, and its note if it may have one.
 local function leave(owner, member)
   local ticket = redis.call('ZSCORE', KEYS[3], member)
   if not ticket then
@@ -45,7 +53,7 @@ local function leave(owner, member)
   return true
 end
 
--- The members of an owner. Reads the whole line.
+-- The members of an owner. Reads the whole queue.
 local function members_of(owner)
   local found = {}
   for at = 0, redis.call('ZCARD', KEYS[3]) - 1, 256 do
@@ -58,7 +66,7 @@ local function members_of(owner)
   return found
 end
 
--- Gives up the place of an owner, if it has one. It is looked for if its member is not known.
+-- Gives up the place of an owner, if it has one. Searches for it if its member is unknown.
 local function give_up(owner, member)
   local members = {member}
   if not member then
@@ -71,11 +79,11 @@ local function give_up(owner, member)
   return true
 end
 
--- Added to the ticket of a deaf waiter that is set aside: it stands behind the line until its next
--- attempt subtracts it again (see `come_back` in enter). Tickets stay below this until 2096.
+-- Added to the ticket of a deaf waiter that is set aside: it stands behind the queue until its next
+-- attempt subtracts it again (see `come_back` in `enter`). Tickets stay below this until 2096.
 local ASIDE = 4e15
 
--- The ticket that is in a score, and whether its waiter is set aside.
+-- The ticket in a score, and whether its waiter is set aside.
 local function ticket_of(score)
   score = tonumber(score)
   if score >= ASIDE then
@@ -84,8 +92,7 @@ local function ticket_of(score)
   return score, false
 end
 
--- Removes the dead at the beginning of these members with their scores, up to the first that is
--- alive.
+-- Removes the dead at the start of these members and scores, up to the first that is alive.
 local function remove_dead(entries)
   local places, owners = {}, {}
   for i = 1, #entries / 2 do
@@ -110,9 +117,9 @@ local function remove_dead(entries)
   end
 end
 
--- The first waiter in line that is alive, after `skip` of them, with its member. Removes the dead
--- ones before it, up to 64 with every look: a crowd of dead waiters must not make one script slow.
--- If there is none: nil, nil, and true if that was not enough, or if some are set aside.
+-- The first waiter that is alive, after `skip` of them, and its member. Removes the dead before it,
+-- up to 64 in each of 16 rounds, because a crowd of dead waiters must not make a script slow. If
+-- there is none: nil, nil, and true if the rounds did not suffice or some waiters are set aside.
 local function first(skip)
   for _ = 1, 16 do
     local entry = redis.call('ZRANGE', KEYS[3], skip, skip, 'WITHSCORES')
@@ -132,7 +139,7 @@ local function first(skip)
   return nil, nil, true
 end
 
--- Up to 64 who stand in line after `skip` of them: the owner, member, inbox and ticket of each.
+-- Up to 64 waiters after `skip` of them: the owner, member, inbox and ticket of each.
 local function line_from(skip)
   local entries, found = redis.call('ZRANGE', KEYS[3], skip, skip + 63, 'WITHSCORES'), {}
   for i = 1, #entries, 2 do
@@ -145,8 +152,8 @@ local function line_from(skip)
   return found
 end
 
--- Sets waiters of `line_from` aside. Removes dead ones that were set aside before, which would
--- otherwise pile up behind a line that never ends.
+-- Sets waiters of `line_from` aside. Removes dead ones that were set aside before; otherwise they
+-- would pile up behind a queue that never empties.
 local function set_aside(waiters)
   remove_dead(redis.call('ZRANGE', KEYS[3], ASIDE, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES'))
   local words = {}
@@ -159,8 +166,8 @@ end
 -- For how long waiters leave the lock to clients that cannot queue, in ms.
 local OPEN = 20
 
--- What is left of that time; nil if none. If more than all of it seems left, the server's clock was
--- set back since: it is over.
+-- What is left of that time; nil if it is over. If more than all of it seems left, the server's
+-- clock was set back, and it is over.
 local function window()
   local left = tonumber(redis.call('HGET', KEYS[4], '!open') or 0) - now / 1000
   if left > 0 and left <= OPEN then
@@ -168,16 +175,16 @@ local function window()
   end
 end
 
--- Begins that time.
+-- Starts that time.
 local function open_window()
   redis.call('HSET', KEYS[4], '!open', string.format('%.0f', now / 1000 + OPEN))
-  -- Those who came lately have left nothing here that would end.
+  -- Recent waiters may have left no note here that would expire.
   if redis.call('PTTL', KEYS[4]) == -1 then
     redis.call('PEXPIRE', KEYS[4], 60000)
   end
 end
 
--- Only this library's waiters are in this queue.
+-- This queue holds only this library's waiters.
 local function wake()
   return false
 end

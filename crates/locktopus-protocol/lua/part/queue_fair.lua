@@ -1,46 +1,52 @@
--- The waiting queue of the fair lock, shared with Redisson's RFairLock. Needs `now`, `publish`,
--- `channel`, `native`; KEYS[3] the queue (list of owners), KEYS[4] the native waiters (hash: owner
--- -> '<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>'; '#<owner>' -> when
--- it arrived, in us, and which of another library's waiters was ahead then; '?<owner>' -> '<since
--- when> <looks> <deadline>' of another library's waiter that has not been listening, '!turn' ->
--- '<since when> <last look> <deadline> <owner>' of the one whose turn it is; all in ms), KEYS[5]
--- deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list. One of ours that
--- is set aside is not in the list, and its deadline is ASIDE and the server's time in us: Redisson
--- reads the deadlines of those in the list alone. Redisson's deadlines come from its clients'
--- clocks and change with every acquisition, so they decide nothing here: a waiter is alive if it
--- listens to its own channel. But they tell a waiter that still waits from one that waits again:
--- nobody changes the deadline of the head. Times in the future were noted before the server's clock
--- was set back. Defines `first`, `line_from`, `set_aside`, `leave`, `give_up`, `parse`,
--- `set_aside_first`, `wake`, `window`, `open_window`.
+-- The queue of the fair lock, shared with Redisson's RFairLock. Needs `now`, `publish`, `channel`,
+-- `native`; KEYS[3] the queue (list of owners); KEYS[4] the native waiters, a hash with times in ms
+-- except arrivals:
+--
+-- owner      -> '<alive until> <lease> <tokens> <permits> <mode> <inbox channel>'
+-- '#<owner>' -> when it arrived, in us, and another library's waiter that was ahead then, if any
+-- '?<owner>' -> '<since when> <looks> <deadline>' of another library's waiter that is deaf
+-- '!turn'    -> '<since when> <last look> <deadline> <owner>' of the one whose turn it is
+--
+-- KEYS[5] the deadlines (sorted set: owner -> ms), which Redisson keeps in step with the list. A
+-- native waiter that is set aside is not in the list, and its deadline is ASIDE plus the server's
+-- time in us: Redisson reads only the deadlines of waiters in the list.
+--
+-- Redisson's deadlines come from its clients' clocks and change with every acquisition, so they
+-- decide nothing here: a waiter is alive if it listens to its own channel. But they tell whether a
+-- waiter still waits or waits again, because the deadline of the head never changes. Times in the
+-- future were noted before the server's clock was set back.
+--
+-- Defines `first`, `line_from`, `set_aside`, `leave`, `give_up`, `parse`, `set_aside_first`,
+-- `wake`, `window`, `open_window`.
 
--- How long another library's waiter may be without a subscription ("deaf"), as it queues before it
--- subscribes; and how often it must have been found so, as it may have been subscribed in between.
+-- How long another library's waiter may lack a subscription ("deaf"), because it queues before it
+-- subscribes; and in how many checks, because it may have been subscribed in between.
 local DEAF, DEAF_LOOKS = 2000, 3
 -- How long a free lock is left to another library's waiter that is next, and when it gets the next
 -- such turn.
 local TURN, NEXT_TURN = 3000, 30000
--- A deadline this long ago is over, whatever the clocks differ by. Only used where listeners cannot
+-- A deadline this long ago is over, however much the clocks differ. Only used if listeners cannot
 -- be counted.
 local LONG_AGO = 7200000
--- How many waiters one look takes in at once, and how often: a crowd of dead waiters must not make
--- one script slow.
+-- How many waiters one search reads at once, and how often: a crowd of dead waiters must not make a
+-- script slow.
 local BATCH, BATCHES = 64, 16
--- Redisson takes its wait off every deadline with each of its grants, so what is set aside may be
--- below this, but never below half of it.
+-- Each of Redisson's grants takes its wait off every deadline, so a waiter set aside may be below
+-- this, but never below half of it.
 local ASIDE = 4e15
 
 local function parse(record)
   return string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%a) (.*)$')
 end
 
--- Set once the turn of another library's waiter has ended in this script: none of them is returned
--- any more.
+-- Set once the turn of another library's waiter has ended in this script: from then on none of them
+-- is returned.
 local over = false
 
 local function leave(owner)
   local known = redis.call('HDEL', KEYS[4], owner, '#' .. owner) > 0
   if redis.call('ZREM', KEYS[5], owner) == 1 or known then
-    -- The first one, without looking for more: a waiter has one place, and mostly it is the head.
+    -- Only the first match: a waiter has one place, and mostly it is the head.
     redis.call('LREM', KEYS[3], 1, owner)
     return true
   end
@@ -49,7 +55,7 @@ end
 
 local give_up = leave
 
--- Sets a field of the hash, which must expire if none of our waiters keeps it alive.
+-- Sets a field of the hash, which must expire unless our waiters keep it alive.
 local function note(field, value)
   redis.call('HSET', KEYS[4], field, value)
   if redis.call('PTTL', KEYS[4]) < 60000 then
@@ -74,7 +80,7 @@ local function judge(owners)
   for i, owner in ipairs(owners) do
     local listeners = counts[2 * i]
     if not listeners then
-      -- This server cannot count. Only the waiter's own deadline is left.
+      -- This server cannot count, so only the waiter's own deadline is left.
       local deadline = tonumber(redis.call('ZSCORE', KEYS[5], owner) or 0)
       states[i] = deadline > now_ms - LONG_AGO and 'alive' or 'dead'
     elseif listeners > 0 then
@@ -104,8 +110,7 @@ local function set_aside_first(count)
   return owners, owners[1] and redis.call('HMGET', KEYS[4], unpack(owners)) or {}
 end
 
--- Forgets the dead among the waiters that are set aside, up to 64 with every look. True if others
--- may be left.
+-- Removes the dead among the waiters set aside, up to 64 per call. True if others may be left.
 local function forget_aside()
   local owners, records = set_aside_first(BATCH)
   local left = #owners == BATCH or nil
@@ -120,8 +125,8 @@ local function forget_aside()
   return left
 end
 
--- Up to 64 of our waiters, from this one on and up to the first of another library: the owner,
--- record and inbox of each.
+-- Up to 64 of our waiters, from this one up to the first of another library: the owner, record and
+-- inbox of each.
 local function line_from(_, owner)
   local at = redis.call('LPOS', KEYS[3], owner)
   local owners, found = redis.call('LRANGE', KEYS[3], at, at + BATCH - 1), {}
@@ -136,9 +141,8 @@ local function line_from(_, owner)
   return found
 end
 
--- Sets waiters of
--- `line_from` aside. By the note of their arrival their next attempt puts them back (see `put_back`
--- in enter_fair). Forgets dead ones that were set aside before.
+-- Sets waiters of `line_from` aside. Their next attempt puts them back by the note of their arrival
+-- (see `put_back` in `enter_fair`). Removes dead ones that were set aside before.
 local function set_aside(waiters)
   forget_aside()
   local words = {}
@@ -149,10 +153,10 @@ local function set_aside(waiters)
   redis.call('ZADD', KEYS[5], unpack(words))
 end
 
--- Whether a turn may be noted: not if a look has found none.
+-- Whether a turn may be noted: false once a read has found none.
 local turn_noted = true
 
--- Looks at some waiters: removes the dead and returns those who can have the lock now, each {owner,
+-- Checks some waiters and removes the dead. Returns those that can have the lock now, each {owner,
 -- record or nil}, and how many were removed.
 local function look(owners)
   local fields = {unpack(owners)}
@@ -186,8 +190,8 @@ local function look(owners)
   return ready, removed
 end
 
--- Returns a waiter; of none, true as the third if some are set aside. If it is one of ours and no
--- other library's waiter was passed over for it, their turn is over.
+-- Returns a waiter; if there is none, the third value is true if some are set aside. If the waiter
+-- is ours and no other library's waiter was passed over for it, their turn is over.
 local function found(owner, record)
   if not owner and redis.call('EXISTS', KEYS[4], KEYS[5]) == 0 then
     return nil
@@ -199,10 +203,11 @@ local function found(owner, record)
   return owner, record, not owner and forget_aside() or nil
 end
 
--- The first waiter that can have the lock, after `skip` of them, with its record (none for another
--- library's). Removes the dead before it, and passes over the deaf. Looks at one more than are
--- skipped, which is usually enough, and only then at many: what a hand-off costs must not grow with
--- the line. If there is none: nil, nil, and true if that was not enough, or if some are set aside.
+-- The first waiter that can have the lock, after `skip` of them, and its record (none for another
+-- library's). Removes the dead before it and passes over the deaf. It first checks just one more
+-- than it skips, which usually suffices, and only then many: the cost of a hand-off must not grow
+-- with the queue. If there is none: nil, nil, and true if the batches did not suffice or some
+-- waiters are set aside.
 local function first(skip)
   local at, passed, batch = 0, over and 1 or 0, math.min(skip + 1, BATCH)
   for _ = 1, BATCHES do
@@ -221,17 +226,17 @@ local function first(skip)
   return nil, nil, true
 end
 
--- Since when it is the turn of another library's waiter, in ms; nil if the turn begins now.
--- `self` is whoever looks (see hand_off).
+-- Since when it has been the turn of another library's waiter, in ms; nil if the turn starts now.
+-- `self` is the checking waiter (see `hand_off`).
 local function turn_of(owner, deadline, now_ms, self)
   local since, seen, before, whose = string.match(redis.call('HGET', KEYS[4], '!turn') or '', '^(%d+) (%d+) (%S+) (.*)$')
   since, seen = tonumber(since), tonumber(seen)
   if whose ~= owner or before ~= deadline or seen > now_ms or now_ms - since > NEXT_TURN then
     return nil
   end
-  -- A turn that had not ended when it was last checked may have been used since, and the waiter may
-  -- have queued again. It has not if that check was just now, or if whoever checks has waited
-  -- behind it all the time.
+  -- If a turn had not ended at the last check, the waiter may have used it since and queued again.
+  -- It has not if that check was just now, or if the checking waiter has waited behind it all the
+  -- time.
   local arrived = self and tonumber(string.match(redis.call('HGET', KEYS[4], '#' .. self) or '', '^%d+'))
   if seen - since <= TURN and now_ms - seen > TURN and not (arrived and math.floor(arrived / 1000) <= since) then
     return nil
@@ -239,10 +244,10 @@ local function turn_of(owner, deadline, now_ms, self)
   return since
 end
 
--- Wakes another library's waiter because it is its turn. False once it has not taken the lock for
--- too long. Those behind it are passed over too: they could not take the lock, as Redisson gives a
--- free one only to the head of the list. So however many do not react, a free lock is left to them
--- only once in a while.
+-- Wakes another library's waiter because it is its turn. False once it has failed to take the lock
+-- for too long. Then those behind it are passed over too: Redisson gives a free lock only to the
+-- head of the list, so they could not take it. So a free lock is left to such waiters only once in
+-- a while, however many do not react.
 local function wake(owner, self)
   local now_ms = math.floor(now / 1000)
   local deadline = redis.call('ZSCORE', KEYS[5], owner) or '-'

@@ -1,9 +1,8 @@
--- Recall: a process that caches its lease after a release is told when another one wants the lock.
--- Needs
--- `publish`; KEYS[4] the waiters (hash: '!recall' -> '<holder> <inbox channel>'), absent where nobody queues. Defines `note_recall`,
--- `recall`, `forget_recall`.
+-- Recall: tells a process that caches its lease after a release when another process wants the
+-- lock. Needs `publish`; KEYS[4] the waiters (hash: '!recall' -> '<holder> <inbox channel>'),
+-- absent if the kind has no queue. Defines `note_recall`, `recall`, `forget_recall`.
 
--- Notes whom to send the recall to, at least for the time of its lease.
+-- Notes where to send the recall, for at least its lease.
 local function note_recall(owner, lease, inbox)
   redis.call('HSET', KEYS[4], '!recall', owner .. ' ' .. inbox)
   if redis.call('PEXPIRE', KEYS[4], lease, 'NX') == 0 then
@@ -11,8 +10,8 @@ local function note_recall(owner, lease, inbox)
   end
 end
 
--- Sends the recall to the holder: 'w <holder>'. Once is enough if somebody received it; a note left
--- by an earlier holder has no receiver.
+-- Sends the recall to the holder: 'w <holder>'. Once is enough if a process received it; the note
+-- of an earlier holder has no receiver.
 local function recall()
   local note = KEYS[4] and redis.call('HGET', KEYS[4], '!recall')
   if not note then
@@ -25,7 +24,7 @@ local function recall()
   end
 end
 
--- Nobody waits for what was released, so no recall is due.
+-- No one waits for the released lock, so no recall is due.
 local function forget_recall()
   if KEYS[4] then
     redis.call('HDEL', KEYS[4], '!recall')

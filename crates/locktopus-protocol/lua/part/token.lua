@@ -1,5 +1,5 @@
--- Fencing tokens: max(last + 1, server time in us), so that they grow even where the last one was
--- lost. Needs `now`, `keep` (how long to keep the last token in ms, '0' = for ever), KEYS[2] the
+-- Fencing tokens: max(last + 1, server time in us), so that they grow even if the last one was
+-- lost. Needs `now`, `keep` (how long to keep the last token in ms, '0' = forever), KEYS[2] the
 -- last token given (string). Defines `keep_for`, `reserve`, `reserved`.
 
 -- From the next reservation on, keeps the last token for at least twice this lease, in ms: a clock
@@ -11,8 +11,8 @@ local function keep_for(lease)
 end
 
 -- Reserves `count` tokens, the first not below `floor`, and returns the first. One command reads
--- the last token and writes the next one; only if the clock is behind the last token is a second
--- one needed.
+-- the last token and writes the next; a second is needed only if the clock is behind the last
+-- token.
 local function reserve(count, floor)
   local token = math.max(now, floor)
   local text = string.format('%.0f', token + count - 1)
@@ -34,9 +34,9 @@ local function reserve(count, floor)
   return token
 end
 
--- The first token of the holder's grant again, raised to `floor` and to nothing above it: the nodes
--- of a quorum that one token is written to must agree on it, whatever their clocks say. Reserves
--- anew where the last token was lost.
+-- The first token of the holder's grant again, raised to `floor` and no further: if one token is
+-- written to all nodes of a quorum, they must agree on it, whatever their clocks say. Reserves
+-- again if the last token was lost.
 local function reserved(count, floor)
   local first = (tonumber(redis.call('GET', KEYS[2]) or 0) or 0) - count + 1
   if first <= 0 then
