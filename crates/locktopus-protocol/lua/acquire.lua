@@ -26,7 +26,6 @@
 -- Everything that can fail does so before the lock is written, so an error leaves no lock behind.
 -- The reply is a plain number if possible: before a server sends a table, it looks up a dozen field
 -- names in it.
--- it.
 local function granted(token)
   return (tokens == 0 or token == now) and now or {1, token, now}
 end
@@ -36,7 +35,7 @@ if code == 1 then
   return granted(tokens > 0 and reserved(tokens, floor) or 0)
 end
 local nobody = tail and tail[1] == nil
-tail = nil -- Whoever was last may be handed the lock now.
+tail = nil -- The last waiter may get the lock now.
 local queues = ARGV[10] and ARGV[10] ~= ''
 
 -- The head of the queue. First puts this attempt's waiter back into its place if it was set aside.

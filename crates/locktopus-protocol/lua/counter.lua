@@ -44,7 +44,7 @@ elseif action == 'drain' then
   end
   after = before and before - answer
   if KIND == 'permit_semaphore' then
-    all = all or before and before + held() -- All of its holders are on record, whoever set the number.
+    all = all or before and before + held() -- All of its holders are on record.
   end
   drained = (drained or 0) + answer
 elseif action == 'delete' then
@@ -63,7 +63,7 @@ if after and (changed or action == 'resize') then
   end
   used = 'ours'
   if turns == 'timed' then
-    reap() -- What would stay away for longer than the new period.
+    reap() -- Shortens what would stay away longer than the new period.
   end
 elseif action == 'delete' then
   redis.call('DEL', KEYS[1], KEYS[5], KEYS[6])

@@ -23,7 +23,7 @@ local function turn_of_others()
     return false
   end
   if publish == 'publish' then
-    return true -- Listeners of other nodes cannot be counted.
+    return true -- Listeners on other nodes cannot be counted.
   end
   local question = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
   local answer = redis.pcall('PUBSUB', question, channel, ARGV[7])
@@ -32,7 +32,7 @@ end
 
 if released == nil then
   if turns == 'counted' then
-    read_clock() -- These leases end by it.
+    read_clock() -- These leases expire by it.
   end
   released = drop(owner, mode, permits)
 end

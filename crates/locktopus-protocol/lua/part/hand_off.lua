@@ -15,11 +15,10 @@ local function room_for(owner, mode, permits, kept)
 end
 
 -- Grants what is free to the first waiters that can have it. Call it when something is free. `self`
--- is the waiter that is checking, and `inbox` its channel. Returns
---
--- 'empty' if no (other) waiter is left, 'self' if `self` is next, 'busy' if another waiter got
--- everything or waits for more than is free; how many grants; how many permits are kept for polling
--- waiters; and the record of `self`, if it is next.
+-- is the waiter that is checking, and `inbox` its channel. Returns 'empty' if no (other) waiter is
+-- left, 'self' if `self` is next, 'busy' if another waiter got everything or waits for more than is
+-- free; how many waiters got grants; how many permits are kept for polling waiters; and the record
+-- of `self`, if it is next.
 --
 -- It passes over a waiter that does not listen (its connection is gone, perhaps its process), even
 -- one that waits for more than is free (see `next_waiter`), and a waiter for more permits than

@@ -1,5 +1,5 @@
--- Where a rate limiter differs from a semaphore. KEYS[5] holds the permits that are taken (sorted
--- set: '<permits> <owner>' -> server time in ms at which they come back). The mark in KEYS[6] is
+-- The differences of a rate limiter from a semaphore. KEYS[5] holds the taken permits (sorted set:
+-- '<permits> <owner>' -> server time in ms at which they come back). The mark in KEYS[6] is
 -- 'rate_limiter <permits> <period in ms>'. Only Locktopus writes that mark, so a number without it
 -- is no rate limiter. Needs all that `hold_semaphore` defines, and `now`. Redefines some of it.
 KIND, turns, letters = 'rate_limiter', 'timed', 't'

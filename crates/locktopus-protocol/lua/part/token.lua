@@ -34,9 +34,9 @@ local function reserve(count, floor)
   return token
 end
 
--- The first token of the holder's grant again, raised to `floor` and no further: if one token is
--- written to all nodes of a quorum, they must agree on it, whatever their clocks say. Reserves
--- again if the last token was lost.
+-- The first token of the holder's grant again, raised to `floor` and no further: the nodes of a
+-- quorum that store one token must agree on it, even if their clocks differ. Reserves again if the
+-- last token was lost.
 local function reserved(count, floor)
   local first = (tonumber(redis.call('GET', KEYS[2]) or 0) or 0) - count + 1
   if first <= 0 then
