@@ -41,7 +41,7 @@ local function status(owner, _, _, unwanted)
   end
   local remaining = unwanted and -1 or redis.call('PTTL', KEYS[1])
   if remaining == -2 then
-    return 0 -- On some servers the clock advances while a script runs.
+    return 0 -- Some servers' clocks go on while a script runs.
   end
   return 2, remaining, native(holder) and 0 or 1
 end
