@@ -1,7 +1,7 @@
-//! Stores the reason of a forced release for the owners who lose the lock.
+//! Stores the reason of a forced release for the owners that lose the lock.
 //!
-//! The reason is the note of an instance record. Its id is a hash of the owner id. So backends need
-//! no further method, and users no further right. No lock depends on it.
+//! The reason is the note of an instance record whose id is a hash of the owner id. So backends
+//! need no further method, and users no further right. No lock depends on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::engine::holding::services::Services;
 
 /// How long a reason is kept. Owners of long leases ask late.
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
-/// Longest time an error is delayed to look up the reason.
+/// The longest delay of an error to look up the reason.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The news of a loss is delayed by this part of the lease at most.
+/// The report of a loss is delayed by at most this part of the lease.
 const DELAY: u32 = 24;
 
 impl Services {
@@ -72,9 +72,9 @@ impl Services {
             .collect())
     }
 
-    /// Looks up the reasons of losses before anybody hears of them, and gives up soon: after the
-    /// time of a [first answer](Self::first_answer), a 24th of the lease, or when the lease ends.
-    /// The loss itself was found up to a third of the lease late.
+    /// Looks up the reasons of losses before reporting them, and gives up soon: after the time of a
+    /// [first answer](Self::first_answer), a 24th of the lease, or when the lease expires. The loss
+    /// itself may have been found up to a third of the lease late.
     pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<Lease>, LostCause)]) {
         let now = clock::now();
         let bounds = losses.iter().map(|(lost, _)| {
@@ -107,7 +107,7 @@ impl Services {
         }
     }
 
-    /// The stored reasons if they come in this time; none if not.
+    /// The stored reasons if they arrive in this time, otherwise none.
     async fn reasons_within(&self, time: Duration, owners: &[&OwnerId]) -> Vec<Option<String>> {
         let asked = timeout_at(timer_in(time), self.reasons(owners)).await;
         asked.ok().and_then(Result::ok).unwrap_or_default()

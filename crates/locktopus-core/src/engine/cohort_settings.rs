@@ -1,19 +1,19 @@
-//! How far a lock may be passed on inside a process before others get their turn.
+//! How long a process may pass a lock on before others get their turn.
 
 use std::time::Duration;
 
 use locktopus_contract::OptionError;
 
-/// Bound for `turns`: what one grant may reserve of the tokens.
+/// The upper limit of `turns`: the most tokens that one grant may reserve.
 const MOST_TURNS: u32 = 10_000;
-/// What to give a lease back takes of the budget, at most. Whoever waits elsewhere is handed the
-/// lock only then.
+/// The most time of the budget reserved for giving a lease back. Only then do waiters of other
+/// processes get the lock.
 const MOST_GIVING_BACK: Duration = Duration::from_millis(1);
 
-/// How far tasks of one process may pass a lock to each other before it goes back to the backend,
+/// How long tasks of one process may pass a lock to each other before it goes back to the backend,
 /// where waiters of other processes may be ahead.
 ///
-/// Whatever ends first counts: the time, then the number of turns, then the validity of the lease.
+/// The first limit reached counts: the time, the number of turns, or the validity of the lease.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -27,16 +27,16 @@ const MOST_GIVING_BACK: Duration = Duration::from_millis(1);
     reason = "others write it as a literal with `..`"
 )]
 pub struct CohortSettings {
-    /// How many acquisitions one lease of the backend serves at most, each with a fencing token of
-    /// its own. Default 64, and at most 8 for a grant that nobody else in the process waited for,
-    /// unless the lease before it was used up by others of the process, or it is
-    /// [kept](crate::LockRequest::lease_cache); with 1 a lock is never passed on inside the
-    /// process, and every waiter asks the backend itself.
+    /// The most acquisitions that one lease of the backend serves, each with its own fencing token.
+    /// Default 64. At most 8 if no other task of the process waited at the grant, unless other
+    /// tasks of the process used up the previous lease or the lease is
+    /// [kept](crate::LockRequest::lease_cache). With 1 the process never passes a lock on, and
+    /// every waiter asks the backend itself.
     pub turns: u32,
-    /// For how long a lease is passed on, counted from its grant. Default 20 ms. A waiter of
-    /// another process waits for at most this long plus one hold. That includes the time in which
-    /// the lease is given back on a server nearby, so the last turn begins a twentieth of the
-    /// budget before its end, or a millisecond if that is less.
+    /// How long a lease is passed on, counted from its grant. Default 20 ms. A waiter of another
+    /// process waits at most this long plus one hold. That includes the time to give the lease back
+    /// to a server nearby, so the last turn starts a twentieth of the budget before its end, or a
+    /// millisecond if that is less.
     pub budget: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Default for CohortSettings {
 }
 
 impl CohortSettings {
-    /// How long after the grant a turn may still begin.
+    /// How long after the grant a turn may still start.
     pub(crate) fn last_turn(self) -> Duration {
         self.budget - (self.budget / 20).min(MOST_GIVING_BACK)
     }

@@ -8,10 +8,10 @@ use locktopus_contract::{
     OptionError, OtherKind, spelled,
 };
 
-/// Why an operation on a lock did not do what it was asked to.
+/// Why an operation on a lock failed.
 ///
-/// Held by someone, lost, cancelled, out of time and backend down are different variants, because
-/// they call for different reactions.
+/// A lock held by another owner, a lost lock, a cancelled wait, a timeout and a failing backend are
+/// different variants, because they call for different reactions.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,16 +41,16 @@ pub enum LockError {
 
     /// The lock did not become free in time. You do not hold it.
     ///
-    /// The source, if any, is the backend error that the last attempt ended with.
+    /// The source, if any, is the backend error of the last attempt.
     #[error("{target} {}", not_in_time(target, *waited, source.is_some()))]
     WaitTimeout {
         /// Which lock.
         target: LockTarget,
         /// How long the call waited.
         waited: Duration,
-        /// What is left of the present holder's lease, if the last answer told.
+        /// What is left of the current holder's lease, if the last answer said so.
         holder_remaining: Option<Duration>,
-        /// What the last attempt failed with, if it was not that somebody else holds the lock.
+        /// The error of the last attempt. `None` if it only found the lock held.
         #[source]
         source: Option<BackendError>,
     },
@@ -62,12 +62,12 @@ pub enum LockError {
         target: LockTarget,
     },
 
-    /// You held the lock and do not any more. Whatever it protects may be changing under you: stop.
+    /// You held the lock and no longer do. Other owners may be changing the resource: stop.
     #[error("{target} is lost: {cause}")]
     Lost {
         /// Which lock.
         target: LockTarget,
-        /// What happened to it.
+        /// Why it was lost.
         cause: LostCause,
     },
 
@@ -76,14 +76,14 @@ pub enum LockError {
     Backend {
         /// Which lock.
         target: LockTarget,
-        /// What was being done.
+        /// The operation that failed.
         phase: Phase,
-        /// What the backend said.
+        /// The backend's error.
         source: BackendError,
     },
 
-    /// The same owner asked for a lock that it holds already and cannot enter again: a mutex, or
-    /// any lock as one of several that are taken together. Waiting would never end.
+    /// The same owner requested a lock that it already holds and cannot enter again: a mutex, or
+    /// any lock as one of several taken together. Waiting would never end.
     #[error(
         "{target}: this owner holds it already and cannot enter it again (a mutex never, other locks not as one of several \
          taken together); release it first"
@@ -96,7 +96,7 @@ pub enum LockError {
     /// The ticket does not belong to this lock, or its text is damaged.
     #[error("the ticket cannot be used: {reason}")]
     Ticket {
-        /// What is wrong with it.
+        /// Why it cannot be used.
         reason: String,
     },
 
@@ -104,7 +104,7 @@ pub enum LockError {
     #[error("this Locktopus was shut down; build a new one")]
     ShutDown,
 
-    /// The same owner reads what it wants to write; waiting would never end.
+    /// The same owner holds the lock for reading and wants to write. Waiting would never end.
     #[error(
         "{target}: this owner holds the lock for reading, and reading cannot become writing; release the read lock first, \
          or begin with the write lock and downgrade it"
@@ -115,7 +115,7 @@ pub enum LockError {
     },
 }
 
-/// Nobody knows whether a lock is free whose backend failed.
+/// If the backend failed, the error must not claim that the lock was held.
 fn not_in_time(target: &LockTarget, waited: Duration, failed: bool) -> String {
     let what = match (target.kind(), failed) {
         (LockKind::Latch, false) => "did not open",
@@ -128,7 +128,7 @@ fn not_in_time(target: &LockTarget, waited: Duration, failed: bool) -> String {
     format!("{what} within {}{}", spelled(waited), not_held(target))
 }
 
-/// The consequence for the caller, where there are holders.
+/// The consequence for the caller, for kinds that have holders.
 fn not_held(target: &LockTarget) -> &'static str {
     match target.kind().is_held() {
         true => "; you do not hold it",
@@ -137,14 +137,15 @@ fn not_held(target: &LockTarget) -> &'static str {
 }
 
 impl LockError {
-    /// Whether all that happened is that somebody else has the lock, or a latch did not open:
-    /// nothing is wrong, and it may work later.
+    /// Whether the only problem is that another owner has the lock, or that a latch did not open.
+    /// Retrying later may succeed.
     ///
-    /// The error of [`acquire`](crate::LockRequest::acquire) and [`run`](crate::LockRequest::run)
-    /// when
-    /// [`wait_at_most`](crate::LockRequest::wait_at_most) is over. A wait that ended while the backend failed is not busy: nobody knows whether the lock is held. What [`try_acquire`](crate::LockRequest::try_acquire)
-    /// and [`try_run`](crate::LockRequest::try_run) answer with `None` is the same;
-    /// [`UnlessBusy`](crate::UnlessBusy) makes one of the other.
+    /// [`acquire`](crate::LockRequest::acquire) and [`run`](crate::LockRequest::run) return this
+    /// error once [`wait_at_most`](crate::LockRequest::wait_at_most) is over. If the wait ended
+    /// while the backend was failing, it is not busy, because the lock may be free.
+    /// [`try_acquire`](crate::LockRequest::try_acquire) and
+    /// [`try_run`](crate::LockRequest::try_run) return `None` instead;
+    /// [`UnlessBusy`](crate::UnlessBusy) converts the error to that form.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -169,7 +170,7 @@ impl LockError {
         matches!(self, Self::WaitTimeout { source: None, .. })
     }
 
-    /// Whether you held the lock and lost it. Another holder may be at work already, so stop.
+    /// Whether you held the lock and lost it. Another holder may already be active, so stop.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -187,8 +188,8 @@ impl LockError {
         matches!(self, Self::Lost { .. })
     }
 
-    /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) says what
-    /// each of them did.
+    /// Whether too few nodes of a quorum agreed. The [source](std::error::Error::source) lists what
+    /// each node did.
     ///
     /// ```
     /// use locktopus::{BackendError, BackendErrorKind, Executed, LockError, LockKind, LockName, LockTarget, Phase};
@@ -229,7 +230,7 @@ impl LockError {
         source.is_some_and(|source| source.kind() == kind)
     }
 
-    /// How many replicas confirmed and how many had to, if it failed because too few did.
+    /// How many replicas confirmed and how many had to, if too few did.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -247,7 +248,7 @@ impl LockError {
         std::error::Error::source(self.backend_error()?)?.downcast_ref()
     }
 
-    /// What the name is in use as, if it failed because that is another kind than was asked for.
+    /// The kind that the name is in use as, if it is not the requested kind.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -271,21 +272,21 @@ impl LockError {
     }
 }
 
-/// Which operation a backend error belongs to.
+/// The operation that a backend error belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
     /// Taking a lock.
     Acquire,
-    /// Pushing its expiry out.
+    /// Extending its lease.
     Extend,
     /// Giving it back.
     Release,
     /// Reading its state.
     Inspect,
-    /// Changing the number inside a semaphore or a latch.
+    /// Changing the counter of a semaphore or a latch.
     Count,
-    /// Taking it away from its holder.
+    /// Taking it from its holder.
     Evict,
 }
 
@@ -333,17 +334,17 @@ impl fmt::Display for Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostCause {
-    /// The lease ran out; it was not to be renewed.
+    /// The lease expired. It was not a renewed one.
     Expired,
-    /// The lease ran out because it could not be renewed in time.
+    /// The lease expired because it could not be renewed in time.
     Unreachable {
-        /// What the last renewal failed with.
+        /// The error of the last renewal.
         detail: String,
     },
-    /// The backend does not know the lock any more: its lease ended, or it was deleted, evicted, or
-    /// lost with a server.
+    /// The backend no longer knows the lock: its lease expired, or it was deleted, evicted, or lost
+    /// with a server.
     Missing,
-    /// Somebody else holds the lock.
+    /// Another owner holds the lock.
     TakenOver,
     /// The maximum hold time is over.
     MaxHold,
@@ -354,13 +355,13 @@ pub enum LostCause {
     /// You turned the guard into a ticket.
     Transferred,
     /// It was released by force. If another process did that, the holder asks the backend for the
-    /// reason, and waits for it for a quarter of a second at most. Without an answer this is
+    /// reason, and waits at most a quarter of a second for it. Without an answer the cause is
     /// `Missing` or `TakenOver`.
     Evicted {
-        /// The reason that was given.
+        /// The operator's reason.
         reason: String,
     },
-    /// It was taken together with others, of which this one was lost, and was given back.
+    /// It was taken together with others. One of those was lost, so this one was given back.
     MemberLost {
         /// The lock that was lost first.
         lock: String,

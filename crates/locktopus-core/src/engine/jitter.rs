@@ -1,4 +1,4 @@
-//! Random durations, which keep a crowd apart.
+//! Random durations, so that many clients do not act at the same moment.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! The engine: how a lock is acquired, kept and given back. It knows backends by their contract
-//! alone, and nothing of the guards and requests that users have in hand.
+//! The engine: how a lock is acquired, kept and given back. It knows backends only by their
+//! contract, and nothing of users' guards and requests.
 //!
-//! * `holding`: leases that are held. Renewal, loss, release, and every call to the backend.
-//! * `observe`: what is told of both to those who watch, as spans and metrics.
-//! * `break_reason`: stores why a lock was broken, for those who lost it.
-//! * `acquisition`: how a lease is come by, alone or together with others of this process.
+//! * `holding`: held leases. Renewal, loss, release, and every call to the backend.
+//! * `observe`: reports acquisitions and holds as spans and metrics.
+//! * `break_reason`: stores why a lock was broken, for the owners that lost it.
+//! * `acquisition`: how a task gets a lease, alone or together with others of this process.
 //! * `jitter`: random durations, which all of them use.
 //!
 //! Layers, lowest first: jitter, error, unless_busy, cohort_settings, settings, wait_progress,

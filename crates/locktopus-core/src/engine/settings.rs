@@ -1,4 +1,4 @@
-//! What is the same for all locks of one `Locktopus`.
+//! The settings shared by all locks of one `Locktopus`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use locktopus_contract::{
 
 use crate::engine::cohort_settings::CohortSettings;
 
-/// Bound for `max_lease`: ten years.
+/// The upper limit of `max_lease`: ten years.
 pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 #[derive(Debug, Clone)]
@@ -23,13 +23,13 @@ pub(crate) struct Settings {
     pub(crate) strategy: WaitStrategy,
     pub(crate) tolerate_outage: Duration,
     pub(crate) cohort: CohortSettings,
-    /// For how long a lease is kept after a release; zero: not at all.
+    /// How long a lease is kept after a release; zero means not at all.
     pub(crate) lease_cache: Duration,
-    /// How long tokens are remembered, unless the backend's own setting counts.
+    /// How long tokens are remembered; `None` uses the backend's own setting.
     pub(crate) token_retention: Option<TokenRetention>,
-    /// Whether spans say which lock they are about.
+    /// Whether spans include the lock's name.
     pub(crate) names_in_spans: bool,
-    /// What this instance says about itself.
+    /// What this instance publishes about itself.
     pub(crate) label: Option<Label>,
 }
 
@@ -86,12 +86,12 @@ impl Settings {
     }
 }
 
-/// How long a pause between two looks may be.
+/// The allowed pauses between two checks.
 pub(crate) fn heartbeat_bounds() -> std::ops::RangeInclusive<Duration> {
     Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60)
 }
 
-/// How to wait for a lock that somebody else holds.
+/// How to wait for a lock that another owner holds.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -107,34 +107,33 @@ pub(crate) fn heartbeat_bounds() -> std::ops::RangeInclusive<Duration> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Stand in the backend's queue and be handed the lock. The default, with a heartbeat of one
+    /// Queue at the backend and get the lock handed over. The default, with a heartbeat of one
     /// second.
     ///
-    /// A grant that is pushed is used at once, without asking, if the waiter's last heartbeat
-    /// leaves enough of the lease: half of one that is renewed, nine tenths of one that is not.
-    /// Otherwise, or with
-    /// `confirm`, the backend is asked first, which costs a round trip. Where the kind or the backend has no queue, this is [`Notify`](Self::Notify).
+    /// A pushed grant is used at once, without asking the backend, if enough of the lease is left
+    /// since the waiter's last heartbeat: half of a renewed lease, nine tenths of any other.
+    /// Otherwise, or with `confirm`, the waiter asks the backend first, which costs a round trip.
+    /// If the kind or the backend has no queue, this is [`Notify`](Self::Notify).
     HandOff {
-        /// How often to tell the backend that the waiter is alive, give or take a quarter; the
-        /// place in the queue is lost after three heartbeats of silence. Shortened to a tenth of
-        /// the lease.
+        /// How often to tell the backend that the waiter is alive, plus or minus a quarter. After
+        /// three heartbeats of silence the waiter loses its place in the queue. Shortened to a
+        /// twelfth of the lease, but not below 50 ms.
         heartbeat: Duration,
-        /// Never believe a pushed grant, for networks in which others could forge one.
+        /// Never trust a pushed grant, for networks where others could forge one.
         confirm: bool,
     },
-    /// Sleep until the backend says that the lock was released, then ask again, and look by
-    /// yourself every now and then in case the message was lost. Waiters in a queue are served
-    /// first.
+    /// Sleep until the backend announces a release, then try again. Also check periodically, in
+    /// case the message was lost. Waiters in a queue come first.
     Notify {
-        /// How long to sleep at most, give or take a quarter.
+        /// The longest sleep, plus or minus a quarter.
         heartbeat: Duration,
     },
-    /// Spin: ask again after a random pause that doubles from `min` to `max`. For locks shared with
-    /// libraries that send no message. Waiters in a queue are served first.
+    /// Spin: try again after a random pause that doubles from `min` to `max`. For locks shared with
+    /// libraries that send no message. Waiters in a queue come first.
     Poll {
-        /// Bound for the first pause.
+        /// Upper limit of the first pause.
         min: Duration,
-        /// Bound for later pauses.
+        /// Upper limit of later pauses.
         max: Duration,
     },
 }
@@ -149,7 +148,7 @@ impl Default for WaitStrategy {
 }
 
 impl WaitStrategy {
-    /// What a waiter does that cannot be woken.
+    /// The strategy of a waiter that cannot be woken.
     pub(crate) const POLL: Self = Self::Poll {
         min: Duration::from_millis(5),
         max: Duration::from_millis(50),

@@ -1,10 +1,10 @@
-//! `unless_busy`: turns the error that somebody else holds the lock into an answer.
+//! `unless_busy`: turns the error that the lock is busy into `None`.
 
 use crate::engine::error::LockError;
 
-/// Makes a busy lock an answer instead of an error:
-/// `Ok(None)`, as [`try_acquire`](crate::LockRequest::try_acquire) and
-/// [`try_run`](crate::LockRequest::try_run) say it.
+/// Turns the error that the lock is busy into `Ok(None)`, which
+/// [`try_acquire`](crate::LockRequest::try_acquire) and [`try_run`](crate::LockRequest::try_run)
+/// also return.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +22,7 @@ use crate::engine::error::LockError;
 /// # }
 /// ```
 pub trait UnlessBusy: sealed::Sealed {
-    /// What was asked for.
+    /// The value on success.
     type Output;
 
     /// `None` if the error [is that the lock is busy](LockError::is_busy).

@@ -1,14 +1,14 @@
-//! What a waiter can know while it waits: its place in the queue, and how long it may take.
+//! Progress of a wait: the place in the queue, and how long it may take.
 //!
-//! The acquire loop reports each answer through a
-//! [`Reporter`]; the caller looks at a [`WaitProgress`].
+//! The acquire loop reports each answer through a [`Reporter`], and the caller reads a
+//! [`WaitProgress`].
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Where a waiter stands, as the backend said at `seen_at`.
+/// The position of a waiter, as the backend reported it by `seen_at`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,23 +27,23 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitPosition {
-    /// How many are ahead in the queue, those of this process that came before included; 0 is next.
-    /// `None` while the waiter has no place in one: the strategy, the kind or the backend has no
-    /// queue.
+    /// How many waiters are ahead in the queue, including earlier ones of this process; 0 means
+    /// next. `None` while the waiter has no place, because the strategy, the kind or the backend
+    /// has no queue.
     pub ahead: Option<u64>,
-    /// What is left of the lease in the way, unless its holder renews it. `None` if nobody holds
-    /// the lock or the lease never ends.
+    /// What is left of the blocking lease, unless its holder renews it. `None` if the lock is free
+    /// or the lease never expires.
     pub holder_remaining: Option<Duration>,
-    /// How much longer the wait may take. `None` without a place in a queue, or if there is nothing
-    /// to judge by.
+    /// How much longer the wait may take. `None` without a place in a queue, or without enough
+    /// data.
     pub estimate: Option<WaitEstimate>,
-    /// When the answer came. It is repeated with every heartbeat. While the lock is passed on
-    /// inside this process nobody asks the backend: then it is when this process looked.
+    /// When the answer came. Every heartbeat brings a new one. While the lock is passed on inside
+    /// this process, no task asks the backend; then it is when this process last checked.
     pub seen_at: Instant,
 }
 
-/// How much longer a wait may take, and where that comes from. A guess either way: holders do what
-/// they like.
+/// How much longer a wait may take, and the basis of that estimate. It is a guess either way,
+/// because holders keep the lock as long as they like.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -54,17 +54,17 @@ pub struct WaitPosition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitEstimate {
-    /// The queue moved since this waiter joined it: the mean time in which one of those ahead went,
-    /// for each of those still ahead and for the present holder.
+    /// The queue has moved since this waiter joined: the mean time for each departure, for each
+    /// waiter still ahead and for the current holder.
     Observed(Duration),
-    /// The queue did not move yet: what is left of the lease in the way, and for each of those
-    /// ahead a lease as long as the one this waiter asks for. Too long if they release early, too
-    /// short if they renew.
+    /// The queue has not moved yet: what is left of the blocking lease, and one lease of this
+    /// waiter's length for each waiter ahead. Too long if they release early, too short if they
+    /// renew.
     Leases(Duration),
 }
 
 impl WaitEstimate {
-    /// The estimate, whatever it is based on.
+    /// The estimate, on either basis.
     #[must_use]
     pub fn duration(self) -> Duration {
         match self {
@@ -73,7 +73,8 @@ impl WaitEstimate {
     }
 }
 
-/// How a wait goes on. Made by [`LockRequest::with_progress`](crate::LockRequest::with_progress).
+/// The progress of a wait. Created by
+/// [`LockRequest::with_progress`](crate::LockRequest::with_progress).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -97,15 +98,15 @@ pub struct WaitProgress {
 }
 
 impl WaitProgress {
-    /// Where the waiter stood when the backend answered last. `None` before that: perhaps it got
-    /// the lock at once.
+    /// The waiter's position in the backend's last answer. `None` before the first answer: the
+    /// waiter may have got the lock at once.
     #[must_use]
     pub fn latest(&self) -> Option<WaitPosition> {
         self.seen.borrow().standing
     }
 
     /// Waits for the next answer and returns it; `None` once the wait is over, with or without the
-    /// lock. Answers that come faster than this is called are left out.
+    /// lock. It skips answers that arrive between calls, except the last.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -129,7 +130,7 @@ impl WaitProgress {
     }
 }
 
-/// Where the acquire loop reports what it was told.
+/// The acquire loop's end, which reports the answers.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     seen: watch::Sender<Seen>,
@@ -141,12 +142,12 @@ struct Seen {
     queue: Option<Queue>,
 }
 
-/// How the queue moved since it was joined.
+/// How the queue has moved since the waiter joined it.
 #[derive(Debug, Clone, Copy)]
 struct Queue {
     joined: Instant,
     ahead: u64,
-    /// How many of those ahead have gone, and when that was last seen.
+    /// How many of those ahead have left, and when that was last seen.
     gone: u64,
     moved: Instant,
 }
@@ -157,8 +158,8 @@ impl Reporter {
         (Self { seen: sender }, WaitProgress { seen: receiver })
     }
 
-    /// Notes an answer: how many are ahead, if there is a queue, and what is left of the lease in
-    /// the way. `lease` is what the waiter asks for.
+    /// Notes an answer: how many are ahead, if there is a queue, and what is left of the blocking
+    /// lease. `lease` is the length that the waiter wants.
     pub(crate) fn report(&self, ahead: Option<u64>, remaining: Option<Duration>, lease: Duration) {
         let now = Instant::now();
         self.seen.send_modify(|seen| {
@@ -176,7 +177,7 @@ impl Reporter {
 }
 
 impl Queue {
-    /// The queue as it is now. More ahead than before: the place was lost and a new one taken.
+    /// The queue now. If more are ahead than before, the waiter lost its place and took a new one.
     fn after(before: Option<Self>, ahead: u64, now: Instant) -> Self {
         match before {
             Some(queue) if ahead < queue.ahead => Self {

@@ -19,47 +19,47 @@ use crate::engine::holding::held::Held;
 use crate::engine::observe;
 use crate::engine::settings::WaitStrategy;
 
-/// Short leases do not make waiters ask more often than this.
+/// Even with short leases, waiters do not ask more often than this.
 pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 
 /// One acquisition under way. Dropping it at any point gives back whatever an attempt may have
-/// taken, or leaves it to whoever leads next.
+/// taken, or leaves that to the next leader.
 pub(crate) struct Acquisition<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) plan: &'a Plan,
     started: Instant,
     pub(super) state: AcquisitionState,
     pub(super) pauses: u16,
-    /// Which place in the queue this had at the last of these pauses; 0 if none.
+    /// The place in the queue at the last of these pauses, counted from 1; 0 if none.
     pub(super) stood_at: u16,
     /// The last subscription failed.
     pub(super) unsubscribed: bool,
     position: observe::Position,
-    /// Others of this process wait behind it.
+    /// Other tasks of this process wait behind this one.
     pub(super) lead: Option<Member>,
 }
 
-/// What the last attempt said, for the error if time runs out.
+/// The result of the last attempt, for the error if time runs out.
 #[derive(Debug)]
 pub(super) enum Obstacle {
     Held(Option<Duration>),
     Queued {
         remaining: Option<Duration>,
         ahead: u64,
-        /// Whether `ahead` is how many, or only whether anybody is.
+        /// Whether `ahead` is a count, or only says whether any are ahead.
         counted: bool,
     },
     Failed(BackendError),
 }
 
-/// Whether nobody may ask again under the owner id of an attempt that failed like this.
+/// Whether the owner id must not be used again after an attempt failed like this.
 fn spends_owner(error: &BackendError) -> bool {
     match error.kind() {
-        // What is not surely given back closes nodes to this owner id, for it alone and perhaps for
-        // ever.
+        // If the grant is not certainly given back, nodes stay closed to this owner id, perhaps
+        // forever.
         BackendErrorKind::NoQuorum => true,
-        // The release that was to undo the grant may arrive late, and would end whatever this owner
-        // id is granted by then.
+        // The release that undoes the grant may arrive late, and would end a later grant to the
+        // same owner id.
         BackendErrorKind::NotReplicated => error.executed() == Executed::Maybe,
         _ => false,
     }
@@ -113,16 +113,16 @@ impl<'a> Acquisition<'a> {
     pub(crate) async fn run(&mut self) -> Result<Option<Held>, Stop> {
         self.make_way().await?;
         if self.keeps() && self.state.hints.is_none() {
-            // The backend tells only those who listen already.
+            // The backend tells only clients that already listen.
             self.state.hints = self.listen();
             if self.state.hints.is_none() {
-                // Half of the time is left for the attempt itself.
+                // Leaves half of the time for the attempt itself.
                 let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
                 self.state.hints = self.subscribe(Instant::now() + within).await?;
             }
         }
         if self.listens() && self.state.hints.is_none() {
-            // If this process listens already, a grant may come right after the answer to the first
+            // If this process already listens, a grant may come right after the answer to the first
             // attempt.
             self.state.hints = self.listen();
         }
@@ -139,7 +139,7 @@ impl<'a> Acquisition<'a> {
                 return Err(self.out_of_time(obstacle).into());
             }
             if self.listens() && self.state.hints.is_none() && obstacle.is_held() {
-                // Subscribe first, then look again: what happens between the two would otherwise be
+                // Subscribe first, then check again: a release between the two would otherwise be
                 // missed.
                 let stands_aside = !self.takes_place();
                 self.state.hints = self.subscribe(self.deadline()).await?;
@@ -155,14 +155,14 @@ impl<'a> Acquisition<'a> {
                 return Ok(Some(guard));
             }
             // An attempt without time for its answer would tell less than the last one did, and
-            // would have to be cleaned up after.
+            // would need a cleanup.
             if !self.time_left() {
                 return Err(self.out_of_time(obstacle).into());
             }
         }
     }
 
-    /// Gives back a lease that the local queue kept, and that would be in the way of the attempt.
+    /// Gives back a lease that the local queue kept and that would block the attempt.
     async fn make_way(&mut self) -> Result<(), Stop> {
         if !self.lead.as_ref().is_some_and(Member::has_kept) {
             return Ok(());
@@ -170,8 +170,8 @@ impl<'a> Acquisition<'a> {
         let deadline = self.deadline();
         self.lives_until(deadline)?;
         if let Some(kept) = self.lead.as_mut().and_then(Member::take_kept) {
-            // Nobody believed in it, so it does not matter how that goes. If it takes too long, it
-            // goes on in the background. Boxed: few have anything to give back, and all who wait
+            // No task relies on this lease, so the result does not matter. If it takes too long, it
+            // continues in the background. Boxed, because few attempts need it and all waiters
             // would need room for it.
             let give_back = Box::pin(kept.give_back(None));
             let _ = Box::pin(tokio::time::timeout_at(deadline, give_back)).await;
@@ -179,7 +179,7 @@ impl<'a> Acquisition<'a> {
         Ok(())
     }
 
-    /// Tells those who watch this wait, or one behind it, where it stands.
+    /// Reports the position to the watchers of this wait, and of waits behind it.
     fn report(&mut self, obstacle: &Obstacle) {
         let (ahead, remaining) = match *obstacle {
             Obstacle::Held(remaining) => (None, remaining),
@@ -211,10 +211,10 @@ impl<'a> Acquisition<'a> {
         let begun = Instant::now();
         let deadline = self.deadline_from(begun);
         self.lives_until(deadline)?;
-        // A first attempt normally learns only whether anyone is ahead, not how many. If the wait
-        // is watched, every attempt asks for the count.
+        // A first attempt normally learns only whether anyone is ahead, not how many. With progress
+        // reporting on, every attempt asks for the count.
         let owes = self.state.owes();
-        // What this attempt is granted, no earlier one was.
+        // If this attempt gets a grant, no earlier one did.
         let recall = self.keeps() && self.state.hints.is_some() && !owes;
         let first = !owes
             && self.state.place.is_none()
@@ -226,7 +226,7 @@ impl<'a> Acquisition<'a> {
         let (state, mut sent) = (&mut self.state, clock::now());
         (state.ask.deadline, state.ask.first) = (deadline, first);
         (state.ask.place, state.ask.recall) = (place, recall);
-        // What it waits for before that does not count against the lease.
+        // Time spent before sending does not count against the lease.
         let sends = |token| {
             (state.unsettled, state.in_flight, sent) = (Some(token), true, clock::now());
         };
@@ -236,7 +236,7 @@ impl<'a> Acquisition<'a> {
             Ok(AttemptOutcome::Granted { token }) => {
                 let granted_at = clock::now();
                 if self.plan.target.kind().is_held() && self.valid_until(sent) <= granted_at {
-                    // The answer came too late to be of use: give the grant back and start afresh.
+                    // The answer came too late to be useful: give the grant back and start over.
                     self.give_up_owner();
                     let name = self.engine.backend.info().name;
                     let message = "the grant came after its validity was spent; the backend is slower than the lease";
@@ -249,8 +249,8 @@ impl<'a> Acquisition<'a> {
             Ok(AttemptOutcome::Held { remaining }) => {
                 self.state.failing_since = None;
                 self.state.settled();
-                // An owner id that does not queue and that nothing is held under is worth nothing
-                // to its owner, but a quorum may have nodes that are closed to it.
+                // This owner id neither queues nor holds anything, so nothing is lost by replacing
+                // it, and a quorum may have nodes that are closed to it.
                 if self.place().is_none() && !self.state.late_attempt {
                     self.state.ask.owner = self.plan.target.kind().owner_from(&self.engine.ids);
                 }
@@ -261,7 +261,7 @@ impl<'a> Acquisition<'a> {
                 ahead,
                 fence,
             }) => {
-                // `unsettled` stays: a place in the queue must be given up too.
+                // `unsettled` stays: the place in the queue must be given up too.
                 self.state.failing_since = None;
                 self.state.place = Some(Place { sent, fence });
                 Ok(Err(Obstacle::Queued {
@@ -274,7 +274,7 @@ impl<'a> Acquisition<'a> {
         }
     }
 
-    /// For how long attempts ask to keep a place in the queue, if they ask for one at all.
+    /// How long attempts ask to keep a place in the queue, if they want one.
     fn place(&self) -> Option<Duration> {
         self.queues()
             .then(|| self.heartbeat() * 3 + self.engine.call_timeout())
@@ -285,9 +285,9 @@ impl<'a> Acquisition<'a> {
         self.lead.is_some() && !self.plan.keep.is_zero()
     }
 
-    /// Whether the next attempt asks for a place in the queue, if it asks for one at all. In the
-    /// queue of a fair lock only somebody who listens does: a waiter that cannot be told is passed
-    /// over. One that cannot subscribe stands in line all the same.
+    /// Whether the next attempt asks for a place in the queue, if attempts want one. In the queue
+    /// of a fair lock, only a listening waiter does, because a waiter that cannot be notified is
+    /// passed over. One that cannot subscribe still queues.
     fn takes_place(&self) -> bool {
         !self.plan.target.kind().has_strict_queue()
             || !self.listens()
@@ -295,8 +295,8 @@ impl<'a> Acquisition<'a> {
             || self.unsubscribed
     }
 
-    /// Whether attempts ask for a place in the queue. Waiters of a fair lock stand in it whatever
-    /// their strategy, which then only says how they notice that it is their turn.
+    /// Whether attempts want a place in the queue. Waiters of a fair lock always do; their strategy
+    /// only decides how they notice their turn.
     pub(super) fn queues(&self) -> bool {
         let kind = self.plan.target.kind();
         let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
@@ -305,7 +305,7 @@ impl<'a> Acquisition<'a> {
             && (by_choice && kind.hands_off() || kind.has_strict_queue())
     }
 
-    /// Decides whether to go on after the error of an attempt begun at `begun`.
+    /// Decides whether to continue after an attempt that started at `begun` failed.
     fn failed(&mut self, error: BackendError, begun: Instant) -> Result<Obstacle, LockError> {
         let (limit, state) = (self.limit(), &mut self.state);
         if error.executed() == Executed::Maybe {
@@ -323,7 +323,7 @@ impl<'a> Acquisition<'a> {
             tracing::debug!(lock = %self.plan.target, %error, "attempt failed, will try again");
             return Ok(Obstacle::Failed(error));
         }
-        // Others may have the time to wait until it is ready.
+        // Others may have the time to wait until the backend is ready.
         let is_outage = error.is_transient() && may_wait && error.ready_in().is_none();
         if let (Some(lead), true) = (&self.lead, is_outage) {
             lead.tell_outage(&error, self.plan.lease);
@@ -343,8 +343,8 @@ impl<'a> Acquisition<'a> {
         std::mem::replace(&mut self.state, fresh).give_up(self.engine);
     }
 
-    /// Shows those who wait behind that this acquisition is alive, and will be again by `until`. To
-    /// be said before everything that takes time: a leader that says nothing is soon deposed.
+    /// Tells the waiters behind it that this acquisition is alive and will report again by `until`.
+    /// Call it before everything that takes time: a silent leader is soon deposed.
     pub(super) fn lives_until(&self, until: Instant) -> Result<(), Stop> {
         let Some(lead) = &self.lead else {
             return Ok(());
@@ -356,9 +356,8 @@ impl<'a> Acquisition<'a> {
         lead.lives_until(BootInstant::of_timer(until) + spare, asks)
     }
 
-    /// A single attempt may take the backend's call timeout; with a wait limit, attempts end with
-    /// it. Only the first one always has a moment, or a short limit could not take a lock that is
-    /// free.
+    /// A single attempt may take the backend's call timeout. With a wait limit, attempts end with
+    /// it. But the first attempt always has a moment, or a short limit could not take a free lock.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline_from(Instant::now())
     }

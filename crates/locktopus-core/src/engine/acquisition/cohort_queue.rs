@@ -1,9 +1,9 @@
-//! The queue of one lock in one process: who asks the backend, who holds the lock, who waits.
+//! The queue of one lock in one process: the member that asks the backend, the holder, the waiters.
 //!
-//! This is state without a clock, a lock or a task. A transition that leaves something to do
-//! returns [`Effects`]. `Cohort::carry_out` carries them out after the mutex is released.
+//! This is state without a clock, a lock or a task. A transition with remaining work returns
+//! [`Effects`]. `Cohort::carry_out` does that work after the mutex is released.
 //!
-//! Each arrival gets a number, and what has its number in the queue says what a member is:
+//! Each arrival gets a number. A member's state is where the queue has its number:
 //!
 //! ```text
 //!   arrives ──► waits ──► handed the lease ──► holds
@@ -14,9 +14,9 @@
 //! ```
 //!
 //! The lease, or the way to the backend, belongs to one member at a time. The stage says which.
-//! Only that member moves the stage, with three exceptions: its lease is lost, its turn is revoked,
-//! or it leads, shows no life and is deposed. A kept lease belongs to the queue, until the next
-//! member comes or its time is over.
+//! Only that member changes the stage, with three exceptions: its lease is lost, its turn is
+//! revoked, or it leads, shows no life and is deposed. A kept lease belongs to the queue until the
+//! next member comes or its time is over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,10 +38,10 @@ pub(super) struct CohortQueue {
     dismissed: Option<Box<BTreeMap<u64, LockError>>>,
     /// The number of the latest arrival.
     arrivals: u64,
-    /// When the watchdog looks next; `None` if nothing needs it. A check that was scheduled for
-    /// later finds nothing to do: another one came before it.
+    /// When the watchdog checks next; `None` if no check is needed. A check scheduled for later
+    /// finds nothing to do, because another came first.
     look_at: Option<BootInstant>,
-    /// The last lease was passed on as often as it could be, and others still waited.
+    /// The last lease was passed on as often as possible, and others still waited.
     used_up: bool,
     /// A waiter that wants progress reports has been here.
     pub(super) watched: bool,
@@ -49,7 +49,7 @@ pub(super) struct CohortQueue {
 }
 
 impl CohortQueue {
-    /// A member comes. Only one that `waits` joins the queue behind others.
+    /// A member arrives. Only one that `waits` joins the queue behind others.
     pub(super) fn arrive(
         &mut self,
         waiter: impl FnOnce() -> Waiter,
@@ -94,8 +94,8 @@ impl CohortQueue {
         }
     }
 
-    /// A member looks whether its wait is over; `None`: it is not, and `waker` is woken when it is.
-    /// The caller drops what is in `waker` afterwards, outside the mutex.
+    /// A member polls its wait. `None`: it is not over, and `waker` is woken when it is. The caller
+    /// drops the old waker, now in `waker`, outside the mutex.
     pub(super) fn poll(&mut self, number: u64, waker: &mut Option<Waker>) -> Option<Step> {
         if let Some(waiter) = self.waiting.get_mut(number) {
             std::mem::swap(&mut waiter.waker, waker);
@@ -115,12 +115,12 @@ impl CohortQueue {
         })
     }
 
-    /// A waiter goes away. `None`: it did not wait any more, and must [`leave`](Self::leave).
+    /// A waiter leaves. `None`: it no longer waits, and must [`leave`](Self::leave).
     pub(super) fn withdraw(&mut self, number: u64) -> Option<Box<Waiter>> {
         self.waiting.remove(number)
     }
 
-    /// A member goes away that does not wait. A leader leaves `state` at the backend.
+    /// A member that does not wait leaves. A leader leaves `state` at the backend.
     pub(super) fn leave(
         &mut self,
         number: u64,
@@ -137,7 +137,7 @@ impl CohortQueue {
         }
     }
 
-    /// The leader is alive, and will be again by `until`. `None`: it was deposed.
+    /// The leader is alive and will report again by `until`. `None`: it was deposed.
     pub(super) fn leader_lives(
         &mut self,
         number: u64,
@@ -152,14 +152,14 @@ impl CohortQueue {
             }
             _ => return None,
         }
-        // Without waiters no check is needed. A short step may follow a long one, and the scheduled
-        // check is for the end of that.
+        // Without waiters no check is needed. A short step may follow a long one; then the
+        // scheduled check covers the end of the long one.
         let look_at = self.look_at.and_then(|_| self.look_by(lives_until));
         Some(Effects::looks_at(look_at))
     }
 
-    /// The leader was granted the lease, and holds the lock. False: it was deposed, and must give
-    /// the lease back.
+    /// The leader got the lease and holds the lock. False: it was deposed, and must give the lease
+    /// back.
     pub(super) fn won(&mut self, number: u64, lease: &Arc<Lease>) -> bool {
         let won = self.is_led_by(number) && lease.is_active();
         if won {
@@ -168,7 +168,7 @@ impl CohortQueue {
         won
     }
 
-    /// The holder is done. If the lease is to be given back, that is left to the caller.
+    /// The holder is done. If the lease must go back to the backend, the caller does that.
     ///
     /// It reads the clock only if a member waits or the lease may be kept.
     pub(super) fn pass(&mut self, lease: &Arc<Lease>, now: impl Fn() -> BootInstant) -> Effects {
@@ -176,12 +176,12 @@ impl CohortQueue {
         if matches!(&self.stage, Stage::Held(held) if Arc::ptr_eq(held, &lease)) {
             return self.pass_lease(lease, now);
         }
-        // It left the queue before.
+        // It left the queue earlier.
         Effects::gives_back(Baton::Lease(lease))
     }
 
-    /// The lease is lost or leaves the queue: no member gets it. A waiter to which it was handed
-    /// over finds it ended.
+    /// The lease is lost or leaves the queue, so no member gets it. A waiter that was already
+    /// handed the lease finds it ended.
     pub(super) fn remove(&mut self, lease: &Arc<Lease>, now: BootInstant) -> Effects {
         match &self.stage {
             Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, lease) => {
@@ -191,7 +191,7 @@ impl CohortQueue {
         }
     }
 
-    /// Gives back the lease if it is kept. Otherwise a member has it, or had it.
+    /// Gives back the lease if it is kept. Otherwise a member has or had it.
     pub(super) fn let_go(&mut self, lease: &Arc<Lease>) -> Effects {
         match &self.stage {
             Stage::Kept(kept) if Arc::ptr_eq(kept, lease) => {
@@ -201,8 +201,7 @@ impl CohortQueue {
         }
     }
 
-    /// Looks for something that was not fetched for [`PATIENCE`], and for a leader that shows no
-    /// life.
+    /// Checks for a baton not fetched within [`PATIENCE`], and for a silent leader.
     pub(super) fn check(&mut self, now: BootInstant) -> Effects {
         if self.look_at.is_none_or(|at| at > now) {
             return Effects::default(); // another one came before, or comes
@@ -231,7 +230,7 @@ impl CohortQueue {
         effects
     }
 
-    /// Ends the wait of each waiter for which there is a verdict.
+    /// Ends the wait of each waiter that gets a verdict.
     pub(super) fn dismiss(&mut self, verdict: impl Fn(&Waiter) -> Option<LockError>) -> Effects {
         let waiting = self.waiting.iter();
         let verdicts: Vec<_> = waiting
@@ -244,7 +243,7 @@ impl CohortQueue {
         Effects::dismisses(dismiss)
     }
 
-    /// Ends every wait, and refuses newcomers.
+    /// Ends every wait and refuses newcomers.
     pub(super) fn close(&mut self) -> Effects {
         self.closed = true;
         let waiting = std::iter::from_fn(|| self.waiting.pop());
@@ -267,8 +266,8 @@ impl CohortQueue {
         )
     }
 
-    /// Whether the leader's lease will probably be passed on: others wait, or waited for the last
-    /// one when it was used up. If two take turns, the other one is still giving that back.
+    /// Whether the leader's lease will probably be passed on: others wait, or waited when the last
+    /// lease was used up. If two tasks take turns, the other one is still giving that lease back.
     pub(super) fn has_company(&self) -> bool {
         self.used_up || !self.waiting.is_empty()
     }
@@ -296,7 +295,7 @@ impl CohortQueue {
         Step::Lead { state, kept }
     }
 
-    /// Takes what waits for this member out of the stage, with when it was handed over. The caller
+    /// Takes the baton for this member out of the stage, and the time of the hand-over. The caller
     /// must set the stage.
     fn take_handed(&mut self, number: u64) -> Option<(Baton, BootInstant)> {
         match std::mem::take(&mut self.stage) {
@@ -315,7 +314,7 @@ impl CohortQueue {
         }
     }
 
-    /// Hands the lease to the first waiter, if it may have it; otherwise that one leads. Without
+    /// Hands the lease to the first waiter if it suits; otherwise that waiter leads. Without
     /// waiters the lease may be kept.
     fn pass_lease(&mut self, lease: Arc<Lease>, now: impl Fn() -> BootInstant) -> Effects {
         match self.waiting.first() {
@@ -335,7 +334,7 @@ impl CohortQueue {
         }
     }
 
-    /// Hands the baton to the first waiter. Without waiters the queue is empty from now on.
+    /// Hands the baton to the first waiter. Without waiters the queue becomes empty.
     fn hand(&mut self, baton: Baton, now: impl Fn() -> BootInstant) -> Effects {
         let Some((to, waiter)) = self.waiting.pop() else {
             return self.empty(baton);
@@ -349,7 +348,7 @@ impl CohortQueue {
         }
     }
 
-    /// The last member has gone, and left this.
+    /// The last member has left this baton.
     fn empty(&mut self, left: Baton) -> Effects {
         (self.stage, self.used_up, self.watched) = (Stage::Empty, false, false);
         Effects {
@@ -358,7 +357,7 @@ impl CohortQueue {
         }
     }
 
-    /// Makes sure that the watchdog looks by then. The caller schedules what this returns.
+    /// Makes sure that the watchdog checks by then. The caller schedules the returned time.
     fn look_by(&mut self, at: BootInstant) -> Option<BootInstant> {
         if self.look_at.is_some_and(|sooner| sooner <= at) {
             return None;
@@ -367,13 +366,13 @@ impl CohortQueue {
         Some(at)
     }
 
-    /// When the next check has something to look at.
+    /// When the next check has something to do.
     fn next_look(&mut self, now: BootInstant) -> Option<BootInstant> {
         let nobody_waits = self.waiting.is_empty();
         match &mut self.stage {
             Stage::Handed { since, .. } => Some(*since + PATIENCE),
             _ if nobody_waits => None,
-            // It has just begun, or a task that was woken does not run.
+            // It has just started, or a task that was woken does not run.
             Stage::Led { until, .. } => Some(*until.get_or_insert(now + PATIENCE)),
             Stage::Held(_) | Stage::Kept(_) | Stage::Empty => Some(now + PATIENCE),
         }

@@ -1,4 +1,4 @@
-//! What everything made by one `Locktopus` shares.
+//! The state shared by everything that one `Locktopus` creates.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 
 /// What acquisitions need: the [services](Services) of held leases, to which it dereferences, and
-/// who of this process waits for what.
+/// the cohorts of this process.
 #[derive(Debug)]
 pub(crate) struct Engine {
     services: Arc<Services>,

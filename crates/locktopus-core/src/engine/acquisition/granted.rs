@@ -18,8 +18,8 @@ impl Acquisition<'_> {
         margin.valid_until(sent, self.plan.lease)
     }
 
-    /// The lock is ours, by an attempt or a heartbeat sent at `sent`, as was seen at `granted_at`.
-    /// With `recall` we hear if others want it.
+    /// The lock is ours, through an attempt or a heartbeat sent at `sent`; the grant was seen at
+    /// `granted_at`. With `recall`, this process hears if others want it.
     pub(super) fn take(
         &mut self,
         sent: BootInstant,
@@ -40,11 +40,11 @@ impl Acquisition<'_> {
             hints.hold();
             Box::new(Keeping::new(hints, plan.keep, grant.valid_until))
         });
-        // Where this fails, dropping `self` gives the grant back.
+        // If this fails, dropping `self` gives the grant back.
         let held = match self.lead.as_mut() {
             Some(lead) => {
                 let held = lead.won(grant, keeping)?;
-                // The way is the local queue's again; there is nothing to leave to the next one.
+                // The local queue has the way back; there is nothing to leave to the next leader.
                 self.lead = None;
                 held
             }
@@ -62,18 +62,18 @@ impl Acquisition<'_> {
 
     /// Decides whether a pushed grant may be used without asking the backend.
     ///
-    /// The message may be old, or forged, or the waiter may not have been heard of for long. It is
-    /// believed if its token is newer than the last answer to this owner (so it is no leftover of
-    /// an earlier grant), and validity counts from when that answer's attempt was sent, which was
-    /// before the grant. Source: the model that broke every weaker rule.
+    /// The message may be old or forged, or the waiter may have been silent for long. The grant is
+    /// believed if its token is greater than the last answer's to this owner, so that it is no
+    /// leftover of an earlier grant. Validity counts from when that answer's attempt was sent,
+    /// which was before the grant. Source: the model, which broke every weaker rule.
     pub(super) fn believe(&mut self, token: FencingToken) -> Result<Option<Held>, Stop> {
         let Some(place) = self.state.place.filter(|place| token.get() > place.fence) else {
             return Ok(None);
         };
         let now = clock::now();
         if !self.plan.target.kind().is_held() {
-            // It cannot be lost, and asking again could take others: these may have come back
-            // meanwhile.
+            // These permits cannot be lost, but asking again could take others, because these may
+            // have come back meanwhile.
             return self.take(place.sent, now, Some(token), false).map(Some);
         }
         let WaitStrategy::HandOff { confirm: false, .. } = self.plan.strategy else {
@@ -86,8 +86,8 @@ impl Acquisition<'_> {
         if left < least_validity(self.plan.lease, self.plan.renewed) {
             return Ok(None);
         }
-        // The time for which it may be held counts from then too, which may have used it up: an
-        // attempt begins it anew.
+        // The maximum hold time counts from then too, so little of it may be left: a new attempt
+        // restarts it.
         if let Some(most) = self.plan.max_hold
             && now.since(place.sent) > most / 10
         {

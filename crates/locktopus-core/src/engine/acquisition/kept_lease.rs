@@ -1,14 +1,14 @@
 //! Lease caching: a lease that the cohort keeps while no task of this process has it.
 //!
-//! The backend knows whom to tell since the grant itself
+//! The backend has known whom to notify since the grant itself
 //! ([`AcquireAttempt::recall`](crate::AcquireAttempt::recall)), and this process listened before it
-//! asked, so nothing that was said is missed. When the lease is released for the first time, a task
-//! begins to listen. It ends the keeping when somebody else wants the lock, when a message may have
-//! been lost, or when the time is over; or ends with the lease.
+//! asked, so it misses no recall. After the first release of the lease, a task starts to listen. It
+//! ends the keeping when another process wants the lock, when a message may have been lost, or when
+//! the time is over. It also ends with the lease.
 //!
-//! The time counts from the first release, not from the latest, so that those who cannot ask for
-//! the lock wait for a bounded time however often it is taken again. It ends at the latest when the
-//! backend may have forgotten whom to tell.
+//! The time counts from the first release, not from the latest. So clients that cannot recall the
+//! lease wait for a bounded time, however often it is taken again. The time is over at the latest
+//! when the backend may have forgotten whom to notify.
 
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -19,18 +19,18 @@ use locktopus_contract::clock::BootInstant;
 use locktopus_contract::{WakeStream, lock};
 use tokio_util::sync::CancellationToken;
 
-/// What it takes to keep a lease while no task holds it.
+/// What is needed to keep a lease while no task holds it.
 pub(crate) struct Keeping {
-    /// Hears that the lock is wanted. Here until the first release.
+    /// Receives the recall. Taken at the first release.
     recall: Mutex<Option<WakeStream>>,
-    /// How long to keep it, from the first release.
+    /// How long to keep the lease, from the first release.
     keep: Duration,
-    /// Until when the backend certainly knows whom to tell: for the lease that it granted, renewals
-    /// not counted.
+    /// Until when the backend certainly knows whom to notify: for the granted lease, not counting
+    /// renewals.
     known_until: BootInstant,
     /// Set by the first release.
     until: OnceLock<BootInstant>,
-    /// Cancelled when the lease has ended or must be given back.
+    /// Cancelled when the lease has ended or must go back.
     over: CancellationToken,
 }
 
@@ -45,17 +45,17 @@ impl Keeping {
         }
     }
 
-    /// Until when the lease is kept; `None` before the first release, and when keeping is over.
+    /// Until when the lease is kept; `None` before the first release and once keeping is over.
     pub(super) fn until(&self) -> Option<BootInstant> {
         let until = self.until.get().copied();
         until.filter(|_| !self.over.is_cancelled())
     }
 
-    /// Starts with the first release. The returned future completes when the lease must go back, or
-    /// has ended. The caller must await it while the lease is kept.
+    /// Starts keeping, at the first release. The returned future completes when the lease must go
+    /// back, or has ended. The caller must await it while the lease is kept.
     pub(super) fn begin(&self, now: impl Fn() -> BootInstant) -> Option<BoxFuture<'static, ()>> {
         let mut recall = lock(&self.recall).take()?;
-        // What was said while the lock was held.
+        // A recall that came while the lock was held.
         if recall.wanted().now_or_never().is_some() {
             return None;
         }
@@ -72,7 +72,7 @@ impl Keeping {
         Some(over.boxed())
     }
 
-    /// Ends the keeping. The queue sees that as soon as its mutex is locked again.
+    /// Ends the keeping. The queue sees that the next time its mutex is locked.
     pub(super) fn end(&self) {
         self.over.cancel();
         lock(&self.recall).take();

@@ -1,4 +1,4 @@
-//! The leader of a cohort: the one member that asks the backend, for all who wait in this process.
+//! The leader of a cohort: the one member that asks the backend for all waiters of this process.
 
 use std::time::Duration;
 
@@ -15,12 +15,11 @@ use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::Lease;
 
-/// Why an acquisition ended without an answer.
+/// Why an acquisition ended without an answer for its caller.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(LockError),
-    /// As a leader it made no progress for too long; another member leads those who wait in this
-    /// process.
+    /// As a leader it made no progress for too long. Another member leads this process's waiters.
     Deposed,
 }
 
@@ -30,16 +29,16 @@ impl From<LockError> for Stop {
     }
 }
 
-/// How many tokens a leader without company reserves, for those who come while it holds the lock.
+/// How many tokens a leader without company reserves for tasks that come while it holds the lock.
 const TOKENS_ALONE: u32 = 8;
 
 impl Member {
     /// How many tokens to reserve with the lock.
     ///
-    /// As many as the lock may be passed on, if there is company or was when the last lease was
-    /// used up, or if the lease is kept. Otherwise few if tokens are microseconds of the server:
-    /// reserving more of them per grant than the grant lasts runs ahead of the clock that makes
-    /// tokens grow even after the last one was lost.
+    /// As many as the lock may be passed on, if others wait or did when the last lease was used up,
+    /// or if the lease is kept. Otherwise few if tokens are the server's microseconds: a grant that
+    /// reserves more of them than it lasts runs ahead of the clock, which makes tokens grow even
+    /// after the last one was lost.
     pub(crate) fn tokens_to_ask(&self, keeps: bool) -> u32 {
         let turns = self.engine.settings.cohort.turns;
         let counted = self.engine.backend.info().tokens == TokenSource::Count;
@@ -54,14 +53,13 @@ impl Member {
         self.kept.is_some()
     }
 
-    /// What must be given back before the backend is asked.
+    /// The kept lease that must be given back before the leader asks the backend.
     pub(crate) fn take_kept(&mut self) -> Option<Owed> {
         let kept = self.kept.take()?;
         kept.close(&self.engine, LostCause::Released)
     }
 
-    /// Shows that the leader is alive, and will be again by `until`. It asks under this owner id,
-    /// and the backend may keep the result for so long.
+    /// Reports that the leader is alive and will report again by `until`, and what it asks for.
     pub(crate) fn lives_until(&self, until: BootInstant, asks: Asks) -> Result<(), Stop> {
         let effects = self.cohort.queue().leader_lives(self.number, until, asks);
         let effects = effects.ok_or(Stop::Deposed)?;
@@ -69,8 +67,8 @@ impl Member {
         Ok(())
     }
 
-    /// The backend granted the lock, and the leader has the first turn of the lease. With `keeping`
-    /// the lease may be kept after a turn.
+    /// The backend granted the lock, and the leader has the first turn of the lease. With
+    /// `keeping`, the lease may be kept after a turn.
     pub(crate) fn won(
         &mut self,
         grant: Grant,
@@ -91,9 +89,9 @@ impl Member {
         Ok(lease.begin_turn(&self.engine, hold_until, now))
     }
 
-    /// The backend cannot be reached: ends every wait that has lasted as long as the option
-    /// `tolerate_outage` says. An answer too late for the leader's `lease` may be in time for a
-    /// longer one, so waiters for a longer one go and see.
+    /// The backend is unreachable: ends every wait that has lasted longer than `tolerate_outage`.
+    /// If the answer came too late for the leader's `lease`, it may be in time for a longer one, so
+    /// waiters for longer leases may try themselves.
     pub(crate) fn tell_outage(&self, error: &BackendError, lease: Duration) {
         let outage = self.engine.settings.tolerate_outage;
         let late = matches!(
@@ -107,18 +105,17 @@ impl Member {
             patient.then(|| LockError::Backend {
                 target: self.cohort.target.clone(),
                 phase: Phase::Acquire,
-                // Nothing was sent on behalf of this one.
+                // Nothing was sent for this waiter.
                 source: BackendError::new(backend, kind, Executed::No, error.message()),
             })
         });
         self.cohort.carry_out(&self.engine, effects);
     }
 
-    /// Leaves the way to the next one, who goes on from `state`.
+    /// Leaves the way to the backend to the next member, which continues from `state`.
     pub(crate) fn leave(mut self, state: AcquisitionState) {
-        // An attempt that is under way may be undoing a grant that too few replicas have. Its
-        // release may arrive late, and would end what the next one is granted under the same owner
-        // id.
+        // An attempt under way may be undoing a grant that too few replicas have. Its release may
+        // arrive late, and would end a grant to the next member under the same owner id.
         let undone = state.in_flight && self.engine.safety().undoes_grants();
         self.is_in = false;
         if undone {

@@ -12,13 +12,13 @@ use super::plan::Plan;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 
-/// A lease is kept for at most this part of its length: a third, when the watchdog would first
-/// renew it.
+/// The longest part of a lease that it may be kept: a third, when the watchdog would first renew
+/// it.
 const PART: u32 = 3;
 const OPTION: &str = "lease_cache";
 
 impl Settings {
-    /// Checks what all requests begin with.
+    /// Checks the defaults of all requests.
     pub(crate) fn check_lease_cache(&self, backend: &BackendInfo) -> Result<(), OptionError> {
         let keep = self.lease_cache;
         if keep.is_zero() {
@@ -29,8 +29,8 @@ impl Settings {
     }
 }
 
-/// For how long the lease of this plan is kept: as the request says, or else as is usual where that
-/// can be.
+/// How long the lease of this plan is kept: as the request says, otherwise the default if the plan
+/// allows keeping.
 pub(crate) fn checked(
     services: &Services,
     plan: &Plan,

@@ -1,5 +1,5 @@
-//! Progress reports to members that wait: the backend's answer to the leader, or how long the
-//! present lease lasts.
+//! Progress reports to waiting members: from the backend's answer to the leader, or from the
+//! current lease.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use super::stage::{Baton, Stage};
 /// An answer of the backend to the leader.
 #[derive(Debug)]
 pub(super) struct Told {
-    /// How many are ahead of the leader, if it stands in the backend's queue.
+    /// How many are ahead of the leader, if it queues at the backend.
     ahead: Option<u64>,
-    /// What was left of the lease in the way.
+    /// What was left of the blocking lease.
     remaining: Option<Duration>,
     at: BootInstant,
 }
 
 impl Member {
-    /// Notes the backend's answer to this leader, and tells the waiters behind it.
+    /// Notes the backend's answer to this leader, and reports it to the waiters behind it.
     pub(crate) fn tell(&self, ahead: Option<u64>, remaining: Option<Duration>) {
         let at = clock::now();
         if let Stage::Led { by, told, .. } = &mut self.cohort.queue().stage
@@ -38,7 +38,7 @@ impl Member {
 }
 
 impl Cohort {
-    /// Tells those who watch their wait how it stands, as far as that is known.
+    /// Reports the state of the queue to members that watch their wait, as far as it is known.
     pub(super) fn tell(&self, now: BootInstant) {
         let (ahead, remaining, watching) = {
             let queue = self.queue();

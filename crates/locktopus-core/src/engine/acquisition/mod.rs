@@ -2,15 +2,15 @@
 //!
 //! | file | step |
 //! |---|---|
-//! | `mod` | begins: within the process if others of it hold the lock or wait for it, else at the backend |
-//! | `plan` | what was asked for, checked |
-//! | `cohort`, `member`, `lead` | tasks of this process that want the same lock; one of them leads: it asks the backend for all |
+//! | `mod` | starts: in the process if others of it hold or want the lock, else at the backend |
+//! | `plan` | the checked request |
+//! | `cohort`, `member`, `lead` | tasks that want one lock; their leader asks the backend |
 //! | `cohort_queue`, `stage` | their queue, as state without a lock, a clock or a task |
 //! | `passing`, `kept_lease`, `lease_cache_options` | how they pass a lease on, and keep it |
 //! | `attempts` | the one loop that takes locks from the backend: attempt, wait, attempt again |
 //! | `waiting` | how that loop waits: pushed grants, wake-ups, heartbeats, polling |
 //! | `local_progress` | progress reports to waiters of a cohort |
-//! | `state` | what the loop may have at the backend, and who answers for it |
+//! | `state` | what the loop may have at the backend, and who gives it back |
 //! | `granted` | from a grant to a held lease |
 //! | `engine` | what all acquisitions of one `Locktopus` share |
 
@@ -49,10 +49,10 @@ use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::Lease;
 use crate::engine::wait_progress::Reporter;
 
-/// Takes the lock, or says why not. `Ok(None)`: one attempt was allowed and somebody else holds the
-/// lock.
+/// Takes the lock, or says why not. `Ok(None)`: the plan allowed one attempt, and another owner
+/// holds the lock.
 ///
-/// Within the process first, where others may hold the lock or be on the way to it; else from the
+/// It first tries within the process, where others may hold the lock or be getting it, then at the
 /// backend.
 pub(crate) async fn acquire(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, LockError> {
     let waiting = engine.observer.waits(&plan.target);
@@ -76,25 +76,25 @@ async fn unobserved(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, L
     alone(engine, plan, started).await
 }
 
-/// Takes the lock from the backend, for nobody else.
+/// Takes the lock from the backend, for this task only.
 pub(crate) async fn alone(
     engine: &Arc<Engine>,
     plan: &Plan,
     started: Instant,
 ) -> Result<Option<Held>, LockError> {
-    // Boxed: those who wait in a local queue of this process need no room for this.
+    // Boxed, so that tasks in a local queue do not need room for it.
     match Box::pin(from_backend(engine, plan, started, None, None)).await {
         Ok(held) => Ok(held),
         Err(Stop::Failed(error)) => Err(error),
-        // Only those who lead others are deposed.
+        // Only a leader can be deposed.
         Err(Stop::Deposed) => Ok(None),
     }
 }
 
-/// Takes the lock from the backend. With a `lead`, as the leader of its cohort, which goes on from
-/// `left_behind` by the leader before. The wait limit counts from `started`.
+/// Takes the lock from the backend. With a `lead`, as the leader of its cohort, which continues
+/// from `left_behind` by the previous leader. The wait limit counts from `started`.
 ///
-/// It is no asynchronous function, because that would keep its arguments beside the acquisition.
+/// Not an async function, because that would keep its arguments beside the acquisition.
 pub(crate) fn from_backend<'a>(
     engine: &'a Arc<Engine>,
     plan: &'a Plan,
@@ -113,8 +113,8 @@ pub(crate) fn from_backend<'a>(
     }
 }
 
-/// A shutdown that begins and ends on another thread while an attempt is on its way closes the
-/// backend under it.
+/// A shutdown on another thread may start and finish during an attempt, and close the backend under
+/// it.
 fn told(engine: &Engine, stop: Stop) -> Stop {
     match stop {
         Stop::Failed(LockError::Backend { source, .. })

@@ -1,8 +1,8 @@
 //! How members of a local queue pass a lease of the backend to each other.
 //!
 //! The backend sees one owner and one lease. Each member has a turn of it, with a token from the
-//! block that the grant reserved, and its own holds, maximum hold time and loss. They share the
-//! validity, which only an answer of the backend moves.
+//! block that the grant reserved, and with its own holds, maximum hold time and loss. They share
+//! the validity, which only an answer of the backend changes.
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,7 +54,7 @@ impl Passing {
         }
     }
 
-    /// Counts a turn that begins, and gives its number.
+    /// Counts a turn that starts, and returns its number.
     pub(crate) fn count_turn(&self) -> u32 {
         self.turns.fetch_add(1, Ordering::Relaxed)
     }
@@ -84,16 +84,15 @@ impl Passing {
 }
 
 impl Lease {
-    /// Whether all its turns have begun.
+    /// Whether all its turns have started.
     pub(super) fn is_used_up(&self) -> bool {
         self.passing.as_ref().is_some_and(|own| !own.has_turns())
     }
 
     /// Whether the lease may be passed to this waiter.
     ///
-    /// Validity is inherited: the waiter gets the rest. That must be close to the validity of a
-    /// grant of its own. The backend must keep the lock neither longer nor shorter than the waiter
-    /// asked for.
+    /// The waiter inherits the rest of the validity, which must be close to that of a new grant.
+    /// The backend must keep the lock neither longer nor shorter than the waiter wants.
     pub(super) fn may_serve(&self, waiter: &Waiter, now: BootInstant) -> bool {
         let Some(passing) = &self.passing else {
             return false;
@@ -104,8 +103,8 @@ impl Lease {
             && self.is_good_for_a_turn(passing, length, valid_until.since(now))
     }
 
-    /// Whether there is a token for another turn, and enough is left of the validity of a lease of
-    /// this length.
+    /// Whether there is a token for another turn, and enough validity left for a lease of this
+    /// length.
     fn is_good_for_a_turn(&self, passing: &Passing, length: Duration, left: Duration) -> bool {
         let turn = passing.turns.load(Ordering::Relaxed);
         passing.has_turns()
@@ -114,7 +113,8 @@ impl Lease {
             && (self.token.is_none() || self.token_of(turn).is_some())
     }
 
-    /// Whether the local queue may keep an unwanted lease: the next member must be able to have it.
+    /// Whether the local queue may keep a lease without waiters: the next member must be able to
+    /// use it.
     pub(super) fn may_keep(&self, now: impl Fn() -> BootInstant) -> bool {
         let Some(passing) = &self.passing else {
             return false;
@@ -139,13 +139,13 @@ impl Lease {
             return;
         };
         // Not in the task tracker: it ends with the lease at the latest, and a shutdown waits for
-        // the release it starts.
+        // the release that it starts.
         let (lease, recall) = (Arc::downgrade(self), Mutex::new(Some(recall)));
         services.in_background(None, move |services| {
             let (lease, recall) = (lease.upgrade(), lock(&recall).take());
             async move {
                 let Some(lease) = lease else { return };
-                // Started again, it may have missed a request for the lock.
+                // If this work is restarted, it may have missed a recall.
                 if let Some(recall) = recall {
                     recall.await;
                 }
@@ -160,9 +160,9 @@ impl Lease {
             return;
         };
         passing.keep_no_longer();
-        // A shutdown waits for what follows.
+        // A shutdown waits for the work below.
         let _under_way = services.attempts.token();
-        // If a member holds it, that one passes it on, and does not keep it.
+        // If a member holds the lease, it passes it on and does not keep it.
         let effects = passing.cohort.queue().let_go(self);
         passing.cohort.carry_out(services, effects);
     }
@@ -173,7 +173,7 @@ impl Lease {
         let Some(passing) = &self.passing else {
             return false;
         };
-        // The clock is read when it is first needed, and only once.
+        // Reads the clock when first needed, and only once.
         let read = OnceCell::new();
         let now = || *read.get_or_init(clock::now);
         self.limit_turn(services, None);
@@ -192,14 +192,14 @@ impl Lease {
         };
         let now = clock::now();
         let effects = passing.cohort.queue().remove(self, now);
-        // Without services everything has ended, and so have the waiters.
+        // Without services everything has ended, the waiters too.
         if let Some(services) = passing.services.upgrade() {
             passing.cohort.carry_out(&services, effects);
         }
     }
 
-    /// The turn that `held_locks` shows. While the lease is kept, or on its way to the next task,
-    /// that turn has no holds.
+    /// The turn that `held_locks` shows. While the lease is kept or being handed over, that turn
+    /// has no holds.
     pub(crate) fn shown(self: &Arc<Self>, services: &Services) -> Arc<Turn> {
         let last_turn = services.settings.cohort.last_turn();
         let granted_at = self.passing.as_ref().map(|own| own.until.before(last_turn));

@@ -1,4 +1,4 @@
-//! What an acquisition is to do.
+//! The plan of an acquisition.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::engine::holding::services::Services;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::Reporter;
 
-/// How much of a lease must be left for it to be as good as one that was just granted.
+/// How much of a lease must be left for it to count as good as a new one.
 pub(super) fn least_validity(lease: Duration, renewed: bool) -> Duration {
     if renewed { lease / 2 } else { lease * 9 / 10 }
 }
 
-/// Everything a request decided, checked.
+/// All settings of a request, checked.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) target: LockTarget,
@@ -26,15 +26,16 @@ pub(crate) struct Plan {
     pub(crate) lease: Duration,
     pub(crate) renewed: bool,
     pub(crate) max_hold: Option<Duration>,
-    /// How long after the grant it stays held, whoever gives it back; zero: no longer than that.
+    /// How long after the grant it stays held, even if released earlier; zero means no longer than
+    /// the hold.
     pub(crate) hold_at_least: Duration,
-    /// For how long to keep the lease after a release; zero: not at all.
+    /// How long to keep the lease after a release; zero means not at all.
     pub(crate) keep: Duration,
     pub(crate) strategy: WaitStrategy,
     pub(crate) wait: Wait,
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) retention: Option<TokenRetention>,
-    /// Who wants to know how the wait goes on.
+    /// Receives progress reports, if wanted.
     pub(crate) progress: Option<Reporter>,
 }
 
@@ -47,8 +48,8 @@ impl Plan {
         }
     }
 
-    /// The grant that the backend gave this owner for a request sent at `sent`. It is worth one
-    /// turn, and every earlier request was answered.
+    /// The backend's grant to this owner, for a request sent at `sent`. It serves one turn, and
+    /// every earlier request was answered.
     pub(crate) fn granted(
         &self,
         services: &Services,
@@ -90,19 +91,19 @@ impl Plan {
     }
 }
 
-/// How long to wait for a lock that somebody else holds.
+/// How long to wait for a lock that another owner holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// One attempt.
     Not,
     /// At most this long.
     AtMost(Duration),
-    /// For ever.
+    /// Without a limit.
     Forever,
 }
 
 impl Wait {
-    /// As long as a user says. Longer than anybody waits is not longer than [`LONGEST`].
+    /// The user's limit, cut to [`LONGEST`], which is longer than anyone waits.
     pub(crate) fn at_most(limit: Duration) -> Self {
         Self::AtMost(limit.min(LONGEST))
     }

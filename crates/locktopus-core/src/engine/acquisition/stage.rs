@@ -9,17 +9,17 @@ use tokio::time::Instant;
 
 use super::{AcquisitionState, Asks, BootInstant, Lease, LockError, Reporter, Told};
 
-/// Whose the lease, or the way to the backend, is.
+/// The state of the cohort: which member has the lease or the way to the backend.
 #[derive(Debug, Default)]
 pub(super) enum Stage {
     /// The cohort has no member.
     #[default]
     Empty,
-    /// The member with this number asks the backend, for all.
+    /// The member with this number asks the backend for all of them.
     Led {
         by: u64,
-        /// It counts as stalled if it has shown no life by then. `None`: it has shown none yet. Its
-        /// time begins with the next check.
+        /// The time after which a silent leader counts as stalled. `None`: it has shown no life
+        /// yet, and its time starts with the next check.
         until: Option<BootInstant>,
         /// What it asks for.
         asks: Option<Asks>,
@@ -30,7 +30,7 @@ pub(super) enum Stage {
     Held(Arc<Lease>),
     /// The cohort has no member, and keeps the lease for the next one.
     Kept(Arc<Lease>),
-    /// A member handed the baton to a waiter, which has not fetched it.
+    /// A member handed the baton to a waiter, which has not fetched it yet.
     Handed {
         to: u64,
         since: BootInstant,
@@ -38,15 +38,15 @@ pub(super) enum Stage {
     },
 }
 
-/// The thing that one member hands to the next.
+/// What one member hands to the next.
 #[derive(Debug)]
 pub(super) enum Baton {
     Lease(Arc<Lease>),
-    /// The way to the backend, and the state of the leader before.
+    /// The way to the backend, and the previous leader's state.
     Way(Option<Box<AcquisitionState>>),
 }
 
-/// A member that waits, and what lease it asks for.
+/// A waiting member, and the lease it wants.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) lease: Duration,
@@ -60,7 +60,7 @@ pub(super) struct Waiter {
 /// The waiters, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// By number. `None` is a gap: that waiter has gone. The first place is never one.
+    /// By number. `None` is a gap: that waiter has left. The first place is never a gap.
     places: VecDeque<(u64, Option<Box<Waiter>>)>,
     gaps: usize,
 }
@@ -123,54 +123,54 @@ impl Line {
     }
 }
 
-/// The next thing a member does.
+/// What a member does next.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Hold the lock, which has been this member's since then.
+    /// Hold the lock, which this member has had since then.
     Hold(Arc<Lease>, BootInstant),
-    /// Ask the backend, for all.
+    /// Ask the backend for all members.
     Lead {
-        /// Go on from where the leader before was.
+        /// Continue from the previous leader's state.
         state: Option<Box<AcquisitionState>>,
-        /// Give this back first: it was kept, and is of no use here.
+        /// Give this back first: it was kept, but does not suit this request.
         kept: Option<Arc<Lease>>,
     },
-    /// Do not wait: a member holds the lock.
+    /// Do not wait: another member holds the lock.
     SayBusy,
-    /// Do not wait: a member asks the backend. Ask beside it.
+    /// Do not wait: another member is asking the backend. Ask separately.
     AskAlone,
     /// Queue again: the turn was revoked.
     QueueAgain,
-    /// Stop, with this error. Without one, there was a shutdown.
+    /// Stop with this error. Without one, there was a shutdown.
     Stop(Option<Box<LockError>>),
 }
 
-/// A newcomer.
+/// The outcome of an arrival.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) number: u64,
-    /// `None`: it waits.
+    /// `None` if it waits.
     pub(super) step: Option<Step>,
-    /// How many waited before it.
+    /// How many were waiting before it.
     pub(super) ahead: u64,
     pub(super) effects: Effects,
 }
 
-/// The rest of a transition, to be carried out after the mutex is released.
+/// The remaining work of a transition, to be done after the mutex is released.
 #[must_use = "members wait for it"]
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     /// This waiter has a turn.
     pub(super) wake: Option<Box<Waiter>>,
-    /// The wait of these is over.
+    /// The waits of these are over.
     pub(super) dismiss: Vec<Waiter>,
-    /// No member has this any more.
+    /// No member has this any longer.
     pub(super) give_back: Option<Baton>,
     /// A deposed leader asked for this.
     pub(super) stalled: Option<Box<Asks>>,
-    /// The watchdog must look at this instant.
+    /// The watchdog must check at this instant.
     pub(super) look_at: Option<BootInstant>,
-    /// The last member has gone.
+    /// The last member has left.
     pub(super) empty: bool,
 }
 

@@ -11,14 +11,14 @@ use super::plan::Wait;
 use crate::engine::jitter::jitter;
 use crate::engine::settings::WaitStrategy;
 
-/// The mean first pause of a waiter that polls and is next in line.
+/// The mean first pause of a polling waiter that is next in the queue.
 const POLL_STEP: Duration = Duration::from_millis(30);
-/// The longest mean pause of a waiter that polls in line.
+/// The longest mean pause of a polling waiter in the queue.
 const LONGEST_POLL: Duration = Duration::from_millis(400);
 
 impl Acquisition<'_> {
-    /// Whether to be told of what happens. Who stands in the queue of a fair lock must be: it looks
-    /// when its strategy says so, but is passed over if nobody listens for it.
+    /// Whether to subscribe to wake-ups. A waiter in the queue of a fair lock must: it checks as
+    /// often as its strategy says, but is passed over unless its process listens.
     pub(super) fn listens(&self) -> bool {
         self.plan.wait != Wait::Not
             && self.plan.target.kind().announces()
@@ -47,8 +47,8 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Stops listening as the winner. Where several can hold at once the hint goes on to the next
-    /// waiter, for whom there may be room too.
+    /// Stops listening as the winner. If several can hold at once, the hint goes on to the next
+    /// waiter, for which there may be room too.
     pub(super) fn stop_listening(&mut self) {
         if let Some(hints) = self.state.hints.take()
             && self.plan.target.kind().mode() == Mode::Exclusive
@@ -57,7 +57,7 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Waits until it is time to look again. The token of a pushed grant, if one came.
+    /// Waits until it is time to check again. Returns the token of a pushed grant, if one came.
     pub(super) async fn pause(
         &mut self,
         obstacle: &Obstacle,
@@ -70,7 +70,7 @@ impl Acquisition<'_> {
             tokio::time::sleep_until(until).await;
             return Ok(None);
         };
-        // The owner may be a new one since the last time.
+        // The owner id may have changed since the last pause.
         hints.claim(&self.state.ask.owner);
         Ok(match tokio::time::timeout_at(until, hints.next()).await {
             Ok(Wake::Granted { token }) => Some(token),
@@ -78,8 +78,8 @@ impl Acquisition<'_> {
         })
     }
 
-    /// How often to look without being told. A pushed grant is worth what is left since the last
-    /// look, so in a queue that must not be long ago compared with the lease.
+    /// How often to check without a wake-up. A pushed grant is worth what is left since the last
+    /// check, so in a queue that must be recent compared with the lease.
     pub(super) fn heartbeat(&self) -> Duration {
         let often = (self.plan.lease / 12).max(SHORTEST_HEARTBEAT);
         match self.plan.strategy {
@@ -116,16 +116,16 @@ impl Acquisition<'_> {
                 jitter(min / 2, if by_choice { doubled.min(max) } else { max })
             }
         };
-        // A place in the queue is lost without heartbeats, and a grant with its lease if nobody
-        // looks.
+        // Without heartbeats a waiter loses its place in the queue, and a grant expires if the
+        // waiter does not check.
         let pause = match obstacle {
             Obstacle::Queued { .. } => pause.min(self.heartbeat() * 5 / 4),
             Obstacle::Held(_) | Obstacle::Failed(_) => pause,
         };
         match obstacle {
-            // Others are ahead: when the lease in the way ends, it is their turn to notice.
+            // Others are ahead. When the blocking lease expires, it is their turn to notice.
             Obstacle::Queued { ahead: 1.., .. } => pause,
-            // The holder's lease may be all that stands in the way; the jitter keeps a crowd apart.
+            // Only the holder's lease may be blocking. The jitter keeps a crowd apart.
             Obstacle::Held(Some(remaining))
             | Obstacle::Queued {
                 remaining: Some(remaining),
@@ -142,8 +142,8 @@ impl Acquisition<'_> {
         }
     }
 
-    /// The pause of a waiter that polls in line. Hand-offs leave a free lock to the next in line,
-    /// which polls most often. All poll less often while nothing moves.
+    /// The pause of a polling waiter in the queue. Hand-offs leave a free lock to the next in the
+    /// queue, which polls most often. All poll less often while the queue does not move.
     fn pause_in_line(&mut self, ahead: u64) -> Duration {
         let places = u16::try_from(ahead).unwrap_or(u16::MAX).saturating_add(1);
         if std::mem::replace(&mut self.stood_at, places) != places {

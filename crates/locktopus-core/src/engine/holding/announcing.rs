@@ -1,4 +1,4 @@
-//! Keeps the record of a labelled instance alive at the backend. Nothing about locks depends on it.
+//! Maintains the record of a labelled instance at the backend. No lock depends on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::jitter::jitter;
 
-/// For how long a record is kept. Four announcements may be lost before it is gone.
+/// How long a record is kept. Four announcements may be lost before it expires.
 pub(crate) const KEEP: Duration = Duration::from_secs(120);
 /// The longest pause between two announcements.
 const BEAT: Duration = Duration::from_secs(25);
-/// The first pause after one that failed; it doubles.
+/// The first pause after a failure; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// One labelled instance.
@@ -25,14 +25,14 @@ pub(crate) struct Announcing {
     pub(crate) namespace: String,
     pub(crate) instance: InstanceId,
     pub(crate) record: InstanceRecord,
-    /// For how long it stays after the end.
+    /// How long the record stays after the end.
     pub(crate) left: Duration,
     pub(crate) call_timeout: Duration,
 }
 
 impl Announcing {
-    /// Announces until the instance is shut down or gone, and then takes the record back or leaves
-    /// it for as long as the label says.
+    /// Announces until the instance is shut down or gone. Then it removes the record, or leaves it
+    /// for as long as the label says.
     pub(crate) async fn run(
         self: Arc<Self>,
         closing: CancellationToken,
@@ -42,7 +42,7 @@ impl Announcing {
             biased;
             () = closing.cancelled() => {}
             () = closed.cancelled() => {}
-            // It is not kept here.
+            // The backend does not store records.
             () = self.beat(&self.record) => return,
         }
         let last = if self.left.is_zero() {
@@ -55,7 +55,7 @@ impl Announcing {
         }
     }
 
-    /// Returns only if there is no use in going on.
+    /// Returns only if continuing is useless.
     async fn beat(&self, record: &InstanceRecord) {
         let mut pause = FIRST_PAUSE;
         let mut failing = false;
@@ -89,7 +89,7 @@ impl Announcing {
                     failing = true;
                 }
             }
-            // A fleet that was started together does not speak together.
+            // So that instances started together do not announce at the same moment.
             tokio::time::sleep(jitter(pause * 4 / 5, pause)).await;
         }
     }

@@ -1,8 +1,8 @@
 //! Background work that survives the runtime it started on.
 //!
 //! Each runtime that uses a `Locktopus` is a [`Home`] and runs the watchdog. Leases are renewed and
-//! losses told while one home runs. A [job](Services::in_background) runs on one home. If that home
-//! ends or stops being driven, the job starts again on another one, or on the next runtime that
+//! losses reported while one home runs. A [job](Services::in_background) runs on one home. If that
+//! home ends or stops being driven, the job restarts on another home, or on the next runtime that
 //! arrives.
 
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog::ScheduledCheck;
 
-/// A job moves after this time if its runtime may not be driven and another one is.
+/// A job moves after this time if its runtime may not be driven while another one is.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A runtime that runs the watchdog.
@@ -44,13 +44,13 @@ impl Home {
     }
 }
 
-/// The jobs that are not done.
+/// The unfinished jobs.
 #[derive(Debug, Default)]
 pub(super) struct Jobs(Mutex<Slab<Arc<Job>>>);
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Something to be done in the background, which may be begun more than once.
+/// Work in the background. It may be started more than once.
 struct Job {
     key: usize,
     begin: Box<dyn Fn(Arc<Services>) -> Work + Send + Sync>,
@@ -59,19 +59,20 @@ struct Job {
 
 #[derive(Default)]
 struct Course {
-    /// Counts how often it was begun.
+    /// How often it was started.
     begun: u32,
-    /// It is being put on a runtime.
+    /// It is being spawned on a runtime.
     starting: bool,
-    /// Where it is under way.
+    /// Where it runs.
     task: Option<(Arc<Home>, AbortHandle)>,
-    /// Until it is done.
+    /// Held until it is done.
     tracked: Option<TaskTrackerToken>,
     done: bool,
 }
 
 impl Services {
-    /// Makes the current runtime a home unless it is one. Jobs without a home then come here.
+    /// Makes the current runtime a home unless it is one already. Jobs without a home then move
+    /// here.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl Services {
         Ok(home)
     }
 
-    /// As [`here`](Self::here), before anything is sent for a request.
+    /// Like [`here`](Self::here), before a request sends anything.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl Services {
         lasting.or(here).or_else(|| homes.first().cloned())
     }
 
-    /// Runs work in the background; `tracker` counts it until it is done. The work may be started
-    /// again half-way.
+    /// Runs work in the background; `tracker` counts it until it is done. The work may be
+    /// interrupted and restarted.
     pub(crate) fn in_background<F>(
         self: &Arc<Self>,
         tracker: Option<&TaskTracker>,
@@ -149,7 +150,7 @@ impl Services {
         }
     }
 
-    /// Moves jobs here that have no home, or a home that may not be driven.
+    /// Moves jobs here that have no home, or whose home may not be driven.
     pub(crate) fn come_to(self: &Arc<Self>, home: &Arc<Home>) {
         let jobs: Vec<_> = {
             let jobs = lock(&self.jobs.0);
@@ -162,8 +163,8 @@ impl Services {
         }
     }
 
-    /// Begins it on this home, or on another one if this runtime is ending. If all are, it waits
-    /// for the next to arrive.
+    /// Starts it on this home, or on another one if this runtime is shutting down. If all are, it
+    /// waits for the next runtime.
     fn begin(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) {
         if !self.begins_on(job, home) {
             let others = self.homes.all();
@@ -172,7 +173,7 @@ impl Services {
         }
     }
 
-    /// False if the runtime is ending, and has dropped it at once.
+    /// False if the runtime is shutting down and dropped it at once.
     fn begins_on(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) -> bool {
         let (number, before) = {
             let mut course = lock(&job.course);
@@ -218,7 +219,7 @@ impl Services {
 }
 
 impl Job {
-    /// Whether it is done, or certain to go on as long as `here` runs.
+    /// Whether it is done, or certain to continue as long as `here` runs.
     fn goes_on(&self, here: &Home) -> bool {
         let course = lock(&self.course);
         let on = course.task.as_ref().map(|(home, _)| home);
@@ -244,7 +245,7 @@ impl fmt::Debug for Job {
     }
 }
 
-/// One course of a job. Dropped half-way, its runtime has ended.
+/// One run of a job. If it is dropped half-way, its runtime has ended.
 struct Running {
     services: Weak<Services>,
     job: Arc<Job>,
@@ -273,7 +274,7 @@ impl Drop for Running {
                 return;
             }
             if std::mem::take(&mut course.starting) {
-                // Whoever begins it sees to that.
+                // The caller of `begins_on` handles that.
                 return;
             }
             course.begun += 1;

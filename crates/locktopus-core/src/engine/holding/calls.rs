@@ -2,8 +2,8 @@
 //! it.
 //!
 //! A backend owes an answer by the deadline and usually has the better error, so it gets a moment
-//! more. But one call that never returns must not keep a waiter past its limit, a release for ever,
-//! or a renewal from being tried again.
+//! more. But a call that never returns must not keep a waiter past its limit, block a release
+//! forever, or prevent the retry of a renewal.
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::engine::holding::limits::Debts;
 use crate::engine::holding::services::Services;
 
-/// How long after its deadline a call is given up.
+/// How long after its deadline a call is abandoned.
 const GRACE: Duration = Duration::from_millis(50);
-/// An attempt in a crowd waits for others of it for this part of its time at most.
+/// In a crowd, an attempt waits for others for at most this part of its time.
 const PATIENCE: u32 = 4;
 
 impl Services {
     /// Sends an attempt when the limits allow it. Calls `sends` just before, with the token that
-    /// makes a shutdown wait for it. If the future is dropped earlier, nothing was sent.
-    /// `owes`: a release is owed for its owner id anyway, so this attempt adds none.
+    /// makes a shutdown wait for it. If the future is dropped earlier, nothing was sent. `owes`: a
+    /// release is owed for its owner id anyway, so this attempt adds none.
     ///
-    /// Not an asynchronous function, for the reason of `from_backend`.
+    /// Not an async function, for the same reason as `from_backend`.
     pub(crate) fn attempt<'a>(
         &'a self,
         attempt: &'a AcquireAttempt,
@@ -41,7 +41,7 @@ impl Services {
         let place = place.filter(|_| owes || !Debts::may_be_many(self.tasks.len()));
         async move {
             let Some(_place) = place else {
-                // Boxed: it is for those who come in a crowd.
+                // Boxed, because only attempts in a crowd need it.
                 return Box::pin(self.attempt_in_turn(attempt, owes, sends)).await;
             };
             sends(self.attempts.token());
@@ -63,7 +63,7 @@ impl Services {
                 self.little_is_owed(&attempt.target, patience).await?;
             }
             let place = self.turn_of(attempt).await;
-            // Those who were let in together may owe too much by the time it is this one's turn.
+            // Attempts let in together may owe too much by the time of this one's turn.
             if owes || self.is_little_owed(&attempt.target) {
                 break place;
             }
@@ -77,7 +77,7 @@ impl Services {
         !Debts::may_be_many(self.tasks.len()) || self.debts.are_few(self.backend.shard(target))
     }
 
-    /// Waits until so little is owed to the shard of this lock that more may be taken there.
+    /// Waits until the shard of this lock is owed so little that more may be taken there.
     async fn little_is_owed(
         &self,
         target: &LockTarget,
@@ -98,9 +98,8 @@ impl Services {
         })
     }
 
-    /// Waits until so few other attempts are under way that this one may be, but not for longer
-    /// than a part of its time: behind a slow or distant server the limit delays, and refuses
-    /// nobody.
+    /// Waits until few enough attempts are under way, but for at most a part of its time: behind a
+    /// slow or distant server the limit delays attempts and refuses none.
     async fn turn_of(&self, attempt: &AcquireAttempt) -> Option<OwnedSemaphorePermit> {
         let shard = self.backend.shard(&attempt.target);
         let time = attempt.deadline.saturating_duration_since(Instant::now());
@@ -116,7 +115,7 @@ impl Services {
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
-    /// One answer for each request, whatever the backend returns.
+    /// Returns one answer for each request, whatever the backend returns.
     pub(crate) async fn extend(
         &self,
         batch: &[ExtendRequest],
@@ -162,7 +161,7 @@ impl Services {
         let patience = half_way_to(deadline);
         tokio::select! {
             biased;
-            // A shutdown waits only for what was sent.
+            // A shutdown waits only for sent requests.
             () = self.closing.cancelled() => return Err(self.closed()),
             little = self.little_is_owed(&attempts[0].target, patience) => little?,
         }
@@ -198,7 +197,7 @@ impl Services {
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
-    /// One answer for each instance, whatever the backend returns.
+    /// Returns one answer for each instance, whatever the backend returns.
     pub(crate) async fn instances(
         &self,
         query: &InstanceQuery,
@@ -220,13 +219,13 @@ impl Services {
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
-    /// A call that ends soon after its deadline.
+    /// A call with a timeout soon after its deadline.
     fn within<F: Future>(&self, deadline: Instant, call: F) -> Result<Timeout<F>, BackendError> {
         self.has_timers()?;
         Ok(timeout_at(deadline + GRACE, call))
     }
 
-    /// Outside a runtime, timers panic.
+    /// Timers panic outside a runtime.
     fn has_timers(&self) -> Result<(), BackendError> {
         let no_runtime = |_| BackendError::no_runtime(self.backend.info().name);
         internal::current().map(drop).map_err(no_runtime)
@@ -242,7 +241,7 @@ impl Services {
     }
 }
 
-/// For those who announce an instance, which goes on while its services come and go.
+/// For announcements of an instance, which continue while its services come and go.
 pub(crate) async fn announce(
     backend: &DynBackend,
     announcement: &Announcement,
@@ -254,7 +253,7 @@ pub(crate) async fn announce(
     answer.await.unwrap_or_else(|_| Err(no_answer_of(backend)))
 }
 
-/// Until then an attempt waits for what is owed. The other half is for its turn and answer.
+/// How long an attempt waits for owed releases. The other half is for its turn and answer.
 fn half_way_to(deadline: Instant) -> Instant {
     let now = Instant::now();
     now + deadline.saturating_duration_since(now) / 2
@@ -285,7 +284,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const TIME: Duration = Duration::from_millis(100);
 
-    /// Answers every call after so long.
+    /// Answers every call after this time.
     #[derive(Debug)]
     struct Late {
         info: BackendInfo,
@@ -318,7 +317,7 @@ mod tests {
             self.refused().await
         }
 
-        /// Of the last one nothing.
+        /// Leaves out the last answer.
         async fn extend(
             &self,
             batch: &[ExtendRequest],
@@ -407,7 +406,7 @@ mod tests {
             self.refused().await
         }
 
-        /// Knows one, whoever is asked about.
+        /// Knows one record, for any instances.
         async fn records(
             &self,
             _: &InstanceQuery,
@@ -431,7 +430,7 @@ mod tests {
         ExtendRequest::new(target(), OwnerId::generate(), TIME)
     }
 
-    /// What each call comes to, with its name.
+    /// The outcome of each call, with its name.
     async fn each(after: Duration) -> Vec<(&'static str, Result<(), BackendErrorKind>)> {
         let services = services(after);
         let (target, owner) = (target(), OwnerId::generate());
@@ -519,7 +518,7 @@ mod tests {
         PendingRelease::new(target(), OwnerId::generate(), TIME * 100, false)
     }
 
-    /// Attempts wait for releases that the server does not answer, not for those that it refuses.
+    /// Attempts wait for releases that the server does not answer, but not for refused ones.
     #[tokio::test(start_paused = true)]
     async fn releases_that_are_refused_are_answered() {
         let services = services(MS);
@@ -549,14 +548,14 @@ mod tests {
         }
     }
 
-    /// In a crowd an attempt waits for others of its shard, and for a quarter of its time at most.
+    /// In a crowd, an attempt waits for others of its shard, but at most a quarter of its time.
     #[tokio::test(start_paused = true)]
     async fn a_crowd_delays_and_refuses_nobody() {
         let services = services(TIME / 2);
         let target = target();
         let limit = services.attempting.in_turn(services.backend.shard(&target));
         let first = limit.await.unwrap();
-        // All places are taken but one, and then all.
+        // All places but one are taken, and then all.
         let mut others = vec![first];
         let turn = |time: Duration| {
             let deadline = Instant::now() + time;

@@ -1,4 +1,4 @@
-//! Operations on the number inside a semaphore or a latch: each runs once, however often it is
+//! Operations on the counter of a semaphore or a latch. Each takes effect once, however often it is
 //! sent.
 
 use std::time::Duration;
@@ -14,14 +14,13 @@ use crate::engine::holding::services::Services;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// For so long an operation that may have run is repeated, counted from when it was sent first:
-/// backends remember what they answered for twice as long, and would do it a second time after
-/// that.
+/// How long to repeat an operation that may have run, counted from its first request. Backends
+/// remember their answers for twice as long, and would repeat the operation after that.
 const REPEATED: Duration = Duration::from_secs(60);
 
 impl Services {
-    /// Reads or changes the number. A backend that cannot be reached is asked again under the same
-    /// operation id for as long as a waiter would put up with it.
+    /// Reads or changes the counter. While the backend is unreachable, it retries under the same
+    /// operation id for as long as waiters tolerate an outage.
     pub(crate) async fn count(
         &self,
         target: LockTarget,
@@ -47,7 +46,7 @@ impl Services {
             };
             if error.executed() == Executed::Maybe && !may_have_run {
                 may_have_run = true;
-                // Reading again does nothing twice.
+                // A read may be repeated without limit.
                 if action != CounterAction::Read {
                     limit = limit.min(sent + REPEATED);
                 }
@@ -75,7 +74,7 @@ impl Services {
     }
 }
 
-/// The last error may say that this request did not run; an earlier one may have.
+/// The last error may say that this request did not run, but an earlier one may have.
 fn perhaps_executed(error: BackendError) -> BackendError {
     if error.executed() == Executed::Maybe {
         return error;
@@ -93,7 +92,7 @@ mod tests {
     use crate::test_backend::TestBackend;
     use crate::{LockKind, LockName};
 
-    /// Counts where no number can be reached: after how long that was given up, and at what.
+    /// Counts on an unreachable backend: when it gave up, and the phase of the error.
     async fn given_up(action: CounterAction) -> (Duration, Phase) {
         let settings = Settings {
             tolerate_outage: Duration::from_secs(1),
@@ -109,8 +108,8 @@ mod tests {
         (begun.elapsed(), phase)
     }
 
-    /// It is asked after 10, 30, 70, 150, 310 and 630 milliseconds. The next time would be after
-    /// 1,130.
+    /// The attempts come after 10, 30, 70, 150, 310 and 630 milliseconds. The next one would come
+    /// after 1,130.
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_try_that_would_come_too_late() {
         for action in [CounterAction::Read, CounterAction::CountDown] {

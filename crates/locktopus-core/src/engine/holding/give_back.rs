@@ -1,4 +1,4 @@
-//! What is owed to the backend when a lease has ended, and the release that gives it back.
+//! What the backend is owed when a lease has ended, and the release that gives it back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
 
-/// A lease that no task of this process has any more, and that the backend must be given back.
-/// Dropping it leaves that to the reaper.
+/// A lease that no task of this process has any longer, and that must go back to the backend.
+/// Dropping it hands it to the reaper.
 #[must_use = "dropping it gives the lease back in the background"]
 pub(crate) struct Owed {
     services: Arc<Services>,
@@ -34,13 +34,13 @@ impl Owed {
         }
     }
 
-    /// Another process goes on with the lease.
+    /// Another process continues with the lease.
     pub(crate) fn left_to_others(mut self) {
         self.open = false;
     }
 
-    /// Gives it back to the backend, and waits for the answer. If the future is dropped, the reaper
-    /// goes on.
+    /// Gives the lease back to the backend, and waits for the answer. If the future is dropped, the
+    /// reaper continues.
     pub(crate) async fn give_back(
         mut self,
         lost_before: Option<LostCause>,
@@ -73,7 +73,7 @@ impl Owed {
                 }
             }
         };
-        // An attempt that may still arrive is the reaper's.
+        // If an attempt may still arrive, the reaper handles it.
         if !lease.late_attempt {
             self.open = false;
             SharedOwner::returned_by(&self.services, &lease, pending.release.last);
@@ -81,7 +81,7 @@ impl Owed {
         let cause = match (lost_before, outcome) {
             (Some(cause), _) => cause,
             (None, ReleaseOutcome::Released) => return Ok(()),
-            // The first try did it; only its answer was lost.
+            // The first request released it; only its answer was lost.
             (None, ReleaseOutcome::NotHeld) if may_have_run => return Ok(()),
             (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
         };

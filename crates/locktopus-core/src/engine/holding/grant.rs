@@ -1,11 +1,11 @@
-//! What the backend granted.
+//! A grant of the backend.
 
 use std::time::Duration;
 
 use locktopus_contract::clock::BootInstant;
 use locktopus_contract::{FencingToken, LockTarget, OwnerId, SafetyMode, TokenRetention};
 
-/// What a grant comes with.
+/// The content of a grant.
 pub(crate) struct Grant {
     pub(crate) target: LockTarget,
     pub(crate) owner: OwnerId,
@@ -20,6 +20,6 @@ pub(crate) struct Grant {
     pub(crate) valid_until: BootInstant,
     pub(crate) late_attempt: bool,
     pub(crate) safety: SafetyMode,
-    /// How long to remember tokens, if the request said so.
+    /// How long to remember tokens, if the request set it.
     pub(crate) retention: Option<TokenRetention>,
 }

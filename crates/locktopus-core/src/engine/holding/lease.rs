@@ -1,4 +1,4 @@
-//! One lease of the backend: what was granted, how long it lasts, and why it ended.
+//! One lease of the backend: its grant, its length, and why it ended.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,15 +37,16 @@ pub(crate) struct Lease {
     pub(crate) retention: Option<TokenRetention>,
     term: Mutex<Term>,
     cause: OnceLock<LostCause>,
-    /// Set once a release began: from then on no renewal is sent and no result of one matters.
+    /// Set once a release has started: from then on no renewal is sent, and the results of earlier
+    /// ones do not matter.
     releasing: AtomicBool,
     /// The latest turn, which hears of a loss.
     pub(super) turn: Mutex<Weak<Turn>>,
     /// The index of its entry in the watchdog, which reads and sets it under a mutex.
     pub(super) slot: AtomicUsize,
-    /// A writer's id, lent to a reader: noted by both of them.
+    /// A writer's owner id lent to a reader. Both leases keep it.
     loan: Mutex<Option<Arc<SharedOwner>>>,
-    /// How tasks of this process pass it on; `None` if they do not.
+    /// How tasks of this process pass the lease on; `None` if they do not.
     pub(crate) passing: Option<Passing>,
 }
 
@@ -92,7 +93,7 @@ impl Lease {
         })
     }
 
-    /// A lease that is watched from now on.
+    /// A lease that the watchdog watches from now on.
     ///
     /// # Errors
     ///
@@ -108,11 +109,11 @@ impl Lease {
         watched.then_some(lease).ok_or(LockError::ShutDown)
     }
 
-    /// Ends the lease once its deadline has passed, and gives the cause. The caller must pass that
-    /// to [`end`](Self::end). `failed`: the error of the last renewal.
+    /// Ends the lease once its deadline has passed, and returns the cause, which the caller must
+    /// pass to [`end`](Self::end). `failed` is the error of the last renewal.
     ///
     /// The holder may move the deadline, or lift its maximum hold time, at the same moment. The
-    /// mutex decides: the lease either goes on with the new deadline, or is over for every task.
+    /// mutex decides: the lease either continues with the new deadline, or is over for every task.
     #[must_use]
     pub(crate) fn judge(&self, now: BootInstant, failed: Option<&str>) -> Option<LostCause> {
         let term = self.term();
@@ -132,11 +133,11 @@ impl Lease {
         Some(self.cause.get_or_init(|| cause).clone())
     }
 
-    /// Ends the lease, and tells the turn and the local queue. The first cause stays; telling them
-    /// again has no effect. Wakers of other tasks run in here, so the caller must hold no mutex.
+    /// Ends the lease, and notifies the turn and the local queue. The first cause stays; further
+    /// calls have no effect. Wakers of other tasks run in here, so the caller must hold no mutex.
     pub(crate) fn end(self: &Arc<Self>, cause: LostCause) {
         let cause = self.cause.get_or_init(|| cause);
-        // A turn that begins after this look sees the cause (`Turn::begin`).
+        // A turn that starts after this sees the cause (`Turn::begin`).
         let turn = lock(&self.turn).upgrade();
         if let Some(turn) = turn {
             turn.end(cause.clone());
@@ -150,7 +151,7 @@ impl Lease {
         self.cause.get()
     }
 
-    /// Marks the beginning of a release; true for the first caller.
+    /// Marks the start of a release; true for the first caller.
     pub(crate) fn begin_release(&self) -> bool {
         !self.releasing.swap(true, Ordering::AcqRel)
     }
@@ -164,13 +165,13 @@ impl Lease {
         !self.is_releasing() && self.lost().is_none()
     }
 
-    /// Whether it ended because its maximum hold time was over, and no release has begun.
+    /// Whether it ended because its maximum hold time was over, and no release has started.
     pub(crate) fn is_held_too_long(&self) -> bool {
         !self.is_releasing() && self.lost() == Some(&LostCause::MaxHold)
     }
 
-    /// Ends the lease for this process. Gives what the backend must be given back; `None` if
-    /// another caller has that.
+    /// Ends the lease for this process. Returns what the backend must get back; `None` if another
+    /// caller has that.
     pub(crate) fn close(
         self: &Arc<Self>,
         services: &Arc<Services>,
@@ -218,7 +219,7 @@ impl Lease {
         self.term().valid_until()
     }
 
-    /// After this instant it is neither renewed nor believed in.
+    /// After this instant the lease is neither renewed nor relied on.
     pub(crate) fn hold_until(&self) -> Option<BootInstant> {
         self.term().hold_until
     }
@@ -230,31 +231,31 @@ impl Lease {
         self.lost().is_none() && until != std::mem::replace(&mut term.hold_until, until)
     }
 
-    /// The length that renewals ask for.
+    /// The length that renewals request.
     pub(crate) fn length(&self) -> Duration {
         self.term().lease
     }
 
-    /// The length that renewals ask for, and until when the lease is valid as things stand.
+    /// The length that renewals request, and the current end of validity.
     pub(crate) fn length_and_validity(&self) -> (Duration, BootInstant) {
         let term = self.term();
         (term.lease, term.valid_until())
     }
 
-    /// The length that renewals ask for, and the instant after which it is not renewed.
+    /// The length that renewals request, and the instant after which the lease is not renewed.
     pub(crate) fn length_and_end(&self) -> (Duration, Option<BootInstant>) {
         let term = self.term();
         (term.lease, term.hold_until)
     }
 
-    /// When the confirmed validity began: before the request for it was sent.
+    /// The start of the confirmed validity: before the request for it was sent.
     pub(crate) fn counts_from(&self) -> BootInstant {
         let term = self.term();
         term.valid_until.before(term.lease)
     }
 
-    /// The request for an extension that the caller is about to send, and until when the lease is
-    /// valid without it. `usual`: the backend's default retention of tokens.
+    /// The extension request to send, and the end of validity without it. `usual` is the backend's
+    /// default retention of tokens.
     pub(crate) fn extension(
         &self,
         lease: Duration,
@@ -276,7 +277,7 @@ impl Lease {
         (request, term.valid_until())
     }
 
-    /// Notes that a confirmed extension, sent then, made the backend remember the token.
+    /// Notes that a confirmed extension, sent at `sent`, made the backend remember the token.
     pub(crate) fn token_kept(&self, sent: BootInstant, keep: Option<Duration>) {
         if let Some(keep) = keep {
             let mut term = self.term();
@@ -284,27 +285,27 @@ impl Lease {
         }
     }
 
-    /// How long from now the server may go on holding it.
+    /// How long from now the server may keep holding it.
     pub(crate) fn longest_lease(&self) -> Duration {
         self.term().longest
     }
 
-    /// Notes a confirmed extension. Extensions never shorten a lease, so neither does this.
+    /// Notes a confirmed extension. It never shortens the lease.
     pub(crate) fn extended(&self, lease: Duration, valid_until: BootInstant) {
         let mut term = self.term();
         term.lease = lease;
         term.valid_until = term.valid_until.max(valid_until);
     }
 
-    /// Notes a confirmed renewal. Gives the length that renewals ask for, and until when the lease
-    /// is valid now.
+    /// Notes a confirmed renewal. Returns the length that renewals request, and the new end of
+    /// validity.
     pub(crate) fn confirmed(&self, valid_until: BootInstant) -> (Duration, BootInstant) {
         let mut term = self.term();
         term.valid_until = term.valid_until.max(valid_until);
         (term.lease, term.valid_until())
     }
 
-    /// The loan of the owner id, if it was lent or borrowed.
+    /// The loan of the owner id, if the id was lent or borrowed.
     pub(crate) fn shared_owner(&self) -> Option<Arc<SharedOwner>> {
         lock(&self.loan).clone()
     }
@@ -381,7 +382,7 @@ mod tests {
         assert!(lease.is_releasing() && !lease.is_active());
     }
 
-    /// Only what is over because of its maximum hold time, and until somebody gives it back.
+    /// Only if its maximum hold time ended it, and until it is given back.
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_held_too_long_until_somebody_gives_it_back() {
         let (expired, too_long) = (lease(), lease());

@@ -1,4 +1,4 @@
-//! How many calls to the backend are under way at once.
+//! Limits for the calls to the backend under way at once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, Weak};
 use locktopus_contract::lock;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Calls under way in one shard, where there are many.
+/// The limit for each shard, if there are many calls.
 const PER_SHARD: usize = 64;
-/// Shards without a call under way are removed when there are this many.
+/// At this number of shards, those without a call under way are removed.
 const MANY_SHARDS: usize = 1024;
-/// Attempts that are sent at once, whatever their shards: more than a server that is far away needs
-/// to be kept busy.
+/// The most attempts sent at once, whatever their shards: enough to keep even a distant server
+/// busy.
 const AT_ONCE: usize = 448;
-/// Attempts wait while so many owed releases of their shard have no answer. Clients have room for
-/// more commands, so they sent the attempts for which these are owed.
+/// Attempts wait while this many owed releases of their shard have no answer. Clients have room for
+/// more commands, because they sent the attempts that caused these releases.
 const UNANSWERED: usize = 1024;
-/// The same for all owed releases. After its first answer, one may wait for a late attempt.
+/// The same for all owed releases. After its first answer, a release may wait for a late attempt.
 const OWED: usize = 8192;
 
-/// A value for each shard, which exists while it is in use.
+/// One value for each shard, which exists while it is in use.
 #[derive(Debug)]
 struct PerShard<T>(Mutex<HashMap<u32, Weak<T>>>);
 
@@ -45,9 +45,8 @@ impl<T> PerShard<T> {
     }
 }
 
-/// Bounds how many calls of a kind are under way at once, so that many of them at once do not flood
-/// the backend. Each shard has a limit of its own: calls that wait for a dead node hold up no
-/// others.
+/// Limits how many calls of a kind are under way at once, so that a crowd does not flood the
+/// backend. Each shard has its own limit: calls that wait for a dead node delay no others.
 #[derive(Debug, Default)]
 pub(super) struct ShardLimits(PerShard<Semaphore>);
 
@@ -66,7 +65,7 @@ pub(super) struct Debts(PerShard<ShardDebts>);
 struct ShardDebts {
     unanswered: AtomicUsize,
     all: AtomicUsize,
-    /// One was answered or is over.
+    /// A release was answered or is over.
     fewer: Notify,
 }
 
@@ -89,7 +88,7 @@ impl Debts {
         }
     }
 
-    /// Whether a shard may be owed too many, if so many are owed in all.
+    /// Whether a shard may be owed too many, if this many are owed in all.
     pub(super) fn may_be_many(owed: usize) -> bool {
         owed >= UNANSWERED
     }
@@ -109,7 +108,7 @@ impl Debts {
                 fewer.await;
             }
         }
-        // There may be room for the next one as well.
+        // There may be room for the next waiter too.
         shard.fewer.notify_one();
     }
 }
@@ -139,20 +138,19 @@ impl Drop for Debt {
     }
 }
 
-/// Bounds how many attempts are under way at once: each has its command and buffers, several times
-/// what a waiter needs, and a process whose tasks all begin to wait at one moment would keep room
-/// for all of them for good.
+/// Limits how many attempts are under way at once. Each has its command and buffers, several times
+/// what a waiter needs. If all tasks of a process start to wait at once, it would keep memory for
+/// all of these for good.
 ///
-/// An attempt costs one number up and down while there are few. Only where there are many does the
-/// next one wait for others of its shard, and not for long: it is for whoever asks to say for how
-/// long.
+/// While there are few attempts, one costs a counter up and down. Only if there are many does the
+/// next one wait for others of its shard, and not for long: the caller sets the limit.
 #[derive(Debug, Default)]
 pub(super) struct AttemptLimits {
     under_way: AtomicUsize,
     shards: ShardLimits,
 }
 
-/// An attempt may be under way while it is there.
+/// While this exists, an attempt may be under way.
 pub(super) struct Place<'a>(&'a AtomicUsize);
 
 impl AttemptLimits {

@@ -1,5 +1,4 @@
-//! Locks that are held at least for a time: whoever gives one back before that leaves it held by
-//! nobody.
+//! Locks with a minimum hold time: an earlier release leaves the lock held without an owner.
 
 use std::time::Duration;
 
@@ -10,9 +9,9 @@ use locktopus_contract::{Linger, LockKind};
 use crate::engine::holding::lease::Lease;
 
 impl Lease {
-    /// Makes an earlier release leave the lock held, without a holder, until this time is over.
-    /// Called when a guard goes to its user. A lock that is given back before, because others of
-    /// several locks are not available, leaves nothing.
+    /// Makes an earlier release leave the lock held, without an owner, until this time is over.
+    /// Called when a guard goes to its user. If the lock is given back before that, because another
+    /// of several locks is unavailable, nothing stays held.
     pub(crate) fn hold_at_least(&self, time: Duration) {
         if !time.is_zero() {
             let mut term = self.term();
@@ -20,20 +19,20 @@ impl Lease {
         }
     }
 
-    /// Until when it stays held, whoever gives it back.
+    /// Until when the lock stays held, even if released earlier.
     pub(crate) fn linger_until(&self) -> Option<BootInstant> {
         self.term().linger_until
     }
 
-    /// Whether it stays held if it is given back now.
+    /// Whether the lock stays held if it is released now.
     pub(crate) fn lingers(&self) -> bool {
         let until = self.linger_until();
         until.is_some_and(|until| until > clock::now())
     }
 }
 
-/// What a release that is sent now says about that. Each has an heir of its own: one that is
-/// repeated finds the owner gone.
+/// The linger part of a release sent now. Each release has its own placeholder owner, because a
+/// repeated release no longer finds the real one.
 pub(super) fn left(kind: &LockKind, until: Option<BootInstant>, ids: &OwnerIds) -> Option<Linger> {
     let left = until?.since(clock::now());
     let millis = left.as_nanos().div_ceil(1_000_000);

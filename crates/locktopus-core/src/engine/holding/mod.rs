@@ -1,4 +1,4 @@
-//! Leases that are held: what is known about each, who renews it, and how it is given back.
+//! Held leases: what is known about each, what renews it, and how it is given back.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -6,16 +6,16 @@
 //! | `turn` | a task's turn of a lease: where its guards hear of a loss |
 //! | `announcing` | keeps the record of a labelled instance |
 //! | `services` | what all leases of one `Locktopus` share: backend, settings, watchdog |
-//! | `background` | the runtimes it is used on, and work that moves to another one when its own ends |
+//! | `background` | the runtimes in use, and work that moves to another one when its own ends |
 //! | `calls`, `counting` | every call to the backend, bounded in time |
-//! | `limits` | how many of them are under way at once |
+//! | `limits` | how many calls are under way at once |
 //! | `watchdog` | renews leases and notices when they are lost |
 //! | `held` | a hold of a turn; dropping it passes the lease on or gives it back |
 //! | `give_back`, `reaper` | the release: awaited, or in the background |
-//! | `linger` | what is given back, and stays held for a while |
+//! | `linger` | released locks that stay held for a while |
 //! | `shared_owner` | a writer's owner id that a reader uses as well |
 //!
-//! Some of these files import each other in a circle. A lease tells its turn when it ends, and a
+//! Some of these files import each other in a circle. A lease notifies its turn when it ends, and a
 //! turn has its lease. A release (`give_back`, `reaper`) and a renewal (`watchdog`) change the
 //! lease through `services`, which own the watchdog and the reaper. `passing` in `acquisition` is
 //! part of the circle: it passes a lease from task to task.

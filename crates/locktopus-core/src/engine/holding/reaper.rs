@@ -1,4 +1,4 @@
-//! The reaper: gives back in the background what a dropped guard or future left behind.
+//! The reaper: in the background, gives back the locks of dropped guards and futures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,22 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long after its deadline an attempt may still take effect. Backends refuse later ones.
 const LATENESS: Duration = Duration::from_millis(250);
 
-/// Something to give back.
+/// A release that is still to be made.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
-    /// The request. Each repetition has a deadline and a time to linger of its own.
+    /// The request. Each repetition gets its own deadline and linger time.
     pub(crate) release: ReleaseRequest,
-    /// After this instant the backend has forgotten the lock by itself.
+    /// After this instant the lease has expired at the backend.
     pub(crate) until: BootInstant,
-    /// An attempt may still be on its way and arrive after the release: look again.
+    /// An attempt may still be under way and arrive after the release: release once more.
     pub(crate) late_attempt: bool,
-    /// Until this instant it stays held by nobody.
+    /// Until this instant the lock stays held without an owner.
     pub(crate) linger_until: Option<BootInstant>,
 }
 
 impl PendingRelease {
-    /// What this owner may have for so long from now. No attempt follows under its id.
+    /// A release for an owner whose lease lasts at most this long from now. No attempt follows
+    /// under its id.
     pub(crate) fn new(
         target: LockTarget,
         owner: OwnerId,
@@ -51,7 +52,7 @@ impl PendingRelease {
         }
     }
 
-    /// The request that gives it back if it is sent now.
+    /// The release request, as of now.
     pub(crate) fn request(&self, deadline: Instant, ids: &OwnerIds) -> ReleaseRequest {
         ReleaseRequest {
             deadline,
@@ -62,14 +63,14 @@ impl PendingRelease {
 }
 
 impl Services {
-    /// Takes over a pending. Never blocks and never panics; without a live runtime the lease lapses
-    /// instead.
+    /// Takes over a pending release. Never blocks and never panics; without a live runtime the
+    /// lease expires instead.
     pub(crate) fn reap(self: &Arc<Self>, pending: PendingRelease) {
         self.reap_then(pending, || ());
     }
 
-    /// As [`reap`](Self::reap), and does `settled` when nothing of the pending is left, unless
-    /// everything ends before.
+    /// Like [`reap`](Self::reap). Calls `settled` once the release is finished, unless everything
+    /// shuts down first.
     pub(crate) fn reap_then(
         self: &Arc<Self>,
         pending: PendingRelease,
@@ -90,9 +91,9 @@ impl Services {
         });
     }
 
-    /// What must be given back when a lease ends without an answered release. Its end is not that
-    /// of its validity: a renewal whose answer was lost, or one longer than the maximum hold time,
-    /// keeps the lock on the server.
+    /// The release for a lease that ended without an answered one. It may last longer than the
+    /// validity: a renewal whose answer was lost, or one longer than the maximum hold time, keeps
+    /// the lock on the server.
     pub(crate) fn pending_release_of(&self, lease: &Lease) -> PendingRelease {
         let (target, owner) = (lease.target.clone(), lease.owner.clone());
         let lasts = lease.longest_lease() + self.call_timeout();
@@ -108,7 +109,7 @@ impl Services {
         pending
     }
 
-    /// Releases the readers' half under the id of this lease. No attempt follows under it.
+    /// Releases the readers' half under this lease's id. No attempt follows under it.
     pub(crate) fn last_release_of_reader(&self, lease: &Lease) -> PendingRelease {
         let mut pending = self.pending_release_of(lease);
         pending.late_attempt = false;
@@ -118,12 +119,11 @@ impl Services {
         pending
     }
 
-    /// Gives back until it is certain that nothing is left, or the lease has ended. Whatever takes
-    /// time on the way, a server that is away, or a shard with too many releases under way, it
-    /// takes no longer than that.
+    /// Tries to release until that is certain, or the lease has expired. It stops then even if a
+    /// server is down, or too many releases of the shard are under way.
     async fn give_back(&self, pending: &PendingRelease, owed: &Debt) {
         let patience = self.call_timeout();
-        // After a late attempt each release has the time for its answer, however short the lease.
+        // After a late attempt, each release has time for its answer, however short the lease.
         let limit = || match pending.late_attempt {
             true => pending.until.max(clock::now() + patience),
             false => pending.until,
@@ -131,8 +131,8 @@ impl Services {
         let mut given_back = self.give_back_until(pending, owed, limit()).await;
         owed.answered();
         if given_back && pending.late_attempt {
-            // An attempt that was on its way may have come after this release. If its caller gave
-            // up at once, its deadline is a whole call away.
+            // An attempt under way may have arrived after this release. If its caller gave up at
+            // once, its deadline is a whole call away.
             tokio::time::sleep(patience + LATENESS).await;
             given_back = self.give_back_until(pending, owed, limit()).await;
         }
@@ -151,7 +151,7 @@ impl Services {
         timeout_at(limit.timer(), given_back).await == Ok(true)
     }
 
-    /// False: it took until `limit`.
+    /// False if it takes until `limit`.
     async fn try_to_give_back(
         &self,
         pending: &PendingRelease,
@@ -164,7 +164,7 @@ impl Services {
                 .releases
                 .of_shard(self.backend.shard(&pending.release.target));
             let permit = limit_of_shard.acquire().await;
-            // Many waited for this permit until now, and each of them would send one request more.
+            // Many may have waited for this permit, and each would send one more request.
             if clock::now() >= limit {
                 return false;
             }
@@ -174,7 +174,7 @@ impl Services {
                 Ok(_) => return true,
                 Err(error) => {
                     tracing::debug!(lock = %pending.release.target, %error, "background release failed");
-                    // The server answers, so there is nothing to wait for.
+                    // The server answers, so attempts need not wait for this release.
                     if !error.is_transient() {
                         owed.answered();
                     }

@@ -1,5 +1,4 @@
-//! What the leases of one `Locktopus` share: the backend, the settings, and what runs in the
-//! background.
+//! What the leases of one `Locktopus` share: the backend, the settings and the background work.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,35 +18,35 @@ use crate::engine::settings::Settings;
 
 /// Even a backend in the same room may be busy.
 const SHORTEST_FIRST_ANSWER: Duration = Duration::from_millis(50);
-/// Across an ocean, with time to spare; beyond it a short limit is kept although the lock may be
-/// free.
+/// Enough for the way across an ocean. With a longer one, a short limit is kept even if the lock
+/// may be free.
 const LONGEST_FIRST_ANSWER: Duration = Duration::from_millis(250);
 
-/// What it takes to keep leases and to give them back.
+/// What is needed to keep leases and to give them back.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) backend: DynBackend,
     pub(crate) settings: Settings,
     pub(crate) observer: Observer,
-    /// What owner ids are made by: of this instance alone if it has a label.
+    /// Creates owner ids. It belongs to this instance alone if the instance has a label.
     pub(crate) ids: Arc<OwnerIds>,
     pub(crate) watchdog: Arc<Watchdog>,
-    /// The runtimes this is used on. On each of them the watchdog looks after all leases.
+    /// The runtimes this is used on. On each of them the watchdog serves all leases.
     pub(super) homes: PerRuntime<Home>,
     /// Background work under way.
     pub(super) jobs: Jobs,
     pub(crate) tasks: TaskTracker,
     /// Attempts under way, which may leave something for the reaper.
     pub(crate) attempts: TaskTracker,
-    /// Whoever keeps the record of a labelled instance.
+    /// The task that maintains the record of a labelled instance.
     pub(crate) announcing: TaskTracker,
     /// Cancelled by `shutdown`: no new acquisitions.
     pub(crate) closing: CancellationToken,
-    /// Cancelled when the grace time is over: everything ends now.
+    /// Cancelled when the grace time is over: everything ends at once.
     pub(crate) closed: CancellationToken,
     /// Bounds the releases under way in the background.
     pub(super) releases: ShardLimits,
-    /// What is owed for attempts whose futures were dropped, and for dropped guards.
+    /// Releases owed for attempts whose futures were dropped, and for dropped guards.
     pub(super) debts: Debts,
     /// Bounds the attempts under way.
     pub(super) attempting: AttemptLimits,
@@ -75,13 +74,13 @@ impl Services {
             debts: Debts::default(),
             attempting: AttemptLimits::default(),
         });
-        // Outside a runtime this fails, and the first acquisition on one repeats it.
+        // This fails outside a runtime. Then the first acquisition on one repeats it.
         let _ = services.here();
         services.announce();
         services
     }
 
-    /// Begins to say what the label says, if there is one and the backend keeps it.
+    /// Starts to publish the label, if there is one and the backend stores labels.
     fn announce(self: &Arc<Self>) {
         let label = self.settings.label.as_ref();
         let Some(label) = label.filter(|_| self.backend.instances().is_some()) else {
@@ -110,10 +109,10 @@ impl Services {
         self.backend.info().call_timeout.min(LONGEST)
     }
 
-    /// The time that a first attempt has for its answer, however short the wait limit: a limit
-    /// shorter than the way to the backend could otherwise not take a lock that is free. Call
-    /// timeouts are four times as long as that or more. On a backend that hangs it is what the
-    /// shortest wait takes, so it is short however patient the calls are.
+    /// The time that a first attempt has for its answer, however short the wait limit. Otherwise a
+    /// limit shorter than the round trip could not take a free lock. Call timeouts are at least
+    /// four times as long. If the backend hangs, the shortest wait takes this long, so it stays
+    /// short even with long call timeouts.
     pub(crate) fn first_answer(&self) -> Duration {
         (self.call_timeout() / 4).clamp(SHORTEST_FIRST_ANSWER, LONGEST_FIRST_ANSWER)
     }

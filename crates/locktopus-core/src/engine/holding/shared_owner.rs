@@ -8,8 +8,8 @@ use crate::engine::holding::services::Services;
 
 /// A writer's owner id while a reader uses it too.
 ///
-/// The backend knows one reader of an id. As long as a release of that reader may still be on its
-/// way, the id must not be used for reading again: the release would end the new hold as well.
+/// The backend knows one reader per id. While a release of that reader may still be under way, the
+/// id must not be used for reading again: the release would end the new hold too.
 #[derive(Debug)]
 pub(crate) struct SharedOwner {
     writer: Weak<Lease>,
@@ -24,7 +24,7 @@ impl SharedOwner {
         })
     }
 
-    /// The backend certainly has no reader of this id any more.
+    /// Notes that the backend certainly has no reader of this id.
     pub(crate) fn give_back(&self) {
         self.returned.store(true, Ordering::Release);
     }
@@ -33,8 +33,8 @@ impl SharedOwner {
         self.returned.load(Ordering::Acquire)
     }
 
-    /// Notes that a lease is certainly released; of interest if its id is lent or borrowed.
-    /// `last`: as its release said.
+    /// Notes that a lease is certainly released, which matters if its id is lent or borrowed.
+    /// `last` is as in its release.
     pub(crate) fn returned_by(services: &Arc<Services>, lease: &Arc<Lease>, last: bool) {
         let Some(loan) = lease.shared_owner() else {
             return;
@@ -48,20 +48,20 @@ impl SharedOwner {
         }
     }
 
-    /// Releases the reader once more if neither half is held any more. More attempts could have
-    /// followed its own release, so a backend could not repeat that one after a failover.
+    /// Releases the reader once more if neither half is held any longer. More attempts could have
+    /// followed the reader's own release, so a backend could not repeat that one after a failover.
     pub(crate) fn end_reading(&self, services: &Arc<Services>, lease: &Lease) {
         if self.is_returned() && self.writer_is_gone() {
             services.reap(services.last_release_of_reader(lease));
         }
     }
 
-    /// Whether no guard holds the writer any more, so that it does not read again.
+    /// Whether no guard holds the writer any longer, so that it will not read again.
     pub(crate) fn writer_is_gone(&self) -> bool {
         self.writer.upgrade().is_none_or(|writer| !writer.is_held())
     }
 
-    /// Whether only one lease uses the id any more, so that it may leave this process.
+    /// Whether only one lease still uses the id, so that the lease may leave this process.
     pub(crate) fn is_over(&self) -> bool {
         self.is_returned() || self.writer_is_gone()
     }

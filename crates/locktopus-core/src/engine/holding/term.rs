@@ -9,13 +9,13 @@ use locktopus_contract::clock::BootInstant;
 #[derive(Clone, Copy)]
 pub(super) struct Term {
     pub(super) lease: Duration,
-    /// The longest lease ever asked for: what the server may hold it for, confirmed or not.
+    /// The longest lease ever requested. The server may hold the lock this long, confirmed or not.
     pub(super) longest: Duration,
-    /// What the backend confirmed.
+    /// The end of the validity that the backend confirmed.
     pub(super) valid_until: BootInstant,
-    /// After this instant it is neither renewed nor believed in.
+    /// After this instant the lease is neither renewed nor relied on.
     pub(super) hold_until: Option<BootInstant>,
-    /// Until this instant it stays held, whoever gives it back.
+    /// Until this instant the lock stays held, even if released earlier.
     pub(super) linger_until: Option<BootInstant>,
     /// Until when the backend remembers the token. `None` before the first extension: as long as
     /// after a grant.
@@ -30,7 +30,7 @@ impl Term {
 
     /// How long an extension for this lease must make the backend remember the token. `None` while
     /// three quarters of the retention are left, and twice the lease: so one renewal in a quarter
-    /// of the retention says it.
+    /// of the retention asks for it.
     pub(super) fn keep_token(
         &mut self,
         retention: TokenRetention,
@@ -42,7 +42,7 @@ impl Term {
         let kept = granted + keep.max(self.lease * 2);
         let until = *self.token_until.get_or_insert(kept);
         let least = (keep * 3 / 4).max(lease * 2);
-        // Half a lease more than twice, or each renewal of a long lease would have to say it.
+        // Half a lease more than twice, or each renewal of a long lease would have to ask.
         (until.since(now) < least).then(|| keep.max(lease * 5 / 2))
     }
 }

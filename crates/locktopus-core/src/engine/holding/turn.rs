@@ -1,4 +1,4 @@
-//! A turn of a lease: what a guard holds, and where it hears of a loss.
+//! A turn of a lease: a guard holds it, and hears of a loss through it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -23,15 +23,15 @@ pub(crate) struct Turn {
     pub(crate) since: BootInstant,
     holds: AtomicUsize,
     cause: OnceLock<LostCause>,
-    /// Made for the first task that waits for the end.
+    /// Created for the first task that waits for the end.
     signal: OnceLock<CancellationToken>,
-    /// Told of the end for spans and metrics.
+    /// Notified of the end, for spans and metrics.
     hold: Hold,
 }
 
 impl Lease {
-    /// Begins the next turn, and gives its guard. If the lease is passed on, only the member that
-    /// the local queue says holds the lock may call this.
+    /// Starts the next turn and returns its guard. If the lease is passed on, only the member that
+    /// holds the lock, according to the local queue, may call this.
     pub(crate) fn begin_turn(
         self: &Arc<Self>,
         services: &Arc<Services>,
@@ -51,8 +51,7 @@ impl Lease {
         }
     }
 
-    /// The turn that is held or, if there is none, one without holds. That one ends when the next
-    /// turn begins.
+    /// The held turn or, if there is none, one without holds, which ends when the next turn starts.
     pub(crate) fn current_turn(self: &Arc<Self>, since: BootInstant) -> Arc<Turn> {
         let mut current = lock(&self.turn);
         let turn = current.upgrade();
@@ -99,7 +98,7 @@ impl Turn {
     ) -> Arc<Self> {
         let turn = Self::new(lease, token, since, 1);
         let before = std::mem::replace(&mut *lock(&lease.turn), Arc::downgrade(&turn));
-        // Usually it has ended, and is gone.
+        // The previous turn has usually ended and is gone.
         if let Some(before) = before.upgrade() {
             before.end(LostCause::Released);
         }
@@ -107,7 +106,7 @@ impl Turn {
         turn
     }
 
-    /// The lease may have been lost before it knew of this turn.
+    /// The lease may have been lost before it knew this turn.
     fn hear_of_loss(&self) {
         if let Some(cause) = self.lease.lost() {
             self.end(cause.clone());
@@ -118,7 +117,7 @@ impl Turn {
         self.cause.get()
     }
 
-    /// Ends the turn, and tells its guards; the first cause stays.
+    /// Ends the turn and notifies its guards. The first cause stays.
     pub(crate) fn end(&self, cause: LostCause) {
         if self.cause.set(cause).is_err() {
             return;
@@ -126,7 +125,8 @@ impl Turn {
         if let Some(cause) = self.lost() {
             self.hold.end(cause);
         }
-        // Pairs with the fence in `signal`: either this sees its signal, or it sees the cause.
+        // Pairs with the fence in `signal`: either this sees the signal, or `signal` sees the
+        // cause.
         fence(Ordering::SeqCst);
         if let Some(signal) = self.signal.get() {
             signal.cancel();
@@ -143,16 +143,16 @@ impl Turn {
         signal
     }
 
-    /// Ends it if the lease's deadline has passed, unless that was moved meanwhile.
+    /// Ends the turn if the lease's deadline has passed, unless the deadline was moved meanwhile.
     pub(crate) fn expire(&self) {
         if let Some(cause) = self.lease.judge(clock::now(), None) {
             self.lease.end(cause.clone());
-            // The lease may have gone on to another turn.
+            // The lease may have moved on to another turn.
             self.end(cause);
         }
     }
 
-    /// Tells `holding` of the end. Called once, when the lock was taken.
+    /// Reports the end to `holding`. Called once, when the lock was taken.
     pub(crate) fn observed(&self, holding: Holding) {
         self.hold.begin(holding, || self.lost());
     }
@@ -166,19 +166,19 @@ impl Turn {
             .is_ok()
     }
 
-    /// Takes the hold away if it is the only one.
+    /// Removes the hold if it is the only one.
     pub(super) fn remove_only_hold(&self) -> bool {
         self.holds
             .compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 
-    /// Gives back the only hold, which [`remove_only_hold`](Self::remove_only_hold) took away.
+    /// Restores the only hold, which [`remove_only_hold`](Self::remove_only_hold) took away.
     pub(super) fn restore_hold(&self) {
         self.holds.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes a hold away; true if it was the last one.
+    /// Removes a hold; true if it was the last one.
     pub(super) fn remove_hold(&self) -> bool {
         self.holds.fetch_sub(1, Ordering::AcqRel) == 1
     }

@@ -1,20 +1,19 @@
-//! One watchdog for all leases of a `Locktopus`: it renews them and says when they are lost. It
-//! runs on every runtime that the `Locktopus` is used on, over one index, so leases are looked
-//! after as long as one of them runs.
+//! One watchdog for all leases of a `Locktopus`: it renews them and reports when they are lost. It
+//! runs on every runtime that the `Locktopus` is used on, over one index, so leases are served as
+//! long as one of them runs.
 //!
 //! Leases are indexed by their next due time: a renewal, a retry, or the end of validity. Leases
-//! that are due together are renewed together, one batch for each shard. Each batch is a task of
-//! its own, so a node that does not answer delays no other node's leases. While a batch is under
-//! way, its leases are due at their deadlines, so a loss is reported on time whatever the network
-//! does.
+//! due together are renewed together, in one batch per shard. Each batch is its own task, so a node
+//! that does not answer delays no other node's leases. While a batch is under way, its leases are
+//! due at their deadlines, so a loss is reported on time whatever the network does.
 //!
 //! | part | what it does |
 //! |---|---|
-//! | this file | the loop that waits for what is due, and `renew`, which extends one batch and judges the answers |
-//! | `watched_leases` | the leases that are watched, and what is to be done for each of them next |
-//! | `timer_index` | finds what is due: entries by the millisecond in which they are due |
+//! | this file | the loop that waits for due entries; `renew` extends a batch, judges answers |
+//! | `watched_leases` | the watched leases, and the next step for each |
+//! | `timer_index` | finds due entries, which it keeps by the millisecond |
 //! | `timing` | when a lease is renewed, and for how long |
-//! | `due` | what has fallen due at one look |
+//! | `due` | the entries found due in one check |
 
 mod due;
 mod timer_index;
@@ -41,18 +40,19 @@ use crate::engine::observe::Extensions;
 const RENEWALS_PER_LEASE: u32 = 3;
 /// Renewal times are rounded down to this part of their period, so that neighbours share a batch.
 const BATCHES_PER_PERIOD: u32 = 32;
-/// Largest batch. A script over 100 keys takes 0.14 ms of the server's time, over 1,000 it stalls
-/// everybody.
+/// Largest batch. A script over 100 keys takes 0.14 ms of the server's time; one over 1,000 stalls
+/// all its clients.
 const BATCH: usize = 100;
-/// How often the watchdog looks whether the machine was asleep, while there are leases.
+/// How often the watchdog checks whether the machine was asleep, while there are leases.
 const TICK: Duration = Duration::from_secs(1);
-/// Most leases handled at one look, so that other tasks of the runtime get to run: several batches.
+/// Most leases handled in one check, several batches, so that other tasks of the runtime get to
+/// run.
 const LOOK: usize = 10 * BATCH;
-/// First pause before a failed renewal is tried again.
+/// First pause before a failed renewal is retried.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 
-/// Something that the watchdog is to check at a certain time, so that it needs no timer and no task
-/// of its own: the local queues of tasks that wait.
+/// A check that the watchdog makes at a certain time, so that it needs no timer or task of its own:
+/// for the local queues of waiting tasks.
 pub(crate) trait ScheduledCheck: std::fmt::Debug + Send + Sync {
     /// The time has come.
     fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant);
@@ -62,7 +62,7 @@ pub(crate) trait ScheduledCheck: std::fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     watched: Mutex<WatchedLeases>,
-    /// Notified when an entry is due before the next planned look.
+    /// Notified when an entry is due before the next planned check.
     sooner: Notify,
 }
 
@@ -75,12 +75,12 @@ impl Default for Watchdog {
     }
 }
 
-/// Leases that the backend does not hold for their owners any more. Dropping it tells the holders.
+/// Leases that the backend no longer holds for their owners. Dropping it notifies the holders.
 pub(crate) struct Losses(pub(crate) Vec<(Arc<Lease>, LostCause)>);
 
 impl Losses {
-    /// Tells the holders, with the reason if an operator broke the lock. They wait a moment for
-    /// that reason and no longer; if this future is dropped, they hear of the loss without it.
+    /// Notifies the holders, with the reason if an operator broke the lock. It waits only a moment
+    /// for that reason; if this future is dropped, the holders hear of the loss without it.
     pub(crate) async fn tell(mut self, services: &Services) {
         services.explain_losses(&mut self.0).await;
     }
@@ -96,8 +96,8 @@ impl Drop for Losses {
 }
 
 impl Watchdog {
-    /// Starts watching a lease that was granted then. False after `close`: its loss would not be
-    /// reported, so it ends at once.
+    /// Starts watching a lease that was granted at `granted_at`. False after `close`: its loss
+    /// would not be reported, so it ends at once.
     #[must_use]
     pub(crate) fn watch(&self, lease: &Arc<Lease>, granted_at: BootInstant) -> bool {
         let mut watched = lock(&self.watched);
@@ -118,17 +118,17 @@ impl Watchdog {
         }
     }
 
-    /// Stops watching for good, and returns what was being watched.
+    /// Stops watching for good, and returns the watched leases.
     pub(crate) fn close(&self) -> Vec<Arc<Lease>> {
         lock(&self.watched).close()
     }
 
-    /// Stops watching a lease. Does nothing if it was lost and taken out meanwhile.
+    /// Stops watching a lease. Does nothing if it was lost and removed meanwhile.
     pub(crate) fn forget(&self, lease: &Lease) {
         lock(&self.watched).remove(lease);
     }
 
-    /// Puts a lease where it belongs after its deadline moved.
+    /// Moves a lease to its new position after its deadline moved.
     pub(crate) fn extended(&self, lease: &Lease) {
         let now = clock::now();
         let mut watched = lock(&self.watched);
@@ -148,13 +148,13 @@ impl Watchdog {
         lock(&self.watched).leases().cloned().collect()
     }
 
-    /// Looks at a lease's deadline again: its maximum hold time has changed.
+    /// Checks a lease's deadline again: its maximum hold time has changed.
     pub(crate) fn retime(&self, lease: &Lease) {
         let sooner = lock(&self.watched).put_right(lease, lease.valid_until());
         self.look_sooner(sooner);
     }
 
-    /// Comes for a look at this instant.
+    /// Schedules a check for this instant.
     pub(crate) fn schedule_check(&self, of: Weak<dyn ScheduledCheck>, at: BootInstant) {
         let mut watched = lock(&self.watched);
         if !watched.closed {
@@ -164,15 +164,15 @@ impl Watchdog {
         }
     }
 
-    /// How many leases are being watched.
+    /// The number of watched leases.
     pub(crate) fn len(&self) -> usize {
         lock(&self.watched).len()
     }
 
-    /// Runs once on each runtime that uses the `Locktopus`. The first to look does what is due.
+    /// Runs once on each runtime that uses the `Locktopus`. The first to check does what is due.
     pub(crate) async fn run(self: Arc<Self>, services: Weak<Services>, closed: CancellationToken) {
         loop {
-            // From before the look: it hears of what is put in from now on.
+            // Created before the check, so that it hears of entries added from now on.
             let sooner = self.sooner.notified();
             let due = lock(&self.watched).look();
             let next = due.next;
@@ -195,9 +195,9 @@ impl Watchdog {
         }
     }
 
-    /// Does what is due. False: there is nobody left to do it for.
+    /// Does what is due. False if the services are gone.
     fn attend(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
-        // Outside the lock: ending a lease runs whatever waits for its loss.
+        // Outside the lock, because ending a lease runs tasks that wait for its loss.
         let mut ended = due.held_too_long;
         for (lease, cause) in due.over {
             tracing::warn!(lock = %lease.target, %cause, "lock lost");
@@ -207,7 +207,7 @@ impl Watchdog {
         let Some(services) = services.upgrade() else {
             return false;
         };
-        // A guard may stay for long, and a shutdown gives back only leases that are watched.
+        // A guard may stay for long, and a shutdown gives back only watched leases.
         for lease in ended {
             if lease.is_held_too_long() {
                 drop(lease.close(&services, LostCause::MaxHold));
@@ -251,7 +251,7 @@ impl Watchdog {
         if batch.is_empty() {
             return;
         }
-        // A third of the lease is left for a second try, and a third to spare.
+        // A third of the lease is left for a second try, and a third as a reserve.
         let mut until = sent + services.call_timeout().min(length / RENEWALS_PER_LEASE);
         let mut requests = Vec::with_capacity(batch.len());
         let usual = services.backend.info().token_retention;
@@ -260,8 +260,7 @@ impl Watchdog {
             until = until.min(valid_until);
             requests.push(request);
         }
-        // Even when the deadline is near, the answer gets a moment to arrive: a lease saved late is
-        // saved.
+        // Even near the deadline, the answer gets a moment to arrive: a late rescue is still one.
         let deadline = until.max(sent + Duration::from_millis(5)).timer();
         let answers = services.extend(&requests, deadline).await;
         let valid_until = services.settings.margin.valid_until(sent, length);
@@ -276,7 +275,7 @@ impl Watchdog {
         Losses(lost).tell(services).await;
     }
 
-    /// Notes the answers to a renewal. Gives the leases that turn out to be lost.
+    /// Notes the answers to a renewal. Returns the leases that turn out to be lost.
     fn renewed(
         &self,
         batch: &[Arc<Lease>],
@@ -285,12 +284,12 @@ impl Watchdog {
         extensions: &mut Extensions,
     ) -> Vec<(Arc<Lease>, LostCause)> {
         let (now, mut lost, mut look_sooner) = (clock::now(), Vec::new(), false);
-        // Usually all of a batch have the same lease.
+        // Usually all leases of a batch have the same length.
         let mut usual = None;
         let mut leases = lock(&self.watched);
         let origin = leases.origin();
         for (lease, answer) in batch.iter().zip(answers) {
-            // It may have been released, and its place taken, while the renewal was under way.
+            // It may have been released, and its slot reused, while the renewal was under way.
             let Some(entry) = leases.get(lease) else {
                 continue;
             };
@@ -311,7 +310,7 @@ impl Watchdog {
                 }
                 Ok(outcome) => {
                     leases.remove(lease);
-                    // A hold that is being released is expected to be gone.
+                    // A lock that is being released is expected to be gone.
                     if lease.is_active() {
                         let cause = match outcome {
                             ExtendOutcome::TakenOver => LostCause::TakenOver,
@@ -356,8 +355,7 @@ mod tests {
 
     type Acquiring = Pin<Box<dyn Future<Output = Result<LockGuard, LockError>> + Send>>;
 
-    /// A holder whose time is over, which nobody has noticed, and one that waits in the same
-    /// process.
+    /// A holder whose time is over, which no task has noticed, and a waiter in the same process.
     async fn over() -> (LockGuard, Acquiring) {
         let cohort = CohortSettings {
             turns: 64,
@@ -405,7 +403,7 @@ mod tests {
         is_held_for_good(next.await.unwrap()).await;
     }
 
-    /// Somebody looked at the deadline, found that it had passed, and is about to say so.
+    /// A task checked the deadline, found that it had passed, and is about to report it.
     #[tokio::test(start_paused = true)]
     async fn what_was_over_for_one_is_not_over_for_the_next() {
         let (holder, next) = over().await;
@@ -416,8 +414,7 @@ mod tests {
         is_held_for_good(next).await;
     }
 
-    /// A watchdog that watches leases of these lengths, all granted now, and the renewal of all of
-    /// them.
+    /// A watchdog that watches leases of these lengths, all granted now, and their renewal.
     fn watching(leases: &[Duration]) -> (Watchdog, Vec<Arc<Lease>>) {
         let watchdog = Watchdog::default();
         let watch = |lease: &Duration| {
@@ -429,7 +426,7 @@ mod tests {
         (watchdog, batch)
     }
 
-    /// After how long the lease is to be renewed next.
+    /// The time until the lease's next renewal.
     fn renewed_in(watchdog: &Watchdog, lease: &Lease) -> Duration {
         let mut leases = lock(&watchdog.watched);
         let entry = leases.get(lease).unwrap();
@@ -437,7 +434,7 @@ mod tests {
     }
 
     impl Watchdog {
-        /// All of a batch are answered like this.
+        /// Gives all of a batch this answer.
         fn answered(
             &self,
             batch: &[Arc<Lease>],
@@ -450,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Those whose hold may not last much longer ask for the same lease, whatever they have.
+    /// Leases near their maximum hold time request the same length, whatever their own.
     #[tokio::test(start_paused = true)]
     async fn each_lease_of_a_batch_is_renewed_after_a_third_of_its_own() {
         let leases = [24, 12, 12, 24, 6].map(|seconds| LIMIT * seconds);
@@ -471,12 +468,12 @@ mod tests {
             watchdog.answered(&batch, || Err(away()));
             [0, 1].map(|at| renewed_in(&watchdog, &batch[at]).as_millis())
         };
-        // Not less often than eight times in a lease.
+        // At least eight times per lease.
         let pauses = [[20, 20], [40, 40], [80, 80], [160, 100], [320, 100]];
         for pauses in pauses.iter().chain(&pauses[4..]) {
             assert_eq!(fail(), *pauses);
         }
-        // After one that did not fail it begins anew.
+        // After a success the pauses start over.
         watchdog.answered(&batch, || Ok(ExtendOutcome::Extended));
         assert_eq!(fail(), pauses[0]);
     }
@@ -491,7 +488,7 @@ mod tests {
         assert_eq!(renewed_in(&watchdog, lease), LIMIT * 4);
     }
 
-    /// Whoever has a lease that is lost for another reason gives it back when it comes to know.
+    /// The holder of a lease lost for another reason gives it back when it notices.
     #[tokio::test(start_paused = true)]
     async fn only_what_was_held_too_long_is_given_back_for_its_holder() {
         let backend = Arc::new(TestBackend::new());

@@ -1,4 +1,4 @@
-//! Metrics, through the facade crate `metrics`: whatever recorder the program installed gets them.
+//! Metrics, through the facade crate `metrics`, for any recorder that the program installed.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const WAITING: &str = "locktopus_waiting";
 const HELD: &str = "locktopus_held";
 const LOST: &str = "locktopus_lost_total";
 
-/// What was not told how it ended: the future was dropped, or the runtime torn down.
+/// The outcome if none was reported: the future was dropped, or the runtime shut down.
 const DROPPED: &str = "dropped";
 
 pub(super) fn describe() {
@@ -38,7 +38,7 @@ pub(super) fn describe() {
     metrics::describe_counter!(LOST, Unit::Count, "Locks that were lost while held");
 }
 
-/// One who asks for a lock.
+/// A task that requests a lock.
 #[derive(Debug)]
 pub(super) struct Wait {
     backend: &'static str,
@@ -77,12 +77,12 @@ impl Drop for Wait {
     }
 }
 
-/// A lock that is held.
+/// A held lock.
 #[derive(Debug)]
 pub(super) struct Hold {
     backend: &'static str,
     kind: &'static str,
-    /// Unless it is told, nobody could: the runtime was torn down.
+    /// This stays if no end is reported, because the runtime shut down.
     end: &'static str,
     since: Instant,
 }
@@ -126,7 +126,7 @@ pub(super) fn handed_on(backend: &'static str, kind: &'static str, given_up: Boo
     metrics::histogram!(HAND_OFF, "backend" => backend, "kind" => kind).record(took);
 }
 
-/// Extensions by kind, gathered where nothing may be told yet.
+/// Extensions by kind, collected until they can be reported.
 #[derive(Debug, Default)]
 pub(super) struct Extensions(Vec<(&'static str, Duration)>);
 

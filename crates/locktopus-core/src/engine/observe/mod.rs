@@ -1,15 +1,14 @@
-//! What is told of waits and holds to those who watch a program: spans (feature
-//! `tracing`) and metrics (feature `metrics`).
+//! Reports waits and holds as spans (feature `tracing`) and metrics (feature `metrics`).
 //!
-//! The engine calls what is here, and no other file knows of the features: without one, its types
-//! are empty and its methods do nothing. `docs/observability.md` has the names and units.
+//! The engine calls this module, and no other file knows the features: without one, its types are
+//! empty and its methods do nothing. `docs/observability.md` has the names and units.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `mod` | what the engine calls |
 //! | `words` | the values of labels |
-//! | `spans`, `meters` | each of the features |
-//! | `off` | the same without them |
+//! | `spans`, `meters` | one file per feature |
+//! | `off` | their empty versions |
 //!
 //! Layers, lowest first: words, meters, spans.
 
@@ -33,11 +32,11 @@ use locktopus_contract::{FencingToken, LockTarget, lock};
 
 use crate::engine::error::{LockError, LostCause};
 
-/// Tells of the waits and holds of one `Locktopus`.
+/// Reports the waits and holds of one `Locktopus`.
 #[derive(Debug)]
 pub(crate) struct Observer {
     backend: &'static str,
-    /// Whether spans say which lock it is.
+    /// Whether spans include the lock's name.
     names: bool,
 }
 
@@ -47,7 +46,8 @@ impl Observer {
         Self { backend, names }
     }
 
-    /// Somebody asks for a lock, and waits for it if it must. Ends when what comes back is dropped.
+    /// A task requests a lock, and waits if it must. The wait ends when the returned value is
+    /// dropped.
     pub(crate) fn waits<'a>(&'a self, target: &'a LockTarget) -> Waiting<'a> {
         Waiting {
             observer: self,
@@ -57,8 +57,8 @@ impl Observer {
         }
     }
 
-    /// Somebody has a lock that it did not wait for: it took a ticket, or one of several locks that
-    /// were asked for together.
+    /// A task has a lock without a wait of its own: it took a ticket, or one of several locks
+    /// requested together.
     pub(crate) fn holds(&self, target: &LockTarget, token: Option<FencingToken>) -> Holding {
         self.holds_after(target, token, None)
     }
@@ -75,19 +75,19 @@ impl Observer {
         }
     }
 
-    /// A task of this process has a lock that another one of it gave up at that instant. The clock
-    /// is read only if somebody measures.
+    /// A task got a lock that another task of this process released at `given_up`. The clock is
+    /// read only if a recorder is installed.
     pub(crate) fn handed_on(&self, target: &LockTarget, given_up: BootInstant) {
         meters::handed_on(self.backend, target.kind().as_str(), given_up);
     }
 
-    /// These extensions were confirmed.
+    /// Reports these confirmed extensions.
     pub(crate) fn extended(&self, extensions: &Extensions) {
         extensions.0.tell(self.backend);
     }
 }
 
-/// One who asks for a lock. Dropped without an answer, it gave up.
+/// A task that requests a lock. If it is dropped without an answer, the task gave up.
 #[derive(Debug)]
 pub(crate) struct Waiting<'a> {
     observer: &'a Observer,
@@ -97,12 +97,12 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Runs what is done meanwhile inside the span of the wait.
+    /// Runs the work of the wait inside its span.
     pub(crate) fn around<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         self.span.around(work)
     }
 
-    /// It got the lock.
+    /// The task got the lock.
     pub(crate) fn granted(mut self, token: Option<FencingToken>) -> Holding {
         self.span.granted(token);
         self.ended(words::GRANTED);
@@ -110,12 +110,12 @@ impl Waiting<'_> {
             .holds_after(self.target, token, Some(&self.span))
     }
 
-    /// It did not, because somebody else holds it, and it would not wait.
+    /// The task did not wait, and another owner holds the lock.
     pub(crate) fn busy(mut self) {
         self.ended(words::BUSY);
     }
 
-    /// It did not, for this reason.
+    /// The wait ended with this error.
     pub(crate) fn failed(mut self, error: &LockError) {
         self.ended(words::of_error(error));
     }
@@ -126,13 +126,13 @@ impl Waiting<'_> {
     }
 }
 
-/// How many the wait under way in this task had before it in the backend's queue when it last
-/// heard. To be dropped in that task.
+/// How many waiters were ahead of this task's current wait in the backend's queue, by the last
+/// answer. Drop it in that task.
 #[derive(Debug)]
 pub(crate) struct Position(spans::Position);
 
 impl Position {
-    /// Nothing was heard yet.
+    /// No answer came yet.
     pub(crate) fn unknown() -> Self {
         Self(spans::Position::new("lock.ahead", None))
     }
@@ -141,30 +141,30 @@ impl Position {
         self.0.is(ahead);
     }
 
-    /// Whether somebody wants to know. To be asked in the wait's task.
+    /// Whether a subscriber wants the position. Call it in the wait's task.
     pub(crate) fn is_wanted(&self) -> bool {
         self.0.is_wanted()
     }
 }
 
-/// The wait under way in this task came when so many of this process waited.
+/// Reports how many tasks of this process were waiting when this task's wait began.
 pub(crate) fn stands_behind_here(ahead: u64) {
     let _told_at_once = spans::Position::new("lock.ahead_here", Some(ahead));
 }
 
-/// A lock that is held. Ends when it is dropped.
+/// A held lock. The hold ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Holding {
     span: spans::Hold,
     meter: meters::Hold,
 }
 
-/// The [`Holding`] of a lease, for as long as it is held.
+/// The [`Holding`] of a lease, while it lasts.
 #[derive(Debug, Default)]
 pub(crate) struct Hold(Mutex<Option<Holding>>);
 
 impl Hold {
-    /// The hold has begun. It may be `over` already, and [`end`](Self::end) have found nothing.
+    /// Starts the hold. It may be `over` already, after [`end`](Self::end) found nothing.
     pub(crate) fn begin<'a>(&self, holding: Holding, over: impl FnOnce() -> Option<&'a LostCause>) {
         *lock(&self.0) = Some(holding);
         if let Some(cause) = over() {
@@ -172,7 +172,7 @@ impl Hold {
         }
     }
 
-    /// The hold is over, for this reason. Only the first one counts.
+    /// Ends the hold with this cause. Only the first call counts.
     pub(crate) fn end(&self, cause: &LostCause) {
         let holding = lock(&self.0).take();
         if let Some(mut holding) = holding {
@@ -183,12 +183,12 @@ impl Hold {
     }
 }
 
-/// How late extensions were confirmed that are to be told of.
+/// How late confirmed extensions were, until they are reported.
 #[derive(Debug, Default)]
 pub(crate) struct Extensions(meters::Extensions);
 
 impl Extensions {
-    /// One was confirmed so long after it was due.
+    /// Notes that an extension was confirmed this long after it was due.
     pub(crate) fn note(&mut self, target: &LockTarget, late: Duration) {
         self.0.note(target.kind().as_str(), late);
     }

@@ -1,16 +1,16 @@
-//! Spans, by `tracing`.
+//! Spans, through `tracing`.
 
 use locktopus_contract::{FencingToken, LockTarget};
 use tracing::field::Empty;
 use tracing::instrument::{Instrument as _, Instrumented};
 use tracing::{Span, info_span};
 
-/// What both spans say of a lock.
+/// The lock's name for both spans, if wanted.
 fn name(target: &LockTarget, names: bool) -> Option<&str> {
     names.then(|| target.name().as_str())
 }
 
-/// One who asks for a lock.
+/// A task that requests a lock.
 #[derive(Debug)]
 pub(super) struct Wait {
     span: Span,
@@ -55,8 +55,8 @@ impl Drop for Wait {
     }
 }
 
-/// Where a wait stands. Its span is told once, when this is dropped: OpenTelemetry keeps all values
-/// that a field ever had, and takes no more fields after so many.
+/// The position of a wait. It is recorded once, on drop: OpenTelemetry keeps all values that a
+/// field ever had, and accepts only so many fields.
 #[derive(Debug)]
 pub(super) struct Position {
     field: &'static str,
@@ -72,7 +72,7 @@ impl Position {
         self.ahead = Some(ahead);
     }
 
-    /// Whether the program's subscriber wants the wait's span, which then is the innermost one.
+    /// Whether the program's subscriber wants the wait's span. If so, that is the innermost span.
     pub(super) fn is_wanted(&self) -> bool {
         let span = Span::current();
         let metadata = span.metadata();
@@ -81,15 +81,14 @@ impl Position {
 }
 
 impl Drop for Position {
-    /// The wait's span is the innermost one where the engine drops this. If the program's
-    /// subscriber does not want that span, the innermost one is the program's own, which has no
-    /// such field.
+    /// The wait's span is the innermost one when the engine drops this. If the subscriber does not
+    /// want that span, the innermost one is the program's own, which lacks this field.
     fn drop(&mut self) {
         Span::current().record(self.field, self.ahead.map(number));
     }
 }
 
-/// Attributes of OpenTelemetry are signed; other numbers become text.
+/// Attributes of OpenTelemetry are signed. Other numbers would become text.
 fn number(of: u64) -> i64 {
     i64::try_from(of).unwrap_or(i64::MAX)
 }
@@ -98,7 +97,7 @@ fn token_number(token: Option<FencingToken>) -> Option<i64> {
     token.map(|token| number(token.get()))
 }
 
-/// A lock that is held.
+/// A held lock.
 #[derive(Debug)]
 pub(super) struct Hold {
     span: Span,

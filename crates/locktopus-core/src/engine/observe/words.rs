@@ -1,11 +1,11 @@
-//! The values of labels: few, and never a name or a text of an error.
+//! The values of labels: a small set, without names or error texts.
 
 use crate::engine::error::{LockError, LostCause};
 
 pub(super) const GRANTED: &str = "granted";
 pub(super) const BUSY: &str = "busy";
 
-/// How a wait ended that ended with an error.
+/// The outcome of a wait that failed.
 pub(super) fn of_error(error: &LockError) -> &'static str {
     match error {
         LockError::WaitTimeout { .. } => "timeout",

@@ -1,4 +1,4 @@
-//! What has fallen due.
+//! The entries found due.
 
 use std::sync::{Arc, Weak};
 
@@ -9,23 +9,23 @@ use super::ScheduledCheck;
 use crate::engine::error::LostCause;
 use crate::engine::holding::lease::Lease;
 
-/// The findings of one look.
+/// The findings of one check.
 #[derive(Debug)]
 pub(super) struct Due {
     pub(super) now: BootInstant,
     pub(super) renew: Vec<Arc<Lease>>,
     /// Leases whose deadline has passed. The watchdog must end them.
     pub(super) over: Vec<(Arc<Lease>, LostCause)>,
-    /// Leases whose maximum hold time another task found over.
+    /// Leases whose maximum hold time another task found to be over.
     pub(super) held_too_long: Vec<Arc<Lease>>,
     pub(super) checks: Vec<Weak<dyn ScheduledCheck>>,
     pub(super) next: Next,
 }
 
-/// When to look again, unless something is put in that falls due before.
+/// When to check again, unless an entry is added that is due earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// There was too much for one look.
+    /// At once: there was too much for one check.
     AtOnce,
     /// At this instant of tokio's clock.
     At(Instant),

@@ -2,8 +2,8 @@
 //!
 //! Renewals are due on a grid, so many leases share a millisecond and the tree of milliseconds
 //! stays small: inserting or removing an entry is one step in that tree and one in a list. A timer
-//! for each lease, as tokio's or those of `DelayQueue`, would be registered anew for each move, and
-//! a lease moves twice with every renewal.
+//! per lease, like tokio's or `DelayQueue`'s, would be registered again for each move, and a lease
+//! moves twice with every renewal.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use locktopus_contract::clock::BootInstant;
 
-/// A millisecond, counted from when the index was made.
+/// A millisecond, counted from the creation of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(u64);
 
 impl Moment {
-    /// Before everything.
+    /// Before all others.
     pub(super) const FIRST: Self = Self(0);
-    /// After everything.
+    /// After all others.
     pub(super) const NEVER: Self = Self(u64::MAX);
 }
 
@@ -43,25 +43,24 @@ impl<T> TimerIndex<T> {
         }
     }
 
-    /// What the moments and the grid of renewals count from.
+    /// The origin of the moments and of the grid of renewals.
     pub(super) fn origin(&self) -> BootInstant {
         self.origin
     }
 
-    /// The first moment that is not before this instant: what falls due then is due by the time it
-    /// is found.
+    /// The first moment not before this instant, so that an entry is already due when it is found.
     pub(super) fn moment(&self, at: BootInstant) -> Moment {
         let since = at.since(self.origin);
         let whole = since + Duration::from_nanos(999_999);
         Moment(u64::try_from(whole.as_millis()).unwrap_or(u64::MAX - 1))
     }
 
-    /// When this moment is.
+    /// The instant of this moment.
     pub(super) fn instant(&self, moment: Moment) -> BootInstant {
         self.origin + Duration::from_millis(moment.0)
     }
 
-    /// The earliest moment at which there is something.
+    /// The earliest moment with an entry.
     pub(super) fn first(&self) -> Option<Moment> {
         self.moments.keys().next().copied()
     }
@@ -73,8 +72,7 @@ impl<T> TimerIndex<T> {
         Spot { at, index }
     }
 
-    /// Removes the entry of a spot. Returns the entry that was moved into this spot instead, if
-    /// any.
+    /// Removes the entry of a spot. Returns the entry that moved into this spot instead, if any.
     pub(super) fn remove(&mut self, spot: Spot) -> Option<&T> {
         let Entry::Occupied(mut items) = self.moments.entry(spot.at) else {
             return None;
@@ -89,7 +87,7 @@ impl<T> TimerIndex<T> {
         items.into_mut().get(spot.index)
     }
 
-    /// Takes out one of those that are due at `now`.
+    /// Removes and returns one entry due at `now`.
     pub(super) fn pop(&mut self, now: BootInstant) -> Option<T> {
         let past = now.since(self.origin).as_millis();
         let mut first = self.moments.first_entry()?;
@@ -175,7 +173,7 @@ mod tests {
         assert!(index.first() == Some(far) && far < Moment::NEVER && far > Moment::FIRST);
     }
 
-    /// What was popped meanwhile is not there any more, and what is behind its place stays.
+    /// A popped entry is gone, and the entries after it stay.
     #[test]
     fn a_spot_whose_entry_is_gone_removes_nothing() {
         let origin = clock::now();

@@ -1,4 +1,4 @@
-//! When the watchdog has something to do for a lease, and for how long it asks.
+//! When the watchdog must act on a lease, and which length it requests.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{BATCHES_PER_PERIOD, RENEWALS_PER_LEASE};
 use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 
-/// Slack for a call past its deadline and for a busy scheduler.
+/// Slack for a call past its deadline, and for a busy scheduler.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// When to renew a lease that was confirmed at `now`. Any fixed origin will do for the grid.
+/// When to renew a lease that was confirmed at `now`. The grid may have any fixed origin.
 pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) -> BootInstant {
     let period = lease / RENEWALS_PER_LEASE;
     let grid = nanos(period / BATCHES_PER_PERIOD).max(1_000_000);
@@ -20,18 +20,18 @@ pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) ->
     at.before(Duration::from_nanos(past))
 }
 
-/// The watchdog sends a renewal again if it has no answer after this time. Every call ends sooner,
-/// so an answer is overdue only if the runtime of the call has ended or stands still.
+/// The watchdog resends a renewal without an answer after this time. Every call ends sooner, so an
+/// answer is overdue only if the runtime of the call has ended or is stuck.
 pub(super) fn answer_within(lease: Duration) -> Duration {
     lease * 5 / 12 + GRACE
 }
 
-/// As many as there can be in half a millennium.
+/// Saturates after half a millennium.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The lease to ask for: the usual one, but not longer than the maximum hold time needs.
+/// The length to request: the usual one, but no longer than the maximum hold time needs.
 pub(super) fn renewal_lease(lease: &Lease, now: BootInstant, services: &Services) -> Duration {
     let (usual, end) = lease.length_and_end();
     let Some(end) = end else {
@@ -55,8 +55,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A lease of 30 seconds is renewed after ten, and its grid has a line every 312.5
-    /// milliseconds.
+    /// A lease of 30 seconds is renewed after ten, on a grid of 312.5 milliseconds.
     #[tokio::test(start_paused = true)]
     async fn a_renewal_is_due_after_a_third_of_the_lease_rounded_down_to_the_grid() {
         let origin = clock::now();
@@ -69,15 +68,15 @@ mod tests {
         ] {
             assert_eq!(renewal(origin, micros(now), SECOND * 30), micros(at));
         }
-        // No grid is finer than what timers know.
+        // The grid is no finer than timers are.
         for (now, at) in [(0, 10_000), (400, 10_000), (1_999, 11_000)] {
             let lease = Duration::from_millis(30);
             assert_eq!(renewal(origin, micros(now), lease), micros(at));
         }
     }
 
-    /// The rest of the maximum hold time, the margin of the usual lease, 307 milliseconds, and one
-    /// more.
+    /// The rest of the maximum hold time, plus the margin of the usual lease, 307 milliseconds,
+    /// plus one.
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_asked_for_that_is_not_longer_than_its_hold_may_be() {
         let backend = Arc::new(TestBackend::new());

@@ -1,4 +1,4 @@
-//! The leases that are watched, and what is to be done for each of them next.
+//! The watched leases, and the next step for each of them.
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use super::{LOOK, ScheduledCheck, TICK};
 use crate::engine::holding::lease::Lease;
 use slab::Slab;
 
-/// A grant that took a longer part of the lease than this counts for when it is renewed first.
+/// If a grant took a longer part of the lease than this, the first renewal takes that into account.
 const LONG_GRANT: u32 = 24;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct WatchedLeases {
     leases: Slab<Entry>,
     index: TimerIndex<usize>,
     checks: TimerIndex<Weak<dyn ScheduledCheck>>,
-    /// When the watchdog will look.
+    /// When the watchdog will check next.
     awake_at: Moment,
     pub(super) closed: bool,
 }
@@ -31,10 +31,10 @@ pub(super) struct Entry {
     lease: Arc<Lease>,
     spot: Spot,
     pub(super) renew_at: Option<BootInstant>,
-    /// While a renewal is under way: when its answer is overdue, because the runtime that it was
-    /// sent on has ended or stands still.
+    /// While a renewal is under way: when its answer is overdue, because the runtime that sent it
+    /// has ended or is stuck.
     pub(super) in_flight: Option<BootInstant>,
-    /// Renewals that failed since the last one that did not.
+    /// Failed renewals since the last successful one.
     pub(super) failures: Option<Box<Failures>>,
 }
 
@@ -43,13 +43,13 @@ pub(super) struct Failures {
     pub(super) count: u32,
     /// When the first of them was due.
     pub(super) since: BootInstant,
-    /// What the last one failed with.
+    /// The error of the last one.
     pub(super) detail: String,
 }
 
 impl Entry {
     /// The next instant at which something must be done. While a renewal is under way, that is when
-    /// its answer is overdue or the deadline, which is then `valid_until`.
+    /// its answer is overdue, or the deadline, which `valid_until` then is.
     fn next(&self, valid_until: BootInstant) -> BootInstant {
         let at = self.in_flight.or(self.renew_at);
         at.map_or(valid_until, |at| at.min(valid_until))
@@ -67,7 +67,7 @@ impl Failures {
     }
 }
 
-/// Whether the watchdog must be woken, because it would look too late.
+/// Whether the watchdog must be woken, because its next check would be too late.
 #[must_use]
 pub(super) struct Sooner(pub(super) bool);
 
@@ -90,23 +90,23 @@ impl WatchedLeases {
         self.leases.iter().map(|(_, entry)| &entry.lease)
     }
 
-    /// The entry of this lease, unless it was taken out.
+    /// The entry of this lease, unless it was removed.
     pub(super) fn get(&mut self, lease: &Lease) -> Option<&mut Entry> {
         let slot = lease.slot.load(Ordering::Relaxed);
         let entry = self.leases.get_mut(slot)?;
-        // Another lease may have its place now.
+        // Another lease may have its slot now.
         ptr::eq(Arc::as_ptr(&entry.lease), lease).then_some(entry)
     }
 
-    /// What the grid of renewals counts from.
+    /// The origin of the grid of renewals.
     pub(super) fn origin(&self) -> BootInstant {
         self.index.origin()
     }
 
-    /// Puts in a lease that was confirmed at `now`.
+    /// Adds a lease that was confirmed at `now`.
     pub(super) fn insert(&mut self, lease: &Arc<Lease>, now: BootInstant) -> Sooner {
-        // A slow grant leaves less time for the first renewal, which must not wait for a third of
-        // the lease as well. The margin of validity does not count as slow.
+        // A slow grant leaves less time for the first renewal, which then must not wait for a third
+        // of the lease too. The margin of validity does not count as slow.
         let counts_from = lease.counts_from();
         let since = match now.since(counts_from) > lease.length() / LONG_GRANT {
             true => counts_from,
@@ -130,7 +130,7 @@ impl WatchedLeases {
         self.is_sooner(at)
     }
 
-    /// Plans a look at a local queue.
+    /// Schedules a check.
     pub(super) fn insert_check(
         &mut self,
         cohort: Weak<dyn ScheduledCheck>,
@@ -149,7 +149,7 @@ impl WatchedLeases {
         Sooner(sooner)
     }
 
-    /// Takes a lease out, if it is here.
+    /// Removes a lease, if it is here.
     pub(super) fn remove(&mut self, lease: &Lease) {
         if let Some(spot) = self.get(lease).map(|entry| entry.spot) {
             self.leases.remove(lease.slot.load(Ordering::Relaxed));
@@ -165,7 +165,7 @@ impl WatchedLeases {
         }
     }
 
-    /// Puts a lease where it belongs now, after something about it has changed.
+    /// Moves a lease to its new position after a change.
     pub(super) fn put_right(&mut self, lease: &Lease, valid_until: BootInstant) -> Sooner {
         let Some((before, at)) = self.get(lease).map(|e| (e.spot, e.next(valid_until))) else {
             return Sooner(false);
@@ -179,8 +179,8 @@ impl WatchedLeases {
         self.is_sooner(at)
     }
 
-    /// Everything that is due now, or as much of it as is good for one look; it has its next place
-    /// already.
+    /// Everything that is due now, or as much of it as fits into one check. It already has its next
+    /// position.
     pub(super) fn look(&mut self) -> Due {
         let mut due = Due::new(clock::now());
         for _ in 0..LOOK {
@@ -199,7 +199,7 @@ impl WatchedLeases {
 
     fn next_look(&mut self, now: BootInstant) -> Next {
         // Timers do not count time that the machine sleeps, so while leases are watched there is a
-        // look every `TICK`.
+        // check every `TICK`.
         let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + TICK));
         let firsts = [self.index.first(), self.checks.first(), tick];
         let Some(at) = firsts.into_iter().flatten().min() else {
@@ -210,7 +210,7 @@ impl WatchedLeases {
         Next::At(self.index.instant(at).timer())
     }
 
-    /// Handles a lease that was taken off the index, and puts it in again.
+    /// Handles a lease taken off the index, and adds it again.
     fn fired(&mut self, slot: usize, due: &mut Due) {
         let Some(entry) = self.leases.get_mut(slot) else {
             return;
@@ -243,7 +243,7 @@ impl WatchedLeases {
         entry.spot = self.index.insert(at, slot);
     }
 
-    /// Takes everything out for good.
+    /// Removes everything for good.
     pub(super) fn close(&mut self) -> Vec<Arc<Lease>> {
         self.closed = true;
         self.index.clear();
@@ -271,7 +271,7 @@ mod tests {
         WatchedLeases::new(clock::now())
     }
 
-    /// A lease that was granted now.
+    /// A lease granted now.
     fn lease() -> Arc<Lease> {
         Lease::new(grant(LEASE), None)
     }
@@ -280,7 +280,7 @@ mod tests {
         let Sooner(_) = watched.insert(lease, clock::now());
     }
 
-    /// Looks, and says how many are to be renewed and how many are over.
+    /// Checks, and counts the leases to renew and those that are over.
     fn found(watched: &mut WatchedLeases) -> (usize, usize) {
         let due = watched.look();
         (due.renew.len(), due.over.len())
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(watched.len(), 0);
     }
 
-    /// The index has it where it ended before: that is no reason to renew it.
+    /// The index has it at its former end, which is no reason to renew it.
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_ends_later_than_it_did_is_left_alone_until_then() {
         let mut not_renewed = grant(LEASE);
@@ -338,7 +338,7 @@ mod tests {
             lease.extended(LEASE, clock::now() + LEASE);
         }
         advance(16 * SECOND).await;
-        // The answer to the other one is overdue.
+        // The answer for the other one is overdue.
         assert_eq!(found(&mut watched), (1, 0));
         advance(8 * SECOND).await;
         assert_eq!(found(&mut watched), (0, 2));
@@ -362,7 +362,7 @@ mod tests {
         assert!(watched.get(&leases[0]).is_none());
         assert!(watched.get(&in_its_place).is_some());
         watched.remove(&in_its_place);
-        // The last one has moved to the place of the first.
+        // The last entry has moved to the place of the first.
         let Sooner(_) = watched.put_right(&leases[2], clock::now() + MS);
         assert_eq!(watched.len(), 2);
         advance(MS).await;
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(watched.look().next, Next::Never);
     }
 
-    /// One that is released meanwhile is taken out at the next look at it.
+    /// A lease released meanwhile is removed when it is next checked.
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_released_is_not_renewed() {
         let (mut watched, lease) = (watched(), lease());
@@ -400,7 +400,7 @@ mod tests {
         };
         assert!(!wakes(9 * SECOND) && !wakes(8 * SECOND));
         assert!(wakes(8 * SECOND - MS) && !wakes(8 * SECOND - MS));
-        // Where it looks every second, one that is due in half a second still wakes it.
+        // With a check every second, an entry due in half a second still wakes the watchdog.
         assert_eq!(watched.look().next, soon());
         assert!(
             !watched
@@ -414,7 +414,7 @@ mod tests {
         );
     }
 
-    /// Only leases ask for a look in between.
+    /// Only leases need checks in between.
     #[tokio::test(start_paused = true)]
     async fn without_leases_nobody_looks_before_a_check_is_due() {
         let mut watched = watched();
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(watched.look().checks.len(), 1);
     }
 
-    /// A 24th part of the lease, one second, is not long.
+    /// A 24th of the lease, one second, does not count as slow.
     #[tokio::test(start_paused = true)]
     async fn a_grant_that_was_long_in_coming_is_renewed_sooner() {
         for (took, renewed) in [
@@ -450,7 +450,7 @@ mod tests {
         }
     }
 
-    /// Ten batches. Others that wait for the same thread have their turn then.
+    /// Ten batches. Then other tasks on the same thread get their turn.
     #[tokio::test(start_paused = true)]
     async fn one_look_finds_a_thousand_leases_and_no_more() {
         let mut watched = watched();
