@@ -253,7 +253,7 @@ impl GuardedWriter {
     }
 }
 
-/// The key of a key's fence, in the same slot if its braces allow it.
+/// The name of the hash with a key's fence, in the key's slot if its braces allow it.
 fn fence_key(key: &[u8]) -> Vec<u8> {
     if key.contains(&b'{') {
         [PREFIX, key].concat()

@@ -6,8 +6,8 @@ use locktopus_contract::OptionError;
 
 /// The upper limit of `turns`: the most tokens that one grant may reserve.
 const MOST_TURNS: u32 = 10_000;
-/// The most time of the budget reserved for giving a lease back. Only then do waiters of other
-/// processes get the lock.
+/// The most time of the budget reserved for giving a lease back. Waiters of other processes get the
+/// lock only after that.
 const MOST_GIVING_BACK: Duration = Duration::from_millis(1);
 
 /// How long tasks of one process may pass a lock to each other before it goes back to the backend,

@@ -355,8 +355,8 @@ pub enum LostCause {
     /// You turned the guard into a ticket.
     Transferred,
     /// It was released by force. If another process did that, the holder asks the backend for the
-    /// reason, and waits at most a quarter of a second for it. Without an answer the cause is
-    /// `Missing` or `TakenOver`.
+    /// reason. It waits at most a quarter of a second for it, or half a second when it releases the
+    /// lock or adopts a ticket. Without an answer the cause is `Missing` or `TakenOver`.
     Evicted {
         /// The operator's reason.
         reason: String,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The position of a waiter, as the backend reported it by `seen_at`.
+/// The position of a waiter, as reported by the backend at `seen_at`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -130,7 +130,7 @@ impl WaitProgress {
     }
 }
 
-/// The acquire loop's end, which reports the answers.
+/// The sending half of a [`WaitProgress`]: the acquire loop reports answers through it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     seen: watch::Sender<Seen>,

@@ -1,9 +1,9 @@
 -- A hold kept as in Redisson's RLock: KEYS[1] is a hash with one field, the owner, and the lease is
 -- its expiry. A lock and a fair lock look the same; the numbers in our owner ids are even for a
--- lock and odd for a fair lock. Redisson's own holders cannot be told apart. Needs `wrong_type`.
--- Defines `exclusive` (one holder at a time), `turns` (clients that cannot queue may want the
--- lock), `letters` (of waiters for this kind), `came_back` (something became free without a
--- release: never), `status`, `other`, `take`, `extend_hold`, `drop`, `announcement`.
+-- lock and odd for a fair lock. Redisson's own owner ids do not tell. Needs `wrong_type`. Defines
+-- `exclusive` (one holder at a time), `turns` (clients that cannot queue may want the lock),
+-- `letters` (of waiters for this kind), `came_back` (something became free without a release:
+-- never), `status`, `other`, `take`, `extend_hold`, `drop`, `announcement`.
 local exclusive, turns, came_back, letters, parity = true, true, false, 'x', 0
 
 local function native(owner)

@@ -51,7 +51,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// The owner of the hold and the lock.
+    /// The owner and the lock of the ended hold.
     fn key(&self) -> (OwnerId, LockTarget) {
         let ReleaseRequest { owner, target, .. } = &*self.request;
         (owner.clone(), target.clone())

@@ -128,8 +128,8 @@ impl Redial {
         self.not_before = None;
     }
 
-    /// Notes that the connection is gone. A server may accept connections and close them again,
-    /// because it has too many or is a proxy for one that is down. That counts as refusing them.
+    /// Notes that the connection is gone. A server that accepts connections and closes them at
+    /// once, because it has too many or is a proxy for a dead one, counts as refusing them.
     pub fn lost(&mut self, now: Instant) {
         let since = self.connected.take();
         if since.is_some_and(|since| now.saturating_duration_since(since) >= SETTLED) {

@@ -7,8 +7,8 @@
 //! works, then hold locks on both servers. So:
 //!
 //! * **The client asks all sentinels at once** and uses the answer with the highest configuration
-//!   epoch, which grows with every failover. A silent sentinel costs only a [short grace](GRACE),
-//!   one that is down costs nothing.
+//!   epoch, which grows with every failover. A silent sentinel costs only a [short grace](GRACE), a
+//!   dead one costs nothing.
 //! * **The client remembers the newest answer.** Less than a majority cannot lead it back to a
 //!   primary that was replaced.
 //! * **Connected clients keep listening.** They ask each sentinel again when it announces a change,

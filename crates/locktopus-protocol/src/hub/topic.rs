@@ -52,7 +52,7 @@ impl LockChannels {
     }
 }
 
-/// The hub's task after a message.
+/// The action that a message requires of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     Nothing,

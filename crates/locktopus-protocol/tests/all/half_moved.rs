@@ -15,8 +15,8 @@ use locktopus_protocol::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-/// A cluster in which both nodes refuse a script with several keys, because one of the keys is on
-/// the other node. A script with one key goes to the node that has it.
+/// A cluster where both nodes refuse a script with several keys, because one of the keys is on the
+/// other node. A script with one key goes to the node that has it.
 #[derive(Debug, Default)]
 struct HalfMoved {
     scripts: AtomicUsize,

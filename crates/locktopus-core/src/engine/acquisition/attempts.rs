@@ -22,8 +22,8 @@ use crate::engine::settings::WaitStrategy;
 /// Even with short leases, waiters do not ask more often than this.
 pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// One acquisition under way. Dropping it at any point gives back whatever an attempt may have
-/// taken, or leaves that to the next leader.
+/// One acquisition under way. Dropping it at any point gives back what an attempt may have taken,
+/// or leaves that to the next leader.
 pub(crate) struct Acquisition<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) plan: &'a Plan,

@@ -9,8 +9,8 @@ use super::cohort::Cohorts;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 
-/// What acquisitions need: the [services](Services) of held leases, to which it dereferences, and
-/// the cohorts of this process.
+/// The state that acquisitions need: the [services](Services) of held leases, which it dereferences
+/// to, and the cohorts of this process.
 #[derive(Debug)]
 pub(crate) struct Engine {
     services: Arc<Services>,

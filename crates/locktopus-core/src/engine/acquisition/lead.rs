@@ -37,7 +37,7 @@ impl Member {
     ///
     /// As many as the lock may be passed on, if others wait or did when the last lease was used up,
     /// or if the lease is kept. Otherwise few if tokens are the server's microseconds: a grant that
-    /// reserves more of them than it lasts runs ahead of the clock, which makes tokens grow even
+    /// reserves more than it lasts runs ahead of the clock, and only the clock makes tokens grow
     /// after the last one was lost.
     pub(crate) fn tokens_to_ask(&self, keeps: bool) -> u32 {
         let turns = self.engine.settings.cohort.turns;

@@ -15,7 +15,7 @@ use super::stage::{Baton, Stage};
 pub(super) struct Told {
     /// How many are ahead of the leader, if it queues at the backend.
     ahead: Option<u64>,
-    /// What was left of the blocking lease.
+    /// The rest of the blocking lease.
     remaining: Option<Duration>,
     at: BootInstant,
 }

@@ -38,7 +38,7 @@ pub(super) enum Stage {
     },
 }
 
-/// What one member hands to the next.
+/// The thing that one member hands to the next.
 #[derive(Debug)]
 pub(super) enum Baton {
     Lease(Arc<Lease>),
@@ -123,7 +123,7 @@ impl Line {
     }
 }
 
-/// What a member does next.
+/// The next step of a member.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Hold the lock, which this member has had since then.

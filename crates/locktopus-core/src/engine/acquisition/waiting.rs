@@ -47,8 +47,8 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Stops listening as the winner. If several can hold at once, the hint goes on to the next
-    /// waiter, for which there may be room too.
+    /// Stops listening as the winner. If several can hold at once, the hint passes to the next
+    /// waiter, because there may be room for that one too.
     pub(super) fn stop_listening(&mut self) {
         if let Some(hints) = self.state.hints.take()
             && self.plan.target.kind().mode() == Mode::Exclusive

@@ -98,8 +98,8 @@ impl Services {
         })
     }
 
-    /// Waits until few enough attempts are under way, but for at most a part of its time: behind a
-    /// slow or distant server the limit delays attempts and refuses none.
+    /// Waits until few enough attempts are under way, for at most a part of its time: behind a slow
+    /// or distant server the limit delays attempts and refuses none.
     async fn turn_of(&self, attempt: &AcquireAttempt) -> Option<OwnedSemaphorePermit> {
         let shard = self.backend.shard(&attempt.target);
         let time = attempt.deadline.saturating_duration_since(Instant::now());
@@ -115,7 +115,7 @@ impl Services {
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
-    /// Returns one answer for each request, whatever the backend returns.
+    /// Returns one answer for each request, even if the backend returns fewer or more.
     pub(crate) async fn extend(
         &self,
         batch: &[ExtendRequest],
@@ -197,7 +197,7 @@ impl Services {
         answer.await.unwrap_or_else(|_| Err(self.no_answer()))
     }
 
-    /// Returns one answer for each instance, whatever the backend returns.
+    /// Returns one answer for each instance, even if the backend returns fewer or more.
     pub(crate) async fn instances(
         &self,
         query: &InstanceQuery,

@@ -1,4 +1,4 @@
-//! What the backend is owed when a lease has ended, and the release that gives it back.
+//! The debt to the backend when a lease has ended, and the release that settles it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,8 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 const PER_SHARD: usize = 64;
 /// At this number of shards, those without a call under way are removed.
 const MANY_SHARDS: usize = 1024;
-/// The most attempts sent at once, whatever their shards: enough to keep even a distant server
-/// busy.
+/// The most attempts sent at once for all shards: enough to keep even a distant server busy.
 const AT_ONCE: usize = 448;
 /// Attempts wait while this many owed releases of their shard have no answer. Clients have room for
 /// more commands, because they sent the attempts that caused these releases.
@@ -143,7 +142,7 @@ impl Drop for Debt {
 /// all of these for good.
 ///
 /// While there are few attempts, one costs a counter up and down. Only if there are many does the
-/// next one wait for others of its shard, and not for long: the caller sets the limit.
+/// next one wait for others of its shard, and not for long: the caller decides how long.
 #[derive(Debug, Default)]
 pub(super) struct AttemptLimits {
     under_way: AtomicUsize,

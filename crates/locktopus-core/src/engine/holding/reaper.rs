@@ -34,8 +34,8 @@ pub(crate) struct PendingRelease {
 }
 
 impl PendingRelease {
-    /// A release for an owner whose lease lasts at most this long from now. No attempt follows
-    /// under its id.
+    /// The release of what this owner may hold for this long from now. No attempt follows under its
+    /// id.
     pub(crate) fn new(
         target: LockTarget,
         owner: OwnerId,
@@ -91,9 +91,9 @@ impl Services {
         });
     }
 
-    /// The release for a lease that ended without an answered one. It may last longer than the
-    /// validity: a renewal whose answer was lost, or one longer than the maximum hold time, keeps
-    /// the lock on the server.
+    /// The release for a lease that ended without an answered release. The lock may outlast the
+    /// lease's validity: a renewal whose answer was lost, or one longer than the maximum hold time,
+    /// keeps it on the server.
     pub(crate) fn pending_release_of(&self, lease: &Lease) -> PendingRelease {
         let (target, owner) = (lease.target.clone(), lease.owner.clone());
         let lasts = lease.longest_lease() + self.call_timeout();

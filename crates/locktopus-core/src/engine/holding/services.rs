@@ -1,4 +1,4 @@
-//! What the leases of one `Locktopus` share: the backend, the settings and the background work.
+//! The state that all leases of one `Locktopus` share: backend, settings and background work.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

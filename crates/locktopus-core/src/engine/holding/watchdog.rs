@@ -5,7 +5,7 @@
 //! Leases are indexed by their next due time: a renewal, a retry, or the end of validity. Leases
 //! due together are renewed together, in one batch per shard. Each batch is its own task, so a node
 //! that does not answer delays no other node's leases. While a batch is under way, its leases are
-//! due at their deadlines, so a loss is reported on time whatever the network does.
+//! due at their deadlines, so even a network failure does not delay the report of a loss.
 //!
 //! | part | what it does |
 //! |---|---|
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Leases near their maximum hold time request the same length, whatever their own.
+    /// Leases near their maximum hold time request the same length, even if their own differ.
     #[tokio::test(start_paused = true)]
     async fn each_lease_of_a_batch_is_renewed_after_a_third_of_its_own() {
         let leases = [24, 12, 12, 24, 6].map(|seconds| LIMIT * seconds);

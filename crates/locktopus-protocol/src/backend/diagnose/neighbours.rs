@@ -1,8 +1,8 @@
 //! Whether the locks share a database with other data, such as a cache.
 //!
 //! A cache gets emptied (`FLUSHDB`), or its server evicts keys when full, and locks among its keys
-//! go too. A lock may also have the name of a cache key. A sample of keys shows whether there are
-//! any.
+//! go too. A lock may also have the name of a cache key. A sample shows whether the database has
+//! other keys.
 
 use futures_util::future::join_all;
 use locktopus_contract::{BackendError, Finding, Severity};

@@ -50,7 +50,7 @@ const CLUSTER: &[&str] = &["cluster slots", "asking"];
 const REPLICATED: &[&str] = &["wait 0 1", "role"];
 const QUARANTINE: &[&str] = &["info"];
 
-/// Rights for other features, and rights that make waiting cheaper.
+/// Rights for other features, and rights that improve waiting.
 const OTHERS: [(&str, &[&str]); 6] = [
     (
         "fair locks",

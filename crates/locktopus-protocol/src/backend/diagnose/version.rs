@@ -1,4 +1,4 @@
-//! Server versions, and which of them are dangerous for users of scripts.
+//! Server versions, and which of them are dangerous to run scripts on.
 
 use std::fmt;
 

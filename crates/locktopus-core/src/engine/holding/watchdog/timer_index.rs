@@ -1,4 +1,4 @@
-//! A timer index: entries by the millisecond in which they are due.
+//! A timer index: entries by the millisecond of their due time.
 //!
 //! Renewals are due on a grid, so many leases share a millisecond and the tree of milliseconds
 //! stays small: inserting or removing an entry is one step in that tree and one in a list. A timer

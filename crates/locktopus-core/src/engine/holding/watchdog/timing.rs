@@ -38,7 +38,7 @@ pub(super) fn renewal_lease(lease: &Lease, now: BootInstant, services: &Services
         return usual;
     };
     let needed = end.since(now) + services.settings.margin.of(usual);
-    // Rounded up to the grid of batches, so that neighbours still share one.
+    // Rounded up to whole milliseconds, so that neighbours still share a batch.
     let needed = Duration::from_millis(u64::try_from(needed.as_millis() + 1).unwrap_or(u64::MAX));
     usual.min(needed)
 }
