@@ -27,8 +27,8 @@ if released and KEYS[3] and publish ~= '' then
           alive = note * 1000 > now
         end
       end
-      -- One release in sixteen may be for others. It counts before it grants or publishes anything:
-      -- see `count` in `next_waiter`, which also handles heads that do not listen.
+      -- One release in sixteen may be for others. Listeners are counted before anything is granted
+      -- or published: see `count` in `next_waiter`, which also handles heads that do not listen.
       local turn, counts = now % 16 == 0, nil
       if alive and publish ~= 'publish' then
         local question = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'

@@ -4,8 +4,8 @@
 -- The hash lives as long as the longest hold. It has no other fields, because other clients count
 -- them.
 --
--- A writer's lease ends with the hash, unless it reads as well: from then on its field is '1
--- <server time in ms>', until when it may write. In this mode the hash has fields of that owner
+-- A writer's lease ends with the hash, unless it reads as well: from then on its field is
+-- `1 <server time in ms>`, until when it may write. In this mode the hash has fields of that owner
 -- alone, and other libraries skip a value that is no number.
 --
 -- Needs `wrong_type`, `now`; `drop` also `read_clock`. Defines `exclusive`, `turns`, `letters`,

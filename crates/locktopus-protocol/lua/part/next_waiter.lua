@@ -24,7 +24,7 @@ local function count(waiters)
   end
   local counts = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', unpack(inboxes))
   for i, waiter in ipairs(waiters) do
-    -- Without the right to count, use the receivers of a message that means nothing.
+    -- Without the right to count, take the receivers of a message without meaning.
     local listeners = counts[2 * i] or say(waiter[3], '?', waiter[1])
     heard[waiter[3]] = listeners ~= 0
   end

@@ -26,7 +26,7 @@ local function wait(remaining, foreign)
   end
   local ahead, others = enter(owner, ARGV[10], foreign, newcomer)
   if remaining == -1 and ahead == 0 and tail and tail[1] then
-    -- The search expected waiters ahead, but there are none.
+    -- `status` skipped the remaining lease, because it expected waiters ahead.
     remaining = redis.call('PTTL', KEYS[1])
   end
   local last = newcomer and 0 or tonumber(redis.call('GET', KEYS[2]) or 0) or 0
