@@ -1,6 +1,6 @@
 -- Takes a lock of any kind, or a place in its queue.
 --
--- KEYS  1 the lock   2 its last fencing token   3 its queue   4 its waiters   further keys of kinds
+-- KEYS  1 lock   2 its last fencing token   3 its queue   4 its waiters   then keys of the kind
 --       (a mutex shared with other libraries has no queue: 1 and 2, or 1 alone)
 -- ARGV  1 owner   2 lease in ms   3 how long to keep the token in ms, 0 = forever
 --       4 latest server time in us at which this may run, 0 = no limit   5 mode   6 permits
@@ -12,7 +12,7 @@
 --       14 1 = first attempt of this owner, and it needs no exact position in the queue
 --       15 absent, or the inbox (or '') that an earlier attempt of this owner may have queued with
 -- Reply server time in us: granted. It is also the first token if the attempt wanted any; then it
---       may be early by as many us as the attempt wanted tokens. Otherwise
+--       is early by at most as many us as the attempt wanted tokens. Otherwise
 --       {status, value, server time in us, ...}
 --       1 granted, value = first token or 0 (also if the owner holds the lock: a repeated attempt)
 --       0 not available, value = the remaining lease that blocks it in ms, -1 = no expiry
