@@ -1,18 +1,19 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! The heart of Locktopus: the engine that acquires and keeps locks, and the objects that users
-//! hold. No client library and no backend appears anywhere in this crate.
+//! The core of Locktopus: the engine that acquires and keeps locks, and the types that users hold.
+//! This crate knows no client library and no backend.
 //!
-//! Those who use locks start at
-//! [`Locktopus`]. What a backend implements is the crate `locktopus-contract`, all of which is
-//! exported again here. Most programs depend on the facade crate `locktopus` instead, which
-//! connects by URL.
+//! To use locks, start at [`Locktopus`]. Most programs depend on the facade crate `locktopus`
+//! instead, which connects by URL. Backends implement the traits of the crate `locktopus-contract`,
+//! which is re-exported here in full.
 //!
 //! | layer | what it is | where to begin |
 //! |---|---|---|
-//! | `engine` | how a lock is acquired, renewed, handed on, lost and given back | `engine/acquisition/mod.rs` |
-//! | `handles` | requests, guards, read-write locks, semaphores, rate limiters, latches | `handles/locktopus.rs` |
+//! | `engine` | how a lock is acquired, renewed, handed on, lost and released |
+//! `engine/acquisition/mod.rs` |
+//! | `handles` | requests, guards, read-write locks, semaphores, rate limiters, latches |
+//! `handles/locktopus.rs` |
 //!
-//! A layer imports only what is below it; `scripts/check-layers` reads the line that follows.
+//! A layer imports only from layers below it. `scripts/check-layers` reads the next line.
 //!
 //! Layers, lowest first: engine, handles.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]

@@ -1,5 +1,5 @@
-//! The least backend that unit tests of this crate can do with: exclusive locks that do not expire,
-//! and a queue. The backends themselves are in crates of their own, which depend on this one.
+//! The simplest backend that the unit tests of this crate can use: exclusive locks that do not
+//! expire, and a queue. The real backends are in other crates, which depend on this one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,14 +19,14 @@ use crate::{
     ReleaseOutcome, ReleaseRequest, SafetyMode, WaiterState,
 };
 
-/// The machine was asleep for this long, just now. Only this thread notices.
+/// Lets this thread see that the machine has just been asleep for this long.
 pub(crate) fn sleep_machine(time: Duration) {
     let mut process = Simulated::swap(None).unwrap_or_else(|| Simulated::new(1));
     process.sleep_machine(time);
     Simulated::swap(Some(process));
 }
 
-/// What is granted now for so long, and renewed.
+/// A renewed lease of this length, granted now.
 pub(crate) fn grant(lease: Duration) -> Grant {
     let now = clock::now();
     Grant {
@@ -46,7 +46,7 @@ pub(crate) fn grant(lease: Duration) -> Grant {
     }
 }
 
-/// What a call fails with that a server did not carry out because it is away.
+/// The error of a call that did not run because the server is away.
 pub(crate) fn away() -> BackendError {
     BackendError::new("test", BackendErrorKind::Unavailable, Executed::No, "away")
 }
@@ -164,7 +164,7 @@ impl LockBackend for TestBackend {
 
 #[async_trait]
 impl Counters for TestBackend {
-    /// It has no numbers, and says so as one that may have them later.
+    /// Keeps no numbers, and answers like a backend that may have them later.
     async fn counter(&self, _request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
         Err(away())
     }

@@ -1,4 +1,4 @@
-//! What a request turns into: the guard of its kind.
+//! The guard that a request turns into.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub trait AnyGuard: sealed::Sealed + Sized + Send + Sync + 'static {}
 
 impl AnyGuard for LockGuard {}
 
-/// A lock that was just taken, and the owner it was taken for: always somebody, if it is a writer.
+/// A lock that was just acquired, and the owner it was acquired for. A writer always has one.
 #[derive(Debug)]
 pub struct Taken {
     pub(crate) guard: LockGuard,

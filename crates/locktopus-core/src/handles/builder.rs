@@ -1,4 +1,4 @@
-//! How locks of one backend behave, unless a request says otherwise.
+//! Builds a `Locktopus`, with the defaults for all of its requests.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How the names that are asked for become what is stored. Default: [`NameEncoding::Plain`].
+    /// Sets how lock names are encoded for storage. Default: [`NameEncoding::Plain`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,7 +68,7 @@ impl LocktopusBuilder {
         self
     }
 
-    /// The lease of locks that are asked for without one; the watchdog renews it. Default 30 s.
+    /// The lease of locks that are requested without one; the watchdog renews it. Default 30 s.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -84,7 +84,7 @@ impl LocktopusBuilder {
         self
     }
 
-    /// The longest lease that may be asked for. Default 24 h.
+    /// The longest lease that a request may ask for. Default 24 h.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -99,7 +99,7 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How much sooner than the server a holder stops believing in its lease.
+    /// How much sooner than the server a holder treats its lease as over.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -116,8 +116,8 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`], heartbeat one
-    /// second.
+    /// How to wait for locks held by others. Default: [`WaitStrategy::HandOff`] with a heartbeat of
+    /// one second.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -149,9 +149,9 @@ impl LocktopusBuilder {
 
     /// Keeps the leases of all [locks](Locktopus::lock) and native [mutexes](Locktopus::mutex) for
     /// a moment after they are released, as
-    /// [`LockRequest::lease_cache`](crate::LockRequest::lease_cache) does for one; what a single
-    /// request says goes first. Kinds that cannot be kept are not affected, and a lease is kept for
-    /// at most a third of its length. Default: off (zero).
+    /// [`LockRequest::lease_cache`](crate::LockRequest::lease_cache) does for one. A single request
+    /// may override this. Kinds that cannot be kept are not affected, and a lease is kept for at
+    /// most a third of its length. Default: off (zero).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -168,10 +168,9 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How long the last fencing token of a name is remembered after a grant; what a single request
-    /// says goes first
-    /// ([`LockRequest::token_retention`](crate::LockRequest::token_retention)). Default: what the backend was given (`token_retention`
-    /// in a URL), or a day.
+    /// How long the last fencing token of a name is remembered after a grant. A single request may
+    /// override this ([`LockRequest::token_retention`](crate::LockRequest::token_retention)).
+    /// Default: the backend's setting (`token_retention` in a URL), or a day.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -185,10 +184,11 @@ impl LocktopusBuilder {
         self
     }
 
-    /// How long a waiting acquisition puts up with a backend that does not answer before it fails
-    /// with [`LockError::Backend`]. Default 10 s. A backend may say [when it is
-    /// ready](crate::BackendError::ready_in). A longer wait goes on until then, and starts to count
-    /// this time there.
+    /// How long a waiting acquisition tolerates a backend that does not answer before it fails with
+    /// [`LockError::Backend`]. Default 10 s.
+    ///
+    /// A backend may say [when it will be ready](crate::BackendError::ready_in). A longer wait
+    /// continues until then, and starts to count this time there.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -202,15 +202,19 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Lets people who look at locks see who holds them and waits for them: a label, and beside it
-    /// this host and process. Text will do; [`Label`] says what can be chosen. [`Locktopus::who`]
-    /// and the command `locktopus` show it.
+    /// Names the holder or waiter to everyone who looks at locks: a label, with this host and process.
+    /// Plain text will do; [`Label`] lists what you can choose. [`Locktopus::who`] and the command
+    /// `locktopus` show it.
     ///
-    /// Costs one request every 25 seconds, and nothing for each acquisition: owner ids tell which
-    /// instance they are of, and what that is stands once at the backend, which keeps it for two
-    /// minutes from the last request. It is removed by
-    /// [`shutdown`](Locktopus::shutdown), or when the last clone is gone. That is best effort: what cannot be written is logged and tried again, and locks do not depend on it. A backend that does not keep such records ([`LockBackend::instances`](crate::LockBackend::instances))
-    /// is not asked. Default: no label, and nothing is sent.
+    /// Costs one request every 25 seconds, and nothing for each acquisition: owner ids name their
+    /// instance, and the backend keeps one record for each instance, for two minutes after the last
+    /// request. [`shutdown`](Locktopus::shutdown) removes the record, as does dropping the last
+    /// clone.
+    ///
+    /// This is best effort: a write that fails is logged and tried again, and locks do not depend
+    /// on it. A backend without such records
+    /// ([`LockBackend::instances`](crate::LockBackend::instances)) is not asked. Default: no label,
+    /// and nothing is sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -226,8 +230,7 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Has no label after all, whatever a URL said before: for tools that look at locks and hold
-    /// none.
+    /// Removes the label, even one that the URL set. For tools that look at locks and hold none.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -240,9 +243,9 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Lets spans of waits and holds say the lock's name, in the field `lock.name`. Default: they
-    /// do not, because names may be personal data, and there may be many of them. Metrics never
-    /// have names.
+    /// Puts the lock's name into the spans of waits and holds, in the field `lock.name`. Default:
+    /// off, because names may be personal data, and there may be many of them. Metrics never carry
+    /// names.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -257,11 +260,11 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Builds it and starts its watchdog on this runtime.
+    /// Builds the `Locktopus` and starts its watchdog on this runtime.
     ///
-    /// You may use it on other runtimes too, also after this one has ended. Each runtime where you
+    /// You may use it on other runtimes too, even after this one has ended. Each runtime where you
     /// acquire a lock or await a loss runs the watchdog. While one of them runs, it renews leases,
-    /// reports losses and gives back dropped guards.
+    /// reports losses and releases dropped guards.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Guards: proof that a lock is held, and the way to give it back.
+//! Guards: proof that a lock is held, and the way to release it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::handles::ticket::LeaseTicket;
 
 /// A held lock.
 ///
-/// **Dropping it does not release the lock at once.** Drop stops renewal now and hands the release
-/// to a background task; it never blocks and never panics, also outside a runtime. If that task
-/// cannot run any more, the lock is free when its lease has ended. [`release`](Self::release) is
-/// the reliable way, and the only one that tells whether the lock was held to the end.
+/// **Dropping it does not release the lock at once.** Drop stops renewal now and leaves the release
+/// to a background task. It never blocks and never panics, even outside a runtime. If that task
+/// cannot run any more, the lock becomes free when its lease ends. [`release`](Self::release) is
+/// the reliable way, and the only one that tells you whether you held the lock to the end.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,7 +57,7 @@ impl LockGuard {
         self.held.turn()
     }
 
-    /// A read-only view of the lease, to be passed to whatever works under the lock.
+    /// A read-only view of the lease, to pass to the work that is done under the lock.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -97,7 +97,7 @@ impl LockGuard {
         self.target().name()
     }
 
-    /// The id under which the lock is held. A secret: it is all that is needed to release the lock.
+    /// The id under which the lock is held. Keep it secret: it is enough to release the lock.
     #[must_use]
     pub fn owner(&self) -> &OwnerId {
         &self.turn().lease.owner
@@ -116,7 +116,7 @@ impl LockGuard {
         self.lease().fence()
     }
 
-    /// The mode under which it was granted: what it is worth when a server fails.
+    /// The safety mode of the grant: what it is worth when a server fails.
     #[must_use]
     pub fn safety(&self) -> SafetyMode {
         self.turn().lease.safety()
@@ -140,7 +140,7 @@ impl LockGuard {
         self.lease().remaining()
     }
 
-    /// Checks that the lock may still be believed in. See [`Lease::ensure_valid`].
+    /// Checks that the lock is still known to be held. See [`Lease::ensure_valid`].
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl LockGuard {
         self.lease().ensure_valid()
     }
 
-    /// Waits until the lock is lost, and says why. See [`Lease::lost`].
+    /// Waits until the lock is lost, and returns the cause. See [`Lease::lost`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -191,7 +191,7 @@ impl LockGuard {
         self.turn().holds()
     }
 
-    /// Enters the lock again: another guard on the same lease and token, without asking the
+    /// Enters the lock again: returns another guard on the same lease and token, without asking the
     /// backend. The lock is released with the last guard.
     ///
     /// ```
@@ -224,11 +224,10 @@ impl LockGuard {
         Ok(Self { held })
     }
 
-    /// Makes the lease last at least `lease` from now, and returns until when it may be believed
-    /// in.
+    /// Makes the lease last at least `lease` from now, and returns the new deadline.
     ///
-    /// Never shortens a lease. If the watchdog renews this lock, it goes on with the new lease. An
-    /// extension does not reach past the maximum hold time.
+    /// Never shortens a lease. If the watchdog renews this lock, it continues with the new length.
+    /// An extension does not reach past the maximum hold time.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -244,13 +243,13 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`LockError::Lost`] if the lock was lost before or turns out to be; [`LockError::Backend`]
-    /// if the backend failed, in which case the deadline is unchanged; [`LockError::Option`] for a
-    /// bad lease.
+    /// if the backend failed, in which case the deadline is unchanged; [`LockError::Option`] for an
+    /// invalid lease.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the extension may or may not happen; the guard's deadline only moves if it is
-    /// known to have happened.
+    /// Cancel safe: the extension may or may not happen. The guard's deadline only moves if the
+    /// extension is known to have happened.
     pub async fn extend(&self, lease: Duration) -> Result<Instant, LockError> {
         let (services, held) = (self.services(), &self.turn().lease);
         let lease = services.settings.check_lease("extend", lease)?;
@@ -286,8 +285,8 @@ impl LockGuard {
         })
     }
 
-    /// Gives the lock back and waits for the answer. If other guards share the lease, only this
-    /// hold ends. If a task of this process goes on with the lease, or it is
+    /// Releases the lock and waits for the answer. If other guards share the lease, only this hold
+    /// ends. If the lease passes to another task of this process, or is
     /// [kept](crate::LockRequest::lease_cache), the backend is not asked.
     ///
     /// ```
@@ -296,34 +295,34 @@ impl LockGuard {
     /// use locktopus::LockError;
     /// let guard = locks.lock("import").acquire().await?;
     /// locks.lock("import").force_release("it hangs").await?;
-    /// // What was done meanwhile may have overlapped with another holder.
+    /// // Work done meanwhile may have overlapped with another holder.
     /// assert!(matches!(guard.release().await, Err(LockError::Lost { .. })));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the lock had been lost before: what was done under it may have overlapped with another holder. [`LockError::Backend`]
-    /// if the backend gave no definite answer within its call timeout; releasing then goes on in
-    /// the background until the lease has ended.
+    /// [`LockError::Lost`] if the lock had been lost before: work done under it may have overlapped
+    /// with another holder. [`LockError::Backend`] if the backend gave no definite answer within
+    /// its call timeout; the release is then repeated in the background until the lease has ended.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if the future is dropped, releasing goes on in the background.
+    /// Cancel safe: if the future is dropped, the release continues in the background.
     pub async fn release(self) -> Result<(), LockError> {
         self.held.release().await
     }
 
     /// Turns the guard into a ticket with which another process can take over the lease, by
-    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now; whoever adopts the
-    /// ticket must do so before the lease ends.
+    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now, so the ticket must be
+    /// adopted before the lease ends.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("upload:7").acquire().await?;
     /// let ticket = guard.into_ticket().expect("held by this guard alone");
-    /// assert!(locks.lock("upload:7").try_acquire().await?.is_none()); // held, and renewed by nobody
+    /// assert!(locks.lock("upload:7").try_acquire().await?.is_none()); // still held
     /// locks.lock("upload:7").adopt(&ticket).await?.release().await?;
     /// # Ok(()) }
     /// ```

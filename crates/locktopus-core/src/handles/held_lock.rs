@@ -1,4 +1,4 @@
-//! What `held_locks` reports: the leases of this process.
+//! The leases of this process, as `held_locks` reports them.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -26,24 +26,24 @@ use crate::handles::lease::Lease;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HeldLock {
-    /// Its kind, and its name with the namespace.
+    /// The lock's kind, and its name with the namespace.
     pub target: LockTarget,
-    /// For how long it has been held.
+    /// How long it has been held.
     pub held_for: Duration,
-    /// Until when it may be believed in, as things stand. Renewal moves it.
+    /// The local deadline. Renewal moves it.
     pub valid_until: Instant,
     /// Its fencing token, if it has one.
     pub token: Option<FencingToken>,
     /// Whether the watchdog renews it.
     pub renewed: bool,
-    /// How many guards share it. 0: nobody holds it, but this process
-    /// [keeps](crate::LockRequest::lease_cache) it at the backend, or is passing it on.
+    /// How many guards share it. 0 if this process [keeps](crate::LockRequest::lease_cache) it at
+    /// the backend without a holder, or is passing it on.
     pub holds: usize,
     /// How many permits of a semaphore; 1 for locks.
     pub permits: u32,
-    /// The mode under which it was granted.
+    /// The safety mode of the grant.
     pub safety: SafetyMode,
-    /// The lease, to be told when it ends.
+    /// The lease, with which you can wait for its end.
     pub lease: Lease,
 }
 

@@ -12,12 +12,12 @@ use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::Named;
 
-/// A count that others wait for to reach zero. Made by
+/// A count that tasks wait for to reach zero. Made by
 /// [`Locktopus::latch`](crate::Locktopus::latch). On Redis it is Redisson's `RCountDownLatch`.
 ///
-/// A latch without a count is open: waiting for it ends at once. So set the count before those who
-/// wait can ask. At zero the count is gone, and the latch may be used again with a new one; those
-/// who had not noticed the zero by then wait for the new count as well.
+/// A latch without a count is open: waiting for it ends at once. So set the count before any task
+/// can wait for it. At zero the count is deleted, and you may use the latch again with a new one. A
+/// waiter that had not noticed the zero by then also waits for the new count.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,8 +41,8 @@ use crate::handles::lock_request::Named;
 /// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent,
 /// with [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend
 /// refuses or cannot be reached for as long as
-/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations
-/// that may have run are repeated under one id and have the effect of once.
+/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) allows. An
+/// operation that may have run is repeated under the same id, so it takes effect only once.
 #[derive(Clone)]
 #[must_use = "a latch does nothing until it is counted or waited for"]
 pub struct Latch {
@@ -55,7 +55,7 @@ impl Latch {
         Self { engine, name }
     }
 
-    /// Sets the count, at least 1, unless there is one; says whether it did.
+    /// Sets the count, at least 1, unless there is one. Returns whether it did.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -69,11 +69,11 @@ impl Latch {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors); zero, and 2^53 or more, are bad options.
+    /// See [above](Self#errors). Zero, and 2^53 or more, are [`LockError::Option`].
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped. Doing it again does no harm while
+    /// If the future is dropped, this may or may not have happened. Repeating it does no harm while
     /// the count is not zero.
     pub async fn initialise(&self, count: u64) -> Result<bool, LockError> {
         if !(1..TOKEN_LIMIT).contains(&count) {
@@ -83,8 +83,8 @@ impl Latch {
         Ok(self.change(CounterAction::Initialise(count)).await?.changed)
     }
 
-    /// Counts one down and returns what is left. At zero everybody who waits goes on. Counting an
-    /// open latch down does nothing.
+    /// Counts down by one and returns what is left. At zero all waiters continue. Counting down an
+    /// open latch does nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -92,7 +92,7 @@ impl Latch {
     /// let shards = locks.latch("rebuild");
     /// shards.initialise(2).await?;
     /// assert_eq!(shards.count_down().await?, 1);
-    /// assert_eq!(shards.count_down().await?, 0); // whoever waits goes on
+    /// assert_eq!(shards.count_down().await?, 0); // waiters continue
     /// # Ok(()) }
     /// ```
     ///
@@ -102,18 +102,18 @@ impl Latch {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped; doing it again would count twice.
+    /// If the future is dropped, this may or may not have happened. Repeating it would count twice.
     pub async fn count_down(&self) -> Result<u64, LockError> {
         Ok(left(self.change(CounterAction::CountDown).await?))
     }
 
-    /// How much is left to count; zero if it is open.
+    /// The count that is left; zero if the latch is open.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild");
-    /// assert_eq!(shards.count().await?, 0); // open, because nobody set a count
+    /// assert_eq!(shards.count().await?, 0); // open, because no count is set
     /// shards.initialise(2).await?;
     /// assert_eq!(shards.count().await?, 2);
     /// # Ok(()) }
@@ -130,8 +130,8 @@ impl Latch {
         Ok(left(self.change(CounterAction::Read).await?))
     }
 
-    /// Forgets the count; says whether there was one. The latch is open then, but those who wait
-    /// may notice only with their next heartbeat.
+    /// Deletes the count. Returns whether there was one. The latch is then open, but waiters may
+    /// notice it only at their next heartbeat.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -149,7 +149,7 @@ impl Latch {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped. Doing it again does no harm.
+    /// If the future is dropped, this may or may not have happened. Repeating it does no harm.
     pub async fn delete(&self) -> Result<bool, LockError> {
         Ok(self.change(CounterAction::Delete).await?.changed)
     }

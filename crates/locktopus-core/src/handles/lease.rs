@@ -13,7 +13,7 @@ use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
 
-/// A read-only view of a held lock, to be passed to whatever works under it.
+/// A read-only view of a held lock, to pass to the work that is done under it.
 ///
 /// Cheap to clone and independent of the guard: when the guard is released or dropped, the lease
 /// ends with [`LostCause::Released`].
@@ -59,7 +59,7 @@ impl Lease {
         self.turn.lease.target.name()
     }
 
-    /// The id under which the lock is held. A secret: it is all that is needed to release the lock.
+    /// The id under which the lock is held. Keep it secret: it is enough to release the lock.
     #[must_use]
     pub fn owner(&self) -> &OwnerId {
         &self.turn.lease.owner
@@ -72,15 +72,15 @@ impl Lease {
         self.turn.token
     }
 
-    /// The token bound to this lock and this holder, to be sent along with what is written under
-    /// the lock; `None` if there is no [token](Self::token).
+    /// The token bound to this lock and this holder, to send along with what you write under the
+    /// lock; `None` if there is no [token](Self::token).
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         let token = self.turn.token?;
         Some(Fence::new(&self.turn.lease.target, token).held_by(&self.turn.lease.owner))
     }
 
-    /// The mode under which it was granted: what it is worth when a server fails.
+    /// The safety mode of the grant: what it is worth when a server fails.
     #[must_use]
     pub fn safety(&self) -> SafetyMode {
         self.turn.lease.safety()
@@ -92,13 +92,13 @@ impl Lease {
         self.turn.lease.permits
     }
 
-    /// The instant up to which the lock may be believed in, as things stand. Renewal moves it.
+    /// The local deadline: until then the lock is known to be held. Renewal moves it.
     #[must_use]
     pub fn valid_until(&self) -> Instant {
         self.turn.lease.valid_until().timer()
     }
 
-    /// What is left until [`valid_until`](Self::valid_until); zero once the lease has ended.
+    /// The time left until [`valid_until`](Self::valid_until); zero once the lease has ended.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         if self.turn.lost().is_some() {
@@ -113,11 +113,11 @@ impl Lease {
         clock::now().since(self.turn.since)
     }
 
-    /// Checks that the lock may still be believed in. Call it right before a side effect.
+    /// Checks that the lock is still known to be held. Call it right before a side effect.
     ///
-    /// Looks at the clock, not at a flag, so it is right even if this task was stopped for a minute
-    /// just before the call. It cannot help if the task is stopped just after; only a fencing token
-    /// can.
+    /// It reads the clock, not a flag, so it is right even if this task was paused for a minute
+    /// just before the call. It cannot help if the task is paused just after the call; only a
+    /// fencing token can.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -138,7 +138,7 @@ impl Lease {
         self.ensure_valid_for(Duration::ZERO)
     }
 
-    /// Checks that the lock may be believed in for at least `ahead` from now without renewal.
+    /// Checks that the lock stays valid for at least `ahead` from now, even without renewal.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -154,8 +154,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if it is lost; with cause [`LostCause::Expired`] also if it is only too
-    /// short, in which case the lease itself is untouched.
+    /// [`LockError::Lost`] if the lock is lost. If the lease is only too short, the cause is
+    /// [`LostCause::Expired`] too, and the lease is not affected.
     pub fn ensure_valid_for(&self, ahead: Duration) -> Result<(), LockError> {
         let turn = &self.turn;
         let cause = match turn.lost() {
@@ -179,7 +179,7 @@ impl Lease {
         })
     }
 
-    /// Waits until the lease ends, however that happens, and says why.
+    /// Waits until the lease ends in any way, and returns the cause.
     ///
     /// Completes at the latest when the local deadline passes, on any tokio runtime and even if the
     /// network fails. Returns at once if the lease has ended already. Outside tokio it needs
@@ -205,10 +205,10 @@ impl Lease {
         self.turn.lost().cloned().unwrap_or(LostCause::Expired)
     }
 
-    /// A token that is cancelled when the lease ends, for code that already knows
-    /// `CancellationToken`s. Cancelling it has no effect on the lock.
+    /// A token that is cancelled when the lease ends, for code that already uses
+    /// `CancellationToken`. Cancelling it has no effect on the lock.
     ///
-    /// The runtime where you call this cancels it. If that one ends first, another runtime that
+    /// The runtime where you call this cancels it. If that runtime ends first, another runtime that
     /// uses this `Locktopus` does.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Lists of locks, as operators want them: by prefix, a page at a time.
+//! Lists of held locks, by prefix, a page at a time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,9 +46,9 @@ impl LockList {
         })
     }
 
-    /// The next page;
-    /// `None` after the last one. A page may be empty, and a lock may come twice. Locks that are taken or released meanwhile may or may not come. Names longer than [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES),
-    /// which this library cannot have made, are left out.
+    /// Returns the next page; `None` after the last one. A page may be empty, and a lock may appear
+    /// twice. Locks that are taken or released meanwhile may or may not appear. Names longer than
+    /// [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES) are left out: Locktopus never makes them.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -65,7 +65,7 @@ impl LockList {
     ///
     /// # Errors
     ///
-    /// What the backend says. The same page can be asked for again.
+    /// The backend's error. You can ask for the same page again.
     ///
     /// # Cancel safety
     ///
@@ -122,29 +122,28 @@ pub struct ListedLock {
 }
 
 impl ListedLock {
-    /// Its name, namespace included.
+    /// The lock's name, namespace included.
     #[must_use]
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// The name under which it is asked for: without the namespace, and as it was before
-    /// [encoding](crate::LocktopusBuilder::names). `None` if no name that is asked for becomes this
-    /// one.
+    /// The name to request it by: without the namespace, and before
+    /// [encoding](crate::LocktopusBuilder::names). `None` if no requested name is stored like this.
     #[must_use]
     pub fn given_name(&self) -> Option<Vec<u8>> {
         let settings = &self.engine.settings;
         settings.names.decode(&settings.namespace, &self.name).ok()
     }
 
-    /// What its bytes look like. Kinds that share a layout cannot be told apart.
+    /// The kind, judged by the stored bytes. Kinds with the same layout cannot be told apart.
     #[must_use]
     pub fn kind(&self) -> &LockKind {
         &self.kind
     }
 
-    /// A request for this lock, to [inspect](LockRequest::inspect) it or to
-    /// [release it by force](LockRequest::force_release).
+    /// A request for this lock, to [inspect](LockRequest::inspect) it or to [release it by
+    /// force](LockRequest::force_release).
     pub fn request(&self) -> LockRequest {
         let name = Named::Stored(self.name.clone());
         LockRequest::new(Arc::clone(&self.engine), name, self.kind.clone())

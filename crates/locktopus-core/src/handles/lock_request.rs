@@ -1,4 +1,4 @@
-//! Requests: what kind of acquisition is wanted, and the ways to ask for it.
+//! Requests: an acquisition that is described but not yet sent, and the ways to send it.
 
 mod admin;
 mod adopt;
@@ -29,13 +29,15 @@ use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 
-/// A lock that somebody is about to ask for. Made by
-/// [`Locktopus::lock`](crate::Locktopus::lock) and its siblings; nothing happens until one of the asynchronous methods is awaited. Awaiting the request itself is [`acquire`](Self::acquire).
+/// A request for a lock. [`Locktopus::lock`](crate::Locktopus::lock) and its siblings make one;
+/// nothing happens until you await one of its asynchronous methods. Awaiting the request itself is
+/// [`acquire`](Self::acquire).
 ///
-/// Without options: the lock is waited for as long as it takes, in the queue of those who wait, and
-/// held for a lease of 30 s that is renewed every 10 s.
+/// Without options, the request queues for as long as it takes, and the lock is held by a lease of
+/// 30 s that is renewed every 10 s.
 ///
 /// `G` is the guard it turns into: [`LockGuard`], or [`WriteGuard`](crate::WriteGuard) for the
+/// exclusive half of a read-write lock.
 /// exclusive half of a read-write lock.
 ///
 /// ```
@@ -58,7 +60,7 @@ pub struct LockRequest<G = LockGuard> {
     guard: PhantomData<fn() -> G>,
 }
 
-/// Options and ways to ask are the same whatever the guard.
+/// Options and ways to acquire, for every type of guard.
 impl<G: AnyGuard> LockRequest<G> {
     pub(crate) fn new(engine: Arc<Engine>, name: Named, kind: LockKind) -> Self {
         Self {
@@ -71,7 +73,7 @@ impl<G: AnyGuard> LockRequest<G> {
         }
     }
 
-    /// Takes the lock, waiting for it if need be.
+    /// Takes the lock, waiting for it if necessary.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -86,20 +88,24 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// [`LockError::Name`] and [`LockError::Option`] before anything is sent;
-    /// [`LockError::WaitTimeout`], [`LockError::Cancelled`] and
-    /// [`LockError::ShutDown`] if waiting ended without the lock; [`LockError::Backend`] at once if
-    /// the backend refuses, also because the name is in use as another kind
-    /// ([`LockError::other_kind`]), and after ten seconds ([`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage))
-    /// if it cannot be reached; [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`]
-    /// instead of a deadlock if the owner already holds this mutex, or reads what it wants to
-    /// write; [`LockError::Lost`] if the owner's earlier hold of this lock is lost and not yet
+    /// [`LockError::Name`] and [`LockError::Option`], before anything is sent.
+    /// [`LockError::WaitTimeout`], [`LockError::Cancelled`] and [`LockError::ShutDown`], if waiting
+    /// ended without the lock.
+    ///
+    /// [`LockError::Backend`] at once if the backend refuses, for example because the name is in
+    /// use as another kind ([`LockError::other_kind`]). If the backend cannot be reached, the same
+    /// error comes after ten seconds
+    /// ([`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage)).
+    ///
+    /// [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] instead of a deadlock, if the
+    /// owner already holds this mutex, or reads what it wants to write. [`LockError::Lost`] if the
+    /// owner's earlier hold of this lock is lost and not yet dropped.
     /// dropped.
     ///
     /// # Cancel safety
-    ///
-    /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind. What an
-    /// attempt under way may still take is given back in the background. The place among the
+    /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind, and gives up
+    /// its place in the queue. If an attempt under way still takes the lock, it is given back in
+    /// the background.
     /// waiters is lost.
     #[expect(
         clippy::manual_async_fn,
@@ -109,7 +115,7 @@ impl<G: AnyGuard> LockRequest<G> {
         async move {
             let limit = self.options.wait;
             let wait = limit.map_or(Wait::Forever, WaitLimit::to_wait);
-            // Whoever waits without a limit is never sent away, and is not asked how long it took.
+            // A wait without a limit never times out, so its start is not needed.
             let started = limit.map(|_| Instant::now());
             match self.enter(wait).await? {
                 Some(taken) => Ok(G::from_taken(taken)),
@@ -126,16 +132,16 @@ impl<G: AnyGuard> LockRequest<G> {
         }
     }
 
-    /// Takes the lock if it is free right now and nobody waits for it; `None` otherwise.
+    /// Takes the lock if it is free right now and has no waiters; `None` otherwise.
     ///
-    /// One attempt, so [`wait_at_most`](Self::wait_at_most) and the strategy play no part.
-    /// [`UnlessBusy`](crate::UnlessBusy) brings the other ways to ask to the same shape.
+    /// Makes one attempt, so [`wait_at_most`](Self::wait_at_most) and the strategy have no effect.
+    /// [`UnlessBusy`](crate::UnlessBusy) gives the other ways to acquire the same shape.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let Some(guard) = locks.lock("nightly").try_acquire().await? else {
-    ///     return Ok(()); // somebody else is at it
+    /// another instance is doing it
     /// };
     /// assert!(locks.lock("nightly").try_acquire().await?.is_none());
     /// guard.release().await?;
@@ -144,8 +150,7 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), except that a backend that cannot be reached is an error at
-    /// once.
+    /// As [`acquire`](Self::acquire), except that an unreachable backend is an error at once.
     ///
     /// # Cancel safety
     ///
@@ -164,7 +169,7 @@ impl<G: AnyGuard> IntoFuture for LockRequest<G> {
     }
 }
 
-/// Written out because a guard cannot be cloned, and need not be for its request to be.
+/// Not derived, because that would ask for guards that can be cloned.
 impl<G> Clone for LockRequest<G> {
     fn clone(&self) -> Self {
         Self {

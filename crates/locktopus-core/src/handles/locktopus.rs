@@ -1,4 +1,4 @@
-//! The entry point for those who use locks.
+//! The entry point for users of locks.
 
 mod shutdown;
 
@@ -39,7 +39,7 @@ use crate::handles::semaphore::Semaphore;
 /// # Ok(()) }
 /// ```
 ///
-/// When the last clone, request and guard are gone, the background tasks end by themselves. Call
+/// The background tasks end once the last clone, request and guard are gone. Call
 /// [`shutdown`](Self::shutdown) before the process exits: it waits for releases that are still
 /// under way.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl Locktopus {
         Self { engine }
     }
 
-    /// Starts building one on top of a backend.
+    /// Starts to build a `Locktopus` on a backend.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -65,12 +65,12 @@ impl Locktopus {
         Self::builder_dyn(Arc::new(backend))
     }
 
-    /// Starts building one on top of a shared backend.
+    /// Starts to build a `Locktopus` on a shared backend.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::Locktopus;
-    /// // One connection for the tenants of a service, each with names of its own.
+    /// One connection for all tenants of a service, each with its own names.
     /// let backend = locktopus::connect_backend("memory:").await?;
     /// let one = Locktopus::builder_dyn(backend.clone()).namespace("one:").build()?;
     /// let other = Locktopus::builder_dyn(backend).namespace("other:").build()?;
@@ -82,7 +82,7 @@ impl Locktopus {
         LocktopusBuilder::new(backend)
     }
 
-    /// The default lock: exclusive, reentrant by [owner handle](crate::Owner). On Redis it is
+    /// The default lock: exclusive, and reentrant for an [owner](crate::Owner). On Redis it is
     /// Redisson's `RLock`.
     ///
     /// ```
@@ -99,13 +99,13 @@ impl Locktopus {
         self.request(name.into(), LockKind::Reentrant)
     }
 
-    /// A lock that is granted strictly in order of arrival, across all processes: exclusive and
+    /// A lock that is granted strictly in order of arrival, across all processes. Exclusive and
     /// reentrant, as [`lock`](Self::lock). On Redis it is Redisson's `RFairLock`.
     ///
-    /// Waiters have a place in the queue, and keep it as long as they are heard of, whatever their
-    /// [strategy](LockRequest::strategy). [`LockRequest::with_progress`] tells the place and an
-    /// estimate of the time. A waiter that gives up, is cancelled or dropped leaves the queue; one
-    /// that crashes is passed over when its place has lapsed.
+    /// Waiters keep their place in the queue as long as they send heartbeats, with any
+    /// [strategy](LockRequest::strategy). [`LockRequest::with_progress`] reports the place and an
+    /// estimate of the time. A waiter that gives up, is cancelled or is dropped leaves the queue;
+    /// one that crashes is passed over when its place has expired.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -113,7 +113,7 @@ impl Locktopus {
     /// let guard = locks.fair_lock("printer").acquire().await?;
     /// let next = tokio::spawn(locks.fair_lock("printer").acquire());
     /// guard.release().await?;
-    /// next.await??.release().await?; // whoever came first, also of other processes
+    /// next.await??.release().await?; // the first to arrive, in any process
     /// # Ok(()) }
     /// ```
     pub fn fair_lock(&self, name: impl Into<RawName>) -> LockRequest {
@@ -135,13 +135,13 @@ impl Locktopus {
         self.mutex_as(name, MutexProfile::default())
     }
 
-    /// A plain mutex laid out as another library expects it.
+    /// A plain mutex in the format of another library.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::MutexProfile;
-    /// // Held against programs in Python that use redis-py's `Lock("invoice:42")`.
+    /// Excludes Python programs that use redis-py's `Lock("invoice:42")`.
     /// let guard = locks.mutex_as("invoice:42", MutexProfile::redis_py()).acquire().await?;
     /// guard.release().await?;
     /// # Ok(()) }
@@ -166,9 +166,9 @@ impl Locktopus {
         RwLock::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
-    /// A semaphore. On Redis it is Redisson's `RSemaphore`, which keeps only a number; who holds
-    /// how many permits until when stands beside it, so that permits of crashed native holders come
-    /// back. Those of other libraries do not.
+    /// A semaphore. On Redis it is Redisson's `RSemaphore`, which stores only a number. A record
+    /// beside it says who holds how many permits until when, so permits of crashed native holders
+    /// come back. Those of other libraries do not.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -185,7 +185,7 @@ impl Locktopus {
         Semaphore::new(Arc::clone(&self.engine), name, LockKind::Semaphore)
     }
 
-    /// A semaphore each of whose permits has an id and an expiry that all libraries see. On Redis
+    /// A semaphore in which each permit has an id and an expiry, visible to all libraries. On Redis
     /// it is Redisson's `RPermitExpirableSemaphore`.
     ///
     /// ```
@@ -210,7 +210,7 @@ impl Locktopus {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild:7");
     /// shards.initialise(1).await?;
-    /// shards.count_down().await?; // by whoever has done a part
+    /// shards.count_down().await?; // when a part is done
     /// shards.wait().await?;
     /// # Ok(()) }
     /// ```
@@ -218,9 +218,9 @@ impl Locktopus {
         Latch::new(Arc::clone(&self.engine), Named::Given(name.into()))
     }
 
-    /// A lock whose kind is only known when the program runs, for example from a command line. The
-    /// methods above give handles of their kind; this gives a request for one holder, with
-    /// [`permits`](LockRequest::permits) for several.
+    /// A lock of a kind chosen at run time, for example on a command line. The methods above return
+    /// handles of their kind; this returns a request for one holder. Use
+    /// [`permits`](LockRequest::permits) to ask for several.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -237,7 +237,7 @@ impl Locktopus {
     }
 
     /// Several locks of the default kind, all or nothing. [`MultiLock::add`] adds locks of other
-    /// kinds, and of other backends.
+    /// kinds or backends.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -286,9 +286,8 @@ impl Locktopus {
         LockRequest::new(Arc::clone(&self.engine), Named::Given(name), kind)
     }
 
-    /// Lists the locks of this namespace that are held, by anybody, and whose names begin with
-    /// `prefix`, a page at a time. An empty prefix lists the whole namespace. Never blocks the
-    /// server for long.
+    /// Lists this namespace's held locks, of all holders, whose names begin with `prefix`, one page
+    /// at a time. An empty prefix lists the whole namespace. Never blocks the server for long.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -308,13 +307,13 @@ impl Locktopus {
     ///
     /// # Errors
     ///
-    /// [`LockError::Name`] if no name can begin like this.
+    /// [`LockError::Name`] if no name can begin with `prefix`.
     pub fn list(&self, prefix: impl Into<RawName>) -> Result<LockList, LockError> {
         LockList::new(&self.engine, &prefix.into())
     }
 
     /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache),
-    /// longest held first. Asks nobody.
+    /// longest held first. Does not contact the backend.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -329,13 +328,13 @@ impl Locktopus {
         HeldLock::all(&self.engine)
     }
 
-    /// What is put in front of every lock name. Empty: nothing.
+    /// The prefix of every lock name; empty if there is none.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.engine.settings.namespace
     }
 
-    /// What the backend is.
+    /// Describes the backend.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -349,8 +348,8 @@ impl Locktopus {
         self.engine.backend.info()
     }
 
-    /// Looks for what silently breaks locks on this backend. Backends on servers also take a probe
-    /// lock and give it back, which shows missing permissions.
+    /// Checks for conditions that silently break locks on this backend. Backends on servers also
+    /// take a probe lock and release it, which shows missing permissions.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -366,14 +365,13 @@ impl Locktopus {
     ///
     /// # Errors
     ///
-    /// The backend's error if it could not be asked.
+    /// The backend's error if it could not be reached.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a probe lock that was taken lapses after a second.
+    /// Cancel safe: a probe lock that was taken expires after a second.
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
-        // A score of calls one after the other, and a server that hangs takes as long as one may,
-        // twice.
+        // About twenty calls, one after the other; a server that hangs costs two call timeouts.
         let deadline = timer_in(self.engine.call_timeout().saturating_mul(5));
         let mut diagnosis = self.engine.backend.diagnose(deadline).await?;
         let outlives = self.backend().outlives;

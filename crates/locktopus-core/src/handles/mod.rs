@@ -1,17 +1,19 @@
-//! What users have in hand: requests, guards, leases, and the objects made of them.
+//! The types users work with: requests, guards, leases, and what is built from them.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `locktopus`, `builder` | the entry point: requests for each kind, shutdown; its settings |
-//! | `lock_request` | a request: its options, their check, the ways to acquire; inspection and eviction |
-//! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that guards share |
+//! | `lock_request` | a request: its options, how they are checked, the ways to acquire; inspection
+//! and eviction |
+//! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that
+//! guards share |
 //! | `while_held` | work that is dropped when its lease ends |
 //! | `owner_handle` | owners, who may enter a reentrant lock again |
 //! | `rw_lock`, `semaphore`, `rate_limiter`, `latch` | the kinds that are more than one request |
 //! | `multi` | several locks at once, all or none |
 //! | `ticket` | a live lease on its way to another process |
-//! | `held_lock`, `listing` | which locks this process holds; which locks the backend has |
-//! | `who` | who stands behind owner ids |
+//! | `held_lock`, `listing` | the locks this process holds; the locks the backend has |
+//! | `who` | the instances behind owner ids |
 
 pub(crate) mod any_guard;
 pub(crate) mod builder;

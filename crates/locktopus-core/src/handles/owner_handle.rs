@@ -1,4 +1,4 @@
-//! Owner handles: who may enter a reentrant lock again.
+//! Owners, who may enter a reentrant lock again.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -13,9 +13,9 @@ use crate::handles::guard::LockGuard;
 
 /// An owner of locks that may enter its reentrant locks again.
 ///
-/// Re-entry belongs to this handle, not to a thread or a task: pass the handle (it is cheap to
-/// clone) to whatever works on the owner's behalf. Acquiring a lock that the same owner holds gives
-/// another guard on the same lease, at once and without asking the backend. Only a longer
+/// Re-entry belongs to this handle, not to a thread or a task. It is cheap to clone: pass it to
+/// everything that works on the owner's behalf. Acquiring a lock that the same owner holds returns
+/// another guard on the same lease at once, without asking the backend. Only a longer
 /// [`fixed_lease`](crate::LockRequest::fixed_lease) asks the backend, to extend the lease.
 ///
 /// After a loss, entering again fails with [`LockError::Lost`](crate::LockError::Lost) until the
@@ -45,15 +45,15 @@ tokio::task_local! {
     static CURRENT: Owner;
 }
 
-/// Which lock of which `Locktopus`, whatever half of it.
+/// A lock of one `Locktopus`; both halves of a read-write lock have the same key.
 pub(crate) type HeldKey = (usize, LockTarget);
 
-/// What an owner holds of one lock. Locked while the owner acquires that lock, so that two of its
-/// tasks do not race each other for it.
+/// What an owner holds of one lock. It is locked while the owner acquires that lock, so that two of
+/// the owner's tasks do not race for it.
 pub(crate) type HeldCell = Arc<tokio::sync::Mutex<HeldByOwner>>;
 
-/// The turns that an owner holds of one lock. Both halves of a read-write lock are in here: whether
-/// the owner may have one half depends on the other.
+/// The turns that an owner holds of one lock. It has both halves of a read-write lock, because
+/// whether the owner may take one half depends on the other.
 #[derive(Debug, Default)]
 pub(crate) struct HeldByOwner {
     exclusive: Weak<Turn>,
@@ -67,11 +67,11 @@ impl Owner {
         Self::default()
     }
 
-    /// Runs `work` as this owner: requests awaited in it are this owner's, unless they name another
-    /// one. The scope ends with the work and does not reach into tasks spawned by it.
+    /// Runs `work` as this owner: requests awaited in it belong to this owner, unless they name
+    /// another one. The scope ends with the work and does not reach into tasks spawned by it.
     ///
-    /// Futures that are joined in one scope are one owner: they enter its reentrant locks together,
-    /// and are told [`NotReentrant`](crate::LockError::NotReentrant) for its mutexes.
+    /// Futures joined in one scope act as one owner: they enter its reentrant locks together, and
+    /// get [`NotReentrant`](crate::LockError::NotReentrant) for its mutexes.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,7 +79,7 @@ impl Owner {
     /// use locktopus_memory::MemoryBackend;
     ///
     /// async fn audit(locks: &Locktopus) -> Result<usize, LockError> {
-    ///     // Called under the lock or not, this works.
+    /// Works with and without the lock held.
     ///     let guard = locks.lock("account:7").acquire().await?;
     ///     Ok(guard.hold_count())
     /// }
@@ -114,10 +114,10 @@ impl Owner {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// What this owner holds of this lock.
+    /// This owner's entry for this lock.
     pub(crate) fn held_cell(&self, services: &Arc<Services>, target: &LockTarget) -> HeldCell {
         let mut held = lock(&self.held);
-        // Forget locks that are over and that no acquisition is looking at.
+        // Remove locks that are over and that no acquisition is using.
         held.retain(|_, cell| {
             Arc::strong_count(cell) > 1 || cell.try_lock().is_ok_and(|inside| inside.is_alive())
         });
@@ -134,7 +134,7 @@ impl Owner {
 }
 
 impl HeldByOwner {
-    /// Another guard on the lease that is held already, lost or not.
+    /// Another guard on the lease that is already held, lost or not.
     pub(crate) fn enter_again(
         &self,
         services: &Arc<Services>,
@@ -149,7 +149,7 @@ impl HeldByOwner {
         is_held(self.half(kind))
     }
 
-    /// Notes a lease that was taken.
+    /// Records a lease that was acquired.
     pub(crate) fn entered(&mut self, guard: &LockGuard) {
         let turn = Arc::downgrade(guard.turn());
         match guard.target().kind() {

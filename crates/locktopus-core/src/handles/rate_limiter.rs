@@ -1,4 +1,4 @@
-//! Rate limiters: permits that are spent, and return one period later.
+//! Rate limiters: permits that are spent, and come back one period later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::handles::lock_request::{LockRequest, Named};
 use crate::handles::locktopus::Locktopus;
 use crate::handles::semaphore::{Semaphore, check_total};
 
-/// A number of permits in a period, for all processes together. Made by
+/// A number of permits in a period, shared by all processes. Made by
 /// [`Locktopus::rate_limiter`](crate::Locktopus::rate_limiter).
 ///
-/// Set the rate first, by [`initialise`](Self::initialise) or [`set_rate`](Self::set_rate). Until
-/// then requests fail at once, and so does a request for more permits than there are
+/// Set the rate first, with [`initialise`](Self::initialise) or [`set_rate`](Self::set_rate). Until
+/// then requests fail at once. So does a request for more permits than there are
 /// ([`LockError::too_few_permits`]).
 ///
-/// A permit returns one period after it was taken, by the backend's clock. So no period of that
-/// length, wherever it begins, has more permits than the rate allows. Nothing is held: there is no
-/// guard, no lease to renew and nothing to release. Waiters queue, and are handed their permits in
-/// order of arrival as soon as enough have returned.
+/// A permit comes back one period after it was taken, by the backend's clock. So no period of that
+/// length, wherever it begins, sees more permits than the rate allows. Nothing is held: there is no
+/// guard, no lease to renew and nothing to release. Waiters queue, and get their permits in order
+/// of arrival as soon as enough have come back.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -46,7 +46,7 @@ use crate::handles::semaphore::{Semaphore, check_total};
 /// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent,
 /// with [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend
 /// refuses or cannot be reached for as long as
-/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says.
+/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) allows.
 #[derive(Debug, Clone)]
 #[must_use = "a rate limiter does nothing until permits are acquired"]
 pub struct RateLimiter {
@@ -57,7 +57,7 @@ pub struct RateLimiter {
 }
 
 impl Locktopus {
-    /// A rate limiter: a number of permits in a period, for all processes together.
+    /// A rate limiter: a number of permits in a period, shared by all processes.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -83,7 +83,7 @@ impl RateLimiter {
         }
     }
 
-    /// Gives up with [`LockError::WaitTimeout`] if the permits are not to be had within this time.
+    /// Gives up with [`LockError::WaitTimeout`] if the permits are not available within this time.
     /// See [`LockRequest::wait_at_most`].
     ///
     /// ```
@@ -122,11 +122,11 @@ impl RateLimiter {
         self
     }
 
-    /// Sets the rate unless it was set before: so many permits in each period. Returns false if it
-    /// changed nothing, because there is a rate.
+    /// Sets the rate, unless it is already set: this many permits in each period. Returns whether
+    /// it changed anything.
     ///
-    /// The period is at least [`MIN_LEASE`](crate::MIN_LEASE), and at most the longest lease that
-    /// is allowed; it is cut to whole milliseconds.
+    /// The period is at least [`MIN_LEASE`](crate::MIN_LEASE), and at most the longest lease
+    /// allowed; it is cut to whole milliseconds.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -140,21 +140,21 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors); more than [`MAX_TOTAL`](crate::MAX_TOTAL) permits and a period out
-    /// of bounds are bad options.
+    /// See [above](Self#errors). More than [`MAX_TOTAL`](crate::MAX_TOTAL) permits, or a period out
+    /// of bounds, is [`LockError::Option`].
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped. Doing it again does no harm.
+    /// If the future is dropped, this may or may not have happened. Repeating it does no harm.
     pub async fn initialise(&self, permits: u32, per: Duration) -> Result<bool, LockError> {
         Ok(self.rate(permits, per, true).await?.1)
     }
 
-    /// Changes the rate, or sets the first one. Returns how many permits are free then, before
-    /// waiters take theirs; negative if more were taken in the last period than there are now.
+    /// Changes the rate, or sets the first one. Returns how many permits are free, before waiters
+    /// take theirs; negative if more were taken in the last period than the new rate allows.
     ///
-    /// Permits that were taken before return when they would have, but no later than one new period
-    /// from now.
+    /// Permits taken earlier come back when they would have, but no later than one new period from
+    /// now.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -178,7 +178,7 @@ impl RateLimiter {
         Ok(self.rate(permits, per, false).await?.0.unwrap_or_default())
     }
 
-    /// Takes one permit, waiting for it if need be.
+    /// Takes one permit, waiting for it if necessary.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -193,13 +193,14 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors); [`LockError::WaitTimeout`] and [`LockError::Cancelled`] as asked
-    /// for.
+    /// See [above](Self#errors); [`LockError::WaitTimeout`] and [`LockError::Cancelled`] if you set
+    /// those options.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a waiter whose future is dropped leaves the queue, and what an attempt on its
-    /// way still takes is given back in the background. A permit is spent once this has returned.
+    /// Cancel safe: a waiter whose future is dropped leaves the queue, and permits that an attempt
+    /// under way still takes are given back in the background. A permit is spent once this has
+    /// returned.
     pub async fn acquire(&self) -> Result<(), LockError> {
         self.acquire_many(1).await
     }
@@ -245,7 +246,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors), except that a backend that cannot be reached is an error at once.
+    /// See [above](Self#errors), except that an unreachable backend is an error at once.
     ///
     /// # Cancel safety
     ///
@@ -275,8 +276,8 @@ impl RateLimiter {
         self.permits.available().await
     }
 
-    /// Forgets the rate and what was taken; says whether there was a rate. Requests fail then, and
-    /// so do waiters when they look next.
+    /// Deletes the rate and the record of permits taken. Returns whether there was a rate. New
+    /// requests then fail, and so do waiters at their next check.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -291,12 +292,12 @@ impl RateLimiter {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped.
+    /// If the future is dropped, this may or may not have happened.
     pub async fn delete(&self) -> Result<bool, LockError> {
         self.permits.delete().await
     }
 
-    /// Reads which permits are spent and when they come back, who waits, and how many are free.
+    /// Reads which permits are spent and when they come back, the waiters, and how many are free.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -329,7 +330,7 @@ impl RateLimiter {
         request
     }
 
-    /// How many are free then, and whether that changed.
+    /// Returns how many are free afterwards, and whether the rate changed.
     async fn rate(
         &self,
         permits: u32,

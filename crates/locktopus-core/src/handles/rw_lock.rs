@@ -19,16 +19,16 @@ use crate::handles::lock_request::{LockRequest, Named};
 /// A lock that many may hold for reading, or one for writing. Made by
 /// [`Locktopus::rw_lock`](crate::Locktopus::rw_lock). On Redis it is Redisson's `RReadWriteLock`.
 ///
-/// * **Order.** Readers and writers are served in order of arrival: a reader that comes while a
-///   writer waits does not overtake it, so writers are not starved. Readers next to each other go
-///   together.
-/// * **Re-entry** is by [owner](crate::Owner): whoever reads may read again, whoever writes may
-///   write again, and whoever writes may also read, at once. The halves are released in any order.
-/// * **Downgrade.** [`WriteGuard::downgrade`] turns writing into reading with no writer in between;
-///   other readers that wait are let in.
-/// * **No upgrade.** A reader that asks to write would wait for itself. If both are asked for by
-///   the same owner, the answer is [`LockError::UpgradeRefused`]. Without an owner, or its
-///   [scope](crate::Owner::scope), nobody can tell and the request waits.
+/// * **Order.** Readers and writers are served in order of arrival. A reader that arrives while a
+///   writer waits does not overtake it, so writers are not starved. Readers next to each other in
+///   the queue enter together.
+/// * **Re-entry** is by [owner](crate::Owner): a reader may read again, a writer may write again,
+///   and a writer may also read, all at once. The halves may be released in any order.
+/// * **Downgrade.** [`WriteGuard::downgrade`] turns writing into reading with no writer in between,
+///   and lets in other readers that wait.
+/// * **No upgrade.** A reader that asks to write would wait for itself. If one owner asks for both,
+///   the request fails with [`LockError::UpgradeRefused`]. Without an owner, or its
+///   [scope](crate::Owner::scope), Locktopus cannot tell, and the request waits.
 ///
 /// Writers have fencing tokens, readers have none.
 ///
@@ -96,7 +96,7 @@ impl RwLock {
         self.write().inspect().await
     }
 
-    /// Takes both halves away from whoever holds them. See [`LockRequest::force_release`].
+    /// Takes both halves away from all their holders. See [`LockRequest::force_release`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

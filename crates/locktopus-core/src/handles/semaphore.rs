@@ -11,23 +11,23 @@ use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 use crate::handles::lock_request::{LockRequest, Named};
 
-/// The most permits that a semaphore can have: 2^31 - 1, as other libraries count them.
+/// The most permits that a semaphore can have: 2^31 - 1, the limit of other libraries.
 pub const MAX_TOTAL: u32 = i32::MAX as u32;
 
-/// A number of permits that is shared out. Made by
-/// [`Locktopus::semaphore`](crate::Locktopus::semaphore) and [`Locktopus::permit_semaphore`](crate::Locktopus::permit_semaphore);
-/// on Redis they are Redisson's `RSemaphore` and `RPermitExpirableSemaphore`.
+/// A shared number of permits. Made by [`Locktopus::semaphore`](crate::Locktopus::semaphore) and
+/// [`Locktopus::permit_semaphore`](crate::Locktopus::permit_semaphore). On Redis they are
+/// Redisson's `RSemaphore` and `RPermitExpirableSemaphore`.
 ///
-/// Set the number of permits first, by [`initialise`](Self::initialise) or
+/// Set the number of permits first, with [`initialise`](Self::initialise) or
 /// [`resize`](Self::resize). Until then requests fail at once. So does a request for more permits
 /// than there are in all, free, held and drained ([`LockError::too_few_permits`]). To make requests
 /// wait, [`drain`](Self::drain) the semaphore.
 ///
-/// Permits are held by a lease, like locks, in both kinds: renewed by the watchdog for as long as
-/// the guard lives, or [for a fixed time](LockRequest::fixed_lease). Those of a crashed holder come
-/// back when its lease ends, by the backend's clock. Waiters are served in order of arrival, so one
-/// that wants many permits is not starved by those who want few. Permits belong to their guard;
-/// [owners](crate::Owner) play no part.
+/// In both kinds, permits are held by a lease, like locks: renewed by the watchdog while the guard
+/// lives, or [for a fixed time](LockRequest::fixed_lease). Permits of a crashed holder come back
+/// when its lease ends, by the backend's clock. Waiters are served in order of arrival, so small
+/// requests cannot starve a large one. Permits belong to their guard; [owners](crate::Owner) are
+/// ignored.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -49,8 +49,8 @@ pub const MAX_TOTAL: u32 = i32::MAX as u32;
 /// All methods fail with [`LockError::Name`] and [`LockError::Option`] before anything is sent,
 /// with [`LockError::ShutDown`] after a shutdown, and with [`LockError::Backend`] if the backend
 /// refuses or cannot be reached for as long as
-/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) says. Operations
-/// that may have run are repeated under one id and have the effect of once.
+/// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) allows. An
+/// operation that may have run is repeated under the same id, so it takes effect only once.
 #[derive(Clone)]
 #[must_use = "a semaphore does nothing until permits are acquired or counted"]
 pub struct Semaphore {
@@ -83,8 +83,8 @@ impl Semaphore {
         LockRequest::new(services, name, self.kind.clone()).permits(permits)
     }
 
-    /// How many permits are free. Negative after a
-    /// [`resize`](Self::resize) below what is held; `None` if nobody has said how many there are.
+    /// How many permits are free. Negative after a [`resize`](Self::resize) to less than are held;
+    /// `None` if the number was never set.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -107,9 +107,9 @@ impl Semaphore {
         Ok(self.count(CounterAction::Read).await?.value)
     }
 
-    /// Sets the number of permits unless it was set before. Returns false if it changed nothing,
-    /// because there is a number. If the number was lost while permits are
-    /// held (somebody deleted the key), those are part of the new number.
+    /// Sets the number of permits, unless it is already set. Returns whether it changed anything.
+    /// If the number was lost while permits are held (the key was deleted), those permits are part
+    /// of the new number.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -127,17 +127,18 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped. Doing it again does no harm.
+    /// If the future is dropped, this may or may not have happened. Repeating it does no harm.
     pub async fn initialise(&self, total: u32) -> Result<bool, LockError> {
         let total = check_total("initialise", total)?;
         Ok(self.count(CounterAction::Initialise(total)).await?.changed)
     }
 
-    /// Sets how many permits there are in all, free and held, and returns how many are free then,
-    /// before those who wait take theirs. Nobody loses a permit: if more are held, the number of
-    /// free ones is negative until enough have come back. Permits of a plain semaphore that
-    /// Redisson's clients hold are not on record and count as neither: with four of them out, a
-    /// resize to ten leaves ten free ones.
+    /// Sets how many permits there are in all, free and held. Returns how many are free, before
+    /// waiters take theirs. No holder loses a permit: if more are held, the number of free ones is
+    /// negative until enough have come back.
+    ///
+    /// Permits of a plain semaphore that Redisson clients hold are not on record and are not
+    /// counted at all: with four of them out, a resize to ten leaves ten free ones.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -145,7 +146,7 @@ impl Semaphore {
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?;
     /// let all = workers.permits(3).acquire().await?;
-    /// assert_eq!(workers.resize(2).await?, -1); // nobody loses one
+    /// assert_eq!(workers.resize(2).await?, -1); // no holder loses one
     /// all.release().await?;
     /// assert_eq!(workers.available().await?, Some(2));
     /// # Ok(()) }
@@ -157,15 +158,15 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped. Doing it again does no harm.
+    /// If the future is dropped, this may or may not have happened. Repeating it does no harm.
     pub async fn resize(&self, total: u32) -> Result<i64, LockError> {
         let total = check_total("resize", total)?;
         let outcome = self.count(CounterAction::Resize(total)).await?;
         Ok(outcome.value.unwrap_or_default())
     }
 
-    /// Adds free permits, or takes some away if `more` is negative, and returns how many are free
-    /// then, before those who wait take theirs.
+    /// Adds free permits, or takes some away if `more` is negative. Returns how many are free,
+    /// before waiters take theirs.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -183,15 +184,15 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped; doing it again would add twice.
+    /// If the future is dropped, this may or may not have happened. Repeating it would add twice.
     pub async fn add(&self, more: i32) -> Result<i64, LockError> {
         let outcome = self.count(CounterAction::Add(more.into())).await?;
         Ok(outcome.value.unwrap_or_default())
     }
 
-    /// Takes all free permits out of the semaphore and returns how many, [`u32::MAX`] if more. They
-    /// belong to nobody and do not come back by themselves; [`add`](Self::add) puts them back, and
-    /// requests wait until then. None while a quarantine
+    /// Takes all free permits out of the semaphore and returns how many, [`u32::MAX`] if more. No
+    /// guard holds them and they do not come back until [`add`](Self::add) returns them; requests
+    /// wait until then. Takes none while a quarantine
     /// ([`SafetyMode::Quarantine`](crate::SafetyMode::Quarantine)) holds free permits back.
     ///
     /// ```
@@ -199,7 +200,7 @@ impl Semaphore {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?;
-    /// let taken = workers.drain().await?; // nobody begins anything new
+    /// let taken = workers.drain().await?; // no new work begins
     /// assert_eq!((taken, workers.available().await?), (3, Some(0)));
     /// workers.add(taken.try_into()?).await?;
     /// # Ok(()) }
@@ -211,18 +212,20 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped, and then nobody knows how many
-    /// were taken.
+    /// If the future is dropped, this may or may not have happened, and the number taken is
+    /// unknown.
     pub async fn drain(&self) -> Result<u32, LockError> {
         let taken = self.count(CounterAction::Drain).await?.value;
         let taken = taken.unwrap_or_default().max(0);
         Ok(u32::try_from(taken).unwrap_or(u32::MAX))
     }
 
-    /// Forgets the number of permits, and who holds them; says whether there was one. Requests fail
-    /// then, and so do waiters at their next heartbeat. Whoever holds permits is told with the next
-    /// renewal that they are lost, and giving them back changes nothing: so wait for that before
-    /// you initialise it again, if no more than so many may be at work.
+    /// Deletes the number of permits and the record of their holders. Returns whether there was a
+    /// number.
+    ///
+    /// New requests then fail, and so do waiters at their next heartbeat. Holders learn at their
+    /// next renewal that their permits are lost, and releasing them changes nothing. If the limit
+    /// must not be exceeded, wait for that before you initialise the semaphore again.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -240,12 +243,12 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not have happened if the future is dropped.
+    /// If the future is dropped, this may or may not have happened.
     pub async fn delete(&self) -> Result<bool, LockError> {
         Ok(self.count(CounterAction::Delete).await?.changed)
     }
 
-    /// Reads who holds permits, who waits, and how many are free. See [`LockRequest::inspect`].
+    /// Reads the holders, the waiters and the number of free permits. See [`LockRequest::inspect`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -10,12 +10,12 @@ use locktopus_contract::{FencingToken, LockTarget, MAX_PERMITS, OwnerId};
 use crate::engine::error::LockError;
 use crate::engine::holding::turn::Turn;
 
-/// A lease that nobody renews, ready to be [adopted](crate::LockRequest::adopt).
+/// A lease that is no longer renewed, ready to be [adopted](crate::LockRequest::adopt).
 ///
-/// Whoever has the ticket can take or release the lock: treat its text as a secret. `Debug` does
-/// not show it. Dropping a ticket does nothing; the lock is free when the lease has ended. Adopt it
-/// once: two guards made from copies of one ticket believe in the same lease, and the first release
-/// ends both. For a mutex, adopt it with the profile it was taken with.
+/// A ticket is enough to take over or release the lock, so treat its text as a secret. `Debug` does
+/// not show it. Dropping a ticket does nothing; the lock becomes free when the lease ends. Adopt a
+/// ticket only once: two guards made from copies of it would rely on the same lease, and the first
+/// release would end both. For a mutex, adopt it with the profile it was acquired with.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,20 +57,20 @@ impl LeaseTicket {
         &self.owner
     }
 
-    /// The fencing token that goes with the lease.
+    /// The fencing token of the lease.
     #[must_use]
     pub fn token(&self) -> Option<FencingToken> {
         self.token
     }
 
-    /// How many permits of a semaphore go with it; 1 for locks. Whoever adopts it asks for as many.
+    /// How many permits of a semaphore it is for; 1 for locks. The adopting request must ask for as
+    /// many.
     #[must_use]
     pub fn permits(&self) -> u32 {
         self.permits
     }
 
-    /// The ticket as one line of printable ASCII, to be sent over a trusted channel and parsed
-    /// again.
+    /// The ticket as one line of printable ASCII, to send over a trusted channel and parse again.
     #[must_use]
     pub fn expose(&self) -> String {
         let token = self.token.map_or(0, FencingToken::get);
@@ -117,8 +117,8 @@ impl FromStr for LeaseTicket {
             Some(Ok(permits)) if permits > 1 && permits <= MAX_PERMITS => permits,
             Some(_) => return Err(damaged("permits")),
         };
-        // What kinds there are may be another matter where it comes from. What a kind's word looks
-        // like is not.
+        // The sender may know other kinds than this version does, but a kind is always written as a
+        // word.
         let is_word = |kind: &&str| {
             !kind.is_empty() && kind.bytes().all(|c| c.is_ascii_lowercase() || c == b'_')
         };
@@ -168,7 +168,7 @@ mod tests {
             let text = format!("locktopus1.{kind}.YQ.aG9zdC03.0");
             assert_eq!(text.parse::<LeaseTicket>().unwrap().expose(), text);
         }
-        // It is shown in errors, and is a part of one line of printable ASCII.
+        // The kind appears in errors, and is part of one line of printable ASCII.
         for kind in ["", "lo ck", "lo\nck", "Lock", "l\u{f6}ck"] {
             let text = format!("locktopus1.{kind}.YQ.aG9zdC03.0");
             let error = text.parse::<LeaseTicket>().unwrap_err().to_string();

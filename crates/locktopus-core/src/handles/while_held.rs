@@ -11,7 +11,7 @@ impl Lease {
     /// Does `work` for as long as the lease is valid. When the lease ends, the work is dropped at
     /// its current await point.
     ///
-    /// The clock is checked before each step of the work. A process that was stopped for longer
+    /// The clock is checked before each step of the work, so a process that was paused for longer
     /// than its lease takes no further step.
     ///
     /// ```
@@ -32,12 +32,12 @@ impl Lease {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands. The lock is not affected.
+    /// Dropping the future drops the work at its current await point. The lock is not affected.
     pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
         let mut lost = pin!(self.lost());
         let mut work = pin!(work);
         poll_fn(|context| {
-            // Asked only to be woken: whether the lease is over is for the clock to say.
+            // Polled only to be woken: the clock decides whether the lease is over.
             let _ = lost.as_mut().poll(context);
             if let Err(error) = self.ensure_valid() {
                 return Poll::Ready(Err(error));

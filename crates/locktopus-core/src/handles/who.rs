@@ -1,4 +1,4 @@
-//! Who stands behind owner ids.
+//! The instances behind owner ids.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use locktopus_contract::{
 
 use crate::handles::locktopus::Locktopus;
 
-/// What holders and waiters say about themselves. Made by [`Locktopus::who`].
+/// The records of the instances that hold or wait. Made by [`Locktopus::who`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,9 +28,9 @@ pub struct Who {
 }
 
 impl Who {
-    /// What the instance says that made this owner id. `None`: it has no label, it ended more than
-    /// two minutes ago without a shutdown, its record could not be written, or the owner is of
-    /// another library.
+    /// The record of the instance that made this owner id. `None` if the instance has no label,
+    /// ended more than two minutes ago without a shutdown or could not write its record, or if the
+    /// owner id comes from another library.
     #[must_use]
     pub fn of(&self, owner: &OwnerId) -> Option<&InstanceRecord> {
         self.known.get(&owner.instance()?)
@@ -38,12 +38,12 @@ impl Who {
 }
 
 impl Locktopus {
-    /// Looks up what the [labels](crate::LocktopusBuilder::label) of these holders and waiters say.
-    /// Asks the backend once for every 256 instances among them, however many owners; nothing if
-    /// none of them can have a label.
+    /// Looks up the [labels](crate::LocktopusBuilder::label) of these holders and waiters. Sends
+    /// one request for every 256 instances among them, however many owners; none if no owner can
+    /// have a label.
     ///
-    /// A record is what its writer says, kept as long as servers keep it: good for a person who
-    /// looks for a stuck process, and no proof of anything.
+    /// Each instance writes its own record, and a server may forget it. Use it to find a stuck
+    /// process, and not as proof of anything.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -76,7 +76,7 @@ impl Locktopus {
     ///
     /// # Errors
     ///
-    /// What the backend says. Locks are not affected.
+    /// The backend's error. Locks are not affected.
     ///
     /// # Cancel safety
     ///
@@ -123,7 +123,7 @@ impl Locktopus {
     ///
     /// # Errors
     ///
-    /// What the backend says. Locks are not affected.
+    /// The backend's error. Locks are not affected.
     ///
     /// # Cancel safety
     ///

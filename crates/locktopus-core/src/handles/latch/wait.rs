@@ -1,7 +1,7 @@
 //! Waiting for a latch.
 //!
-//! A message that the latch opened is only a reason to look. Whoever waits also looks by itself
-//! with every heartbeat, so that a message that is lost costs a heartbeat and not for ever.
+//! A message that the latch opened is only a hint to check the count. Waiters also check at every
+//! heartbeat, so a lost message delays them by one heartbeat at most.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -17,13 +17,13 @@ use crate::engine::error::{LockError, Phase};
 use crate::engine::jitter::jitter;
 use crate::engine::settings::{WaitStrategy, heartbeat_bounds};
 
-/// The first pause of a waiter that cannot be told.
+/// The first pause of a waiter that polls, because the backend cannot notify it.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// A wait for a latch. Made by [`Latch::wait`]; await it.
 ///
-/// Without options it waits for as long as it takes, and looks by itself every second, give or take
-/// a quarter, in case a message was lost.
+/// Without options it waits for as long as it takes. It also checks the count every second, give or
+/// take a quarter, in case a message was lost.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,7 +54,7 @@ impl LatchWait {
         }
     }
 
-    /// Gives up with [`LockError::WaitTimeout`] after this time. The first look always has a
+    /// Gives up with [`LockError::WaitTimeout`] after this time. The first check always has a
     /// quarter of the backend's call timeout for its answer, but at least 50 and at most 250 ms.
     ///
     /// ```
@@ -72,8 +72,9 @@ impl LatchWait {
         self
     }
 
-    /// How often to look without being told, give or take a quarter: at least 1 ms, at most a day.
-    /// Default: that of the `Locktopus`' [strategy](crate::LocktopusBuilder::strategy), one second.
+    /// How often to check the count without a message, give or take a quarter: at least 1 ms, at
+    /// most a day. Default: that of the `Locktopus`' [strategy](crate::LocktopusBuilder::strategy),
+    /// one second.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -113,8 +114,8 @@ impl LatchWait {
         latch.engine.ready_for(&target, Phase::Inspect)?;
         let heartbeat = self.checked_heartbeat()?;
         let started = Instant::now();
-        // A look always has a moment for its answer, or a short limit could not find the latch
-        // open.
+        // A check always has a moment for its answer. Otherwise a short limit could not find the
+        // latch open.
         let moment = latch.engine.first_answer();
         let limit = self
             .limit
@@ -145,7 +146,7 @@ impl LatchWait {
         }
     }
 
-    /// Completes when a look finds the count at zero.
+    /// Completes when a check finds the count at zero.
     async fn opened(&self, target: &LockTarget, heartbeat: Duration) -> Result<(), LockError> {
         let mut hints: Option<WakeStream> = None;
         let mut pause = FIRST_PAUSE;
@@ -155,8 +156,7 @@ impl LatchWait {
             }
             if hints.is_none() {
                 hints = self.subscribe(target).await;
-                // Subscribe first, then look again: what happens between the two would otherwise be
-                // missed.
+                // Subscribe first, then check again: a message between the two would be missed.
                 if hints.is_some() {
                     continue;
                 }
@@ -164,7 +164,7 @@ impl LatchWait {
             match &mut hints {
                 Some(hints) => {
                     let until = jitter(heartbeat * 3 / 4, heartbeat * 5 / 4);
-                    // Whatever it says, or nothing: look.
+                    // Check again on any message, and without one.
                     let _ = tokio::time::timeout(until, hints.next()).await;
                 }
                 None => {
@@ -212,12 +212,12 @@ impl IntoFuture for LatchWait {
     ///
     /// # Errors
     ///
-    /// [`LockError::WaitTimeout`] and [`LockError::Cancelled`] as asked for; else as all of
-    /// [`Latch`](Latch#errors).
+    /// [`LockError::WaitTimeout`] and [`LockError::Cancelled`] if you set those options; otherwise
+    /// the errors of all methods of [`Latch`](Latch#errors).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only looks.
+    /// Cancel safe: it only reads.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run())
     }

@@ -1,4 +1,4 @@
-//! What an operator does to a lock without holding it: look, and take it away.
+//! What an operator can do to a lock without holding it: inspect it, or force its release.
 
 use locktopus_contract::clock::timer_in;
 use locktopus_contract::{Eviction, Executed, LockKind, LockState, LockTarget, OwnerId};
@@ -10,8 +10,8 @@ use crate::handles::any_guard::AnyGuard;
 use crate::handles::ticket::LeaseTicket;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// Reads the lock's state from the backend: holders and what is left of their leases, the last
-    /// token, waiters in order, free permits.
+    /// Reads the lock's state from the backend: the holders and the rest of their leases, the last
+    /// token, the waiters in order, and the free permits.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +45,7 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     /// Returns whether the ticket's owner still holds the lock. Unlike
-    /// [`adopt`](LockRequest::adopt) it does not change the lease.
+    /// [`adopt`](LockRequest::adopt), it does not change the lease.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -72,21 +72,22 @@ impl<G: AnyGuard> LockRequest<G> {
         Ok(holders.iter().any(|holder| &holder.owner == ticket.owner()))
     }
 
-    /// Takes the lock away from whoever holds it and hands it to the next waiter. For an operator
-    /// who knows that the holder is stuck.
+    /// Takes the lock away from its holders and hands it to the next waiter. For an operator who
+    /// knows that the holder is stuck.
     ///
-    /// **The victim may go on working.** It learns of its loss with its next renewal, or at once if
-    /// it is in this process
-    /// ([`LostCause::Evicted`]). What it still writes is only kept out where fencing tokens are checked: later grants have greater tokens than [`Eviction::fence`].
+    /// **The victim may continue working.** It learns of its loss ([`LostCause::Evicted`]) at its
+    /// next renewal, or at once if it is in this process. Only a resource that checks fencing
+    /// tokens rejects its late writes: later grants have greater tokens than [`Eviction::fence`].
     ///
     /// The reason is logged here as a warning, with the number of holders. The backend keeps its
     /// first 256 characters for a day, if it keeps records of instances. Victims in other processes
-    /// log it, [`lost`](crate::LockGuard::lost) and their errors have it, and
-    /// [`Locktopus::break_reason`](crate::Locktopus::break_reason) returns it. On Redis it needs
-    /// the key pattern `locktopus_instance:*`. Everyone who may look at the locks may read it.
+    /// log it, and they get it from [`lost`](crate::LockGuard::lost) and in errors.
+    /// [`Locktopus::break_reason`](crate::Locktopus::break_reason) returns it too. On Redis this
+    /// needs the key pattern `locktopus_instance:*`. Everyone who may read the locks may read the
+    /// reason.
     ///
-    /// Ends every hold there is: all readers and the writer of a read-write lock, all permits of a
-    /// semaphore (which become free again). Waiters keep their places.
+    /// Every hold ends: all readers and the writer of a read-write lock, all permits of a semaphore
+    /// (which become free again). Waiters keep their places.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -108,19 +109,19 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: the lock may or may not be taken away, victims in this process may not be
-    /// told before their next renewal, and the reason may not be kept.
+    /// Not cancel safe: the lock may or may not be taken away, victims in this process may not
+    /// learn of it before their next renewal, and the reason may not be kept.
     pub async fn force_release(self, reason: impl Into<String>) -> Result<Eviction, LockError> {
         let reason = reason.into();
         let mut target = self.target()?;
         if target.kind() == &LockKind::Read {
-            // Either half ends the holds of both, and a writer's token must be fenced.
+            // Evicting either half ends both, and a writer's token must be fenced.
             target = LockTarget::new(target.name().clone(), LockKind::Write);
         }
         if self.engine.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
-        // The reason must be there before a victim or a watcher looks for it.
+        // The reason must be stored before a victim or a watcher looks for it.
         let before = self.engine.leave_reason_for_holders(&target, &reason).await;
         let deadline = timer_in(self.engine.call_timeout());
         match self.engine.evict(&target, deadline).await {
@@ -128,7 +129,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 let victims = eviction.evicted.len();
                 tracing::warn!(lock = %target, reason = ?reason, victims, "lock released by force");
                 self.engine.tell_victims(&eviction, &reason);
-                // Holders since then.
+                // These became holders after the reason was stored.
                 let missed = |owner: &&OwnerId| !before.contains(owner);
                 let missed: Vec<_> = eviction.evicted.iter().filter(missed).collect();
                 self.engine.leave_reason(&missed, Some(&reason)).await;
@@ -163,8 +164,8 @@ impl Services {
         owners
     }
 
-    /// Ends the leases of this process that an eviction ended on the backend. Owner ids are unique,
-    /// so the lock need not be compared.
+    /// Ends this process's leases that an eviction ended on the backend. Owner ids are unique, so
+    /// there is no need to compare the lock.
     fn tell_victims(&self, eviction: &Eviction, reason: &str) {
         for lease in self.watchdog.leases() {
             if eviction.evicted.contains(&lease.owner) && lease.is_active() {

@@ -37,19 +37,18 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Errors
     ///
     /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease
-    /// has ended meanwhile; [`LockError::Backend`] if the backend failed, in which case the ticket
-    /// can be tried again.
+    /// has ended meanwhile; [`LockError::Backend`] if the backend failed, in which case you can try
+    /// the ticket again.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the lease may or may not have been extended, and nobody renews it.
+    /// Cancel safe: the lease may or may not have been extended, and is not renewed.
     pub async fn adopt(self, ticket: &LeaseTicket) -> Result<G, LockError> {
         let plan = self.plan(Wait::Not)?;
         ticket.check(&plan.target, plan.permits)?;
         let engine = self.engine;
-        // What is adopted belongs to no owner yet, but a writer must be able to read. What that
-        // owner holds is locked here, before anything is held: later this future could be dropped
-        // between the two.
+        // An adopted lock has no owner yet, but a writer must be able to read. Lock that owner's
+        // holds now, before there is a hold: later, this future could be dropped between the two.
         let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
         let cell = owner
             .as_ref()
@@ -66,7 +65,7 @@ impl<G: AnyGuard> LockRequest<G> {
             owner: ticket.owner().clone(),
             lease: plan.lease,
             permits: plan.permits,
-            // For how long it was kept before is not known here.
+            // It is not known here how long the token was kept before.
             keep_token: ticket
                 .token()
                 .and_then(|_| retention.after_lease(plan.lease)),
@@ -101,7 +100,7 @@ impl<G: AnyGuard> LockRequest<G> {
 }
 
 /// Starts watching a lease that `owner` got by a request sent at `sent`. `late_attempt`: an earlier
-/// one got no answer.
+/// attempt got no answer.
 pub(crate) fn hold(
     services: &Arc<Services>,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Acquiring for an owner handle: re-entry if it holds the lock already.
+//! Acquiring for an owner: enters again if the owner already holds the lock.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ impl<G: AnyGuard> LockRequest<G> {
                 Taken { guard, owner: None }
             }));
         };
-        // Boxed: the many waiters without an owner need no room for this.
+        // Boxed, so that the many waiters without an owner do not carry this state.
         Box::pin(self.enter_as(owner, plan)).await
     }
 
     async fn enter_as(&self, owner: Owner, mut plan: Plan) -> Result<Option<Taken>, LockError> {
         let cell = owner.held_cell(&self.engine, &plan.target);
         let started = Instant::now();
-        // Another task of the same owner may be acquiring; what it gets is shared.
+        // Another task of the same owner may be acquiring; its result is shared.
         let mut inside = tokio::select! {
             biased;
             inside = cell.lock() => inside,
@@ -40,7 +40,7 @@ impl<G: AnyGuard> LockRequest<G> {
         let guard = match self.enter_again(&plan, &inside)? {
             Some(guard) => {
                 drop(inside);
-                // As a first attempt, it always has a moment.
+                // Like a first attempt, it always has a moment.
                 plan.wait = match plan.wait {
                     Wait::Not => Wait::Forever,
                     Wait::AtMost(limit) => Wait::AtMost(limit.max(self.engine.first_answer())),
@@ -69,7 +69,7 @@ impl<G: AnyGuard> LockRequest<G> {
         Ok(Some(Taken { guard, owner }))
     }
 
-    /// Who asks. A writer always is somebody, because it may read what it writes.
+    /// The owner to acquire for. A writer always has one, because it may read what it writes.
     fn owner_in_force(&self) -> Option<Owner> {
         if self.kind.mode() == Mode::Permits {
             return None;
@@ -78,14 +78,14 @@ impl<G: AnyGuard> LockRequest<G> {
         owner.or_else(|| (self.kind == LockKind::Write).then(Owner::new))
     }
 
-    /// Another guard, if the owner is inside already; an error if asking makes no sense then.
+    /// Another guard, if the owner is already inside; an error if it may not enter again.
     fn enter_again(
         &self,
         plan: &Plan,
         inside: &HeldByOwner,
     ) -> Result<Option<LockGuard>, LockError> {
         let target = || plan.target.clone();
-        // Only looked at: a guard of a moment would be a hold, and perhaps the last one.
+        // Only checked: even a short-lived guard would count as a hold, perhaps as the last one.
         if !self.kind.is_reentrant() && inside.holds(&self.kind) {
             return Err(LockError::NotReentrant { target: target() });
         }
@@ -99,7 +99,7 @@ impl<G: AnyGuard> LockRequest<G> {
         Ok(None)
     }
 
-    /// The other guards count on the lease that they share, so it never gets shorter.
+    /// Never shortens the lease, because the other guards share it and rely on it.
     async fn lengthen(&self, guard: &LockGuard) -> Result<(), LockError> {
         if let Some(lease) = self.options.fixed_lease
             && !guard.turn().lease.renewed

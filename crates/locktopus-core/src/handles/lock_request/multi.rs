@@ -1,4 +1,4 @@
-//! What locks that are taken together need of their requests.
+//! Requests that are part of a multi-lock.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// The same request for a plain guard. An owner is refused: what it may enter again is not
-    /// taken anew, so there would be nothing to order.
+    /// The same request for a plain guard. Refuses an owner: a lock that the owner enters again is
+    /// not acquired anew, so it could not be put in order.
     pub(crate) fn for_many(self) -> Result<LockRequest, LockError> {
         if self.options.owner.is_some() {
             let rule =
@@ -50,7 +50,7 @@ impl LockRequest {
         self.options.hold_at_least
     }
 
-    /// Everything this request decided, checked.
+    /// The checked plan of this request.
     pub(crate) fn plan_for(&self, wait: Wait) -> Result<Plan, LockError> {
         self.plan(wait)
     }

@@ -1,4 +1,4 @@
-//! What a request is for: a name that was given, or one as it is stored.
+//! The name a request is for, either as the caller gave it or as it is stored.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use locktopus_contract::{LockKind, LockName, LockTarget, RawName};
 use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
 
-/// The name of a lock before it is checked.
+/// The name of a lock, not yet checked.
 #[derive(Clone)]
 pub(crate) enum Named {
-    /// As the caller gave it: to be encoded and put behind the namespace.
+    /// As the caller gave it: still to be encoded and prefixed with the namespace.
     Given(RawName),
-    /// As the backend stores it, namespace included.
+    /// As the backend stores it, including the namespace.
     Stored(LockName),
 }
 

@@ -1,4 +1,4 @@
-//! What can be said about an acquisition before it is asked for.
+//! The options of a request.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::engine::wait_progress::{Reporter, WaitProgress};
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::owner_handle::Owner;
 
-/// What a request says besides its name and kind. Everything is optional.
+/// Everything a request sets besides its name and kind. All of it is optional.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(super) fixed_lease: Option<Duration>,
     pub(super) renewed_lease: Option<Duration>,
     pub(super) max_hold: Option<Duration>,
-    /// Zero: no longer than until it is given back.
+    /// Zero: the lock is free as soon as it is released.
     pub(super) hold_at_least: Duration,
     pub(super) lease_cache: Option<Duration>,
     pub(super) wait: Option<WaitLimit>,
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     pub(super) progress: Option<Reporter>,
 }
 
-/// How long a request waits, as the user said it.
+/// How long a request waits, as the user gave it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WaitLimit {
     AtMost(Duration),
@@ -64,13 +64,12 @@ impl fmt::Debug for Options {
 }
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// Holds the lock for this long and no longer: the watchdog does not renew it. At least
+    /// Holds the lock for this long at most: the watchdog does not renew it. At least
     /// [`MIN_LEASE`](crate::MIN_LEASE), at most the configured maximum; cut to whole milliseconds.
     ///
-    /// When an [owner](Self::owner) enters the lock again with a longer lease than it was taken
-    /// for, or last extended to, and the old one would end sooner, the lease is extended to this
-    /// one, for all its guards. Otherwise it stays as it is, as does a lease that the watchdog
-    /// renews.
+    /// If an [owner](Self::owner) enters the lock again with a longer lease than was granted or last
+    /// extended to, and the old lease would end sooner, it is extended for all its guards.
+    /// Otherwise it does not change, nor does a lease that the watchdog renews.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -79,7 +78,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(10)).acquire().await?;
     /// tokio::time::sleep(Duration::from_secs(11)).await;
-    /// assert!(guard.ensure_valid().is_err()); // nobody renewed it
+    /// assert!(guard.ensure_valid().is_err()); // it was not renewed
     /// assert!(locks.lock("export").try_acquire().await?.is_some());
     /// # Ok(()) }
     /// ```
@@ -88,8 +87,8 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Holds the lock until it is released, by a lease of this length that the watchdog renews
-    /// after a third of it. A crashed holder blocks the lock for at most this long.
+    /// Holds the lock until it is released. The watchdog renews this lease after a third of its
+    /// length, so a crashed holder blocks the lock for at most this long.
     ///
     /// Has no effect when an [owner](Self::owner) enters the lock again: the first request decides
     /// whether the lease is renewed, and how long it is.
@@ -111,8 +110,8 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     /// Declares the lock lost ([`LostCause::MaxHold`](crate::LostCause::MaxHold)) after this long,
-    /// renewal or not, so that work that hangs cannot keep it for ever. Counted from before the
-    /// successful attempt was sent. Has no effect when an [owner](Self::owner) enters the lock
+    /// renewed or not, so that work that hangs cannot keep it for ever. The time counts from before
+    /// the successful attempt was sent. Has no effect when an [owner](Self::owner) enters the lock
     /// again.
     ///
     /// ```
@@ -130,29 +129,30 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Leaves the lock held until so long after it was taken, however early it is given back. For
-    /// jobs that many instances start at about the same time: where one is done at once, an
-    /// instance whose clock is late would run it again.
+    /// Keeps the lock held for this long after it was taken, even if it is released sooner. Use it
+    /// for jobs that many instances start at about the same time: if one finishes at once, an
+    /// instance whose clock is late would run the job again.
     ///
-    /// What is given back sooner (by a release, by dropping the guard, or because the lock is lost,
-    /// evicted ones aside) is held by nobody until then: not renewed, shown by
-    /// [`inspect`](Self::inspect), and not by [`held_locks`](crate::Locktopus::held_locks). The
-    /// release returns at once. Whoever waits is woken by nobody and finds the lock free when the
-    /// time is over, as that of a holder who died; tasks of this process too. Only
+    /// If the guard is released or dropped early, or the lock is lost without an eviction, the lock
+    /// stays held without a holder until then. It is not renewed; [`inspect`](Self::inspect) shows
+    /// it, [`held_locks`](crate::Locktopus::held_locks) does not. The release returns at once.
+    /// Waiters are not notified when the time is over. As after a crash of the holder, they find the
+    /// lock free at their next check, tasks of this process too. Only
     /// [`force_release`](Self::force_release) ends it sooner. A lock that is held for longer is not
     /// affected.
     ///
     /// An owner who enters the lock again with this option extends the time. A
-    /// [ticket](crate::LockGuard::into_ticket) carries it not along: whoever adopts it may ask
-    /// anew.
+    /// [ticket](crate::LockGuard::into_ticket) does not carry it: the adopting request may set it
+    /// again.
     ///
-    /// **If the process dies**, the lease that it had counts, which may end sooner. Where that must
-    /// not be, ask for a lease of this length: [`renewed_lease`](Self::renewed_lease) holds it
-    /// while the job runs, and at least for so long.
+    /// **If the process dies**, only its lease counts, and it may end sooner. If that must not
+    /// happen, ask for a lease of this length: [`renewed_lease`](Self::renewed_lease) holds the
+    /// lock while the job runs, and for at least this long.
     ///
-    /// For [`lock`](crate::Locktopus::lock), [`fair_lock`](crate::Locktopus::fair_lock) and
-    /// [`mutex`](crate::Locktopus::mutex)es; not longer than a fixed lease, nor than the longest lease there may be, and not together with a [lease cache](Self::lease_cache). Anything else is refused with [`LockError::Option`](crate::LockError::Option)
-    /// before anything is sent.
+    /// Works with [`lock`](crate::Locktopus::lock), [`fair_lock`](crate::Locktopus::fair_lock) and
+    /// [`mutex`](crate::Locktopus::mutex). It may not exceed a fixed lease or the longest possible
+    /// lease, and cannot be combined with a [lease cache](Self::lease_cache). Anything else fails
+    /// with [`LockError::Option`](crate::LockError::Option) before anything is sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -177,33 +177,35 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     /// Keeps the backend's lease for up to this long after the lock is released, so that this
-    /// process can take the lock again without asking the backend. 50 ms is a good start; zero: not
-    /// kept, which is the default.
+    /// process can take the lock again without asking the backend. 50 ms is a good start. Zero, the
+    /// default, keeps nothing.
     ///
-    /// For locks that the same process takes again and again while others rarely want them. A
+    /// Use it for locks that one process takes again and again while others rarely want them. A
     /// release then returns at once, and the next acquisition of this `Locktopus` costs no command.
-    /// Each has a fencing token of its own, and only leases whose validity is not over are handed
+    /// Each acquisition gets its own fencing token, and only a lease that is still valid is handed
     /// out. The lease goes back to the backend
     ///
-    /// * as soon as somebody else asks for it: the backend tells this process, which gives it back
-    ///   at once;
+    /// * as soon as another process asks for it: the backend notifies this process, which gives the
+    ///   lease back at once;
     /// * after `keep`, counted from the first release since the backend granted it, however often
     ///   it was taken again;
     /// * when its fencing tokens are used up
     ///   ([`CohortSettings::turns`](crate::CohortSettings::turns));
-    /// * when it is lost, evicted, or this `Locktopus` is [shut down](crate::Locktopus::shutdown).
+    /// * when it is lost or evicted, or this `Locktopus` is [shut
+    ///   down](crate::Locktopus::shutdown).
     ///
-    /// **What others see.** Until then the lock is held, by nobody in particular:
-    /// [`inspect`](Self::inspect) shows this process, [`held_locks`](crate::Locktopus::held_locks)
-    /// shows it with no holds, and a
-    /// `try_acquire` elsewhere fails, although it makes this process give the lease back. A waiter of another process pays one message more than for a release. Those who cannot ask (clients of other libraries, a waiter whose message was lost) wait for up to `keep`,
-    /// so keep it short where there are any. If the process ends without a shutdown, the lease
-    /// lapses.
+    /// **What others see.** Until then the lock counts as held: [`inspect`](Self::inspect) shows
+    /// this process, and [`held_locks`](crate::Locktopus::held_locks) shows the lock with no holds.
+    /// A `try_acquire` elsewhere fails, but makes this process give the lease back. A waiter of
+    /// another process costs one message more than with an ordinary release. Clients that cannot
+    /// ask (other libraries, a waiter whose message was lost) wait for up to `keep`, so keep it
+    /// short if there are any. If the process ends without a shutdown, the lease expires.
     ///
-    /// A lease that was waited for in the backend's queue is not kept: there, others want it.
+    /// A lease that was acquired by waiting in the backend's queue is not kept, because others want
+    /// the lock.
     ///
-    /// For [`lock`](crate::Locktopus::lock) and native [`mutex`](crate::Locktopus::mutex)es; at
-    /// most a third of the lease. Anything else is refused with
+    /// Works with [`lock`](crate::Locktopus::lock) and native [`mutex`](crate::Locktopus::mutex)es,
+    /// for at most a third of the lease. Anything else fails with
     /// [`LockError::Option`](crate::LockError::Option).
     ///
     /// ```
@@ -226,13 +228,13 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// How long the backend remembers this name's last fencing token after the grant: from
-    /// [a minute](TokenRetention::SHORTEST) to ten years, and at least twice the lease.
+    /// How long the backend remembers this name's last fencing token after the grant: from [a
+    /// minute](TokenRetention::SHORTEST) to ten years, and at least twice the lease.
     ///
-    /// Every name costs the server memory until then, so say a short time where each name is used
-    /// once. Where requests for one name differ, the last grant counts; a grant that a release
-    /// hands on is remembered as the one that ends was asked for. On a server with little memory,
-    /// [`TokenRetention`] says what is at stake.
+    /// Every name costs the server memory until then, so choose a short time if you use each name
+    /// once. If requests for one name differ, the last grant counts. A grant that a release hands
+    /// on uses the retention of the hold that ends. [`TokenRetention`] explains the risk on a
+    /// server with little memory.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -250,7 +252,8 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     /// Asks for this many permits of a semaphore together, all or none: between 1 and
-    /// [`MAX_PERMITS`](crate::MAX_PERMITS). Every other kind has 1. See [`Semaphore::permits`](crate::Semaphore::permits).
+    /// [`MAX_PERMITS`](crate::MAX_PERMITS). Every other kind has 1. See
+    /// [`Semaphore::permits`](crate::Semaphore::permits).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -285,10 +288,10 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Gives up with
-    /// [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not free by this time. Use it if the caller has a deadline of its own, for example that of the request it serves. As with [`wait_at_most`](Self::wait_at_most),
-    /// which it replaces, the first attempt always has a moment for its answer, even if the time
-    /// has passed.
+    /// Gives up with [`LockError::WaitTimeout`](crate::LockError::WaitTimeout) if the lock is not
+    /// free by this time. Use it if the caller has a deadline of its own, for example that of the
+    /// request it serves. Replaces [`wait_at_most`](Self::wait_at_most). As there, the first
+    /// attempt always has a moment for its answer, even if the deadline has passed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -307,15 +310,15 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Sets how to wait while somebody else holds the lock. Every kind takes every strategy;
-    /// waiters of a [fair lock](crate::Locktopus::fair_lock) stand in its queue with any of them.
+    /// Sets how to wait while the lock is held by another owner. Every kind supports every
+    /// strategy; waiters of a [fair lock](crate::Locktopus::fair_lock) queue with any of them.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::WaitStrategy;
-    /// // The holder is a program that tells nobody when it releases.
+    /// The holder is a program that notifies no waiter when it releases.
     /// let look = WaitStrategy::Poll { min: Duration::from_millis(5), max: Duration::from_millis(50) };
     /// locks.lock("shared").strategy(look).acquire().await?.release().await?;
     /// # Ok(()) }
@@ -344,9 +347,9 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Acquires on behalf of this owner, who may enter a reentrant lock again. Without this, it is
-    /// the owner in whose [scope](Owner::scope) the request is awaited, if any. Permits of
-    /// semaphores belong to nobody: every acquisition takes its own.
+    /// Acquires on behalf of this owner, who may enter a reentrant lock again. The default is the
+    /// owner in whose [scope](Owner::scope) the request is awaited, if any. Semaphores ignore it:
+    /// every acquisition takes permits of its own.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -363,7 +366,8 @@ impl<G: AnyGuard> LockRequest<G> {
         self
     }
 
-    /// Lets somebody watch the wait: place in the queue and estimated time. See [`WaitProgress`].
+    /// Reports the wait while it lasts: position in the queue and estimated time. See
+    /// [`WaitProgress`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

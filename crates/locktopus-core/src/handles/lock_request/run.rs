@@ -1,4 +1,4 @@
-//! Work that is done under the lock.
+//! Running work under a lock.
 
 use std::future::Future;
 
@@ -9,14 +9,15 @@ use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
 impl<G: AnyGuard> LockRequest<G> {
-    /// Does `work` under the lock: takes it, runs the work, gives it back. The work is dropped at
-    /// its current await point as soon as the lock is lost, and takes no step once the lease is
-    /// over: the clock is looked at before each, so a process that was stopped for longer than its
-    /// lease does not go on with the work.
+    /// Does `work` under the lock: acquires it, runs the work and releases it.
     ///
-    /// If the work finishes and only the release finds that the lock had been lost, the result is
-    /// returned all the same and a warning is logged: the work is done, and throwing its result
-    /// away undoes nothing.
+    /// The work is dropped at its current await point as soon as the lock is lost. It takes no step
+    /// after its lease is over: the clock is checked before each step, so even a process that was
+    /// paused for longer than its lease does not continue the work.
+    ///
+    /// If the work finishes and only the release finds that the lock had been lost, you still get
+    /// the result, and a warning is logged. The work is done, and discarding its result would undo
+    /// nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +39,7 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands and gives the lock back in the
+    /// Dropping the future drops the work at its current await point and releases the lock in the
     /// background.
     pub async fn run<F, Fut>(self, work: F) -> Result<Fut::Output, LockError>
     where
@@ -49,12 +50,12 @@ impl<G: AnyGuard> LockRequest<G> {
         under(guard.into_lock_guard(), work).await
     }
 
-    /// As
-    /// [`run`](Self::run), if the lock is free right now and nobody waits for it. Otherwise the work is not begun, and the answer is `None`:
-    /// for a job that another instance does already.
+    /// Like [`run`](Self::run), if the lock is free right now and has no waiters. Otherwise returns
+    /// `None` without starting the work. Use it for a job that another instance may be doing
+    /// already.
     ///
-    /// One attempt, as
-    /// [`try_acquire`](Self::try_acquire). To wait a little first, see [`UnlessBusy`](crate::UnlessBusy).
+    /// Makes one attempt, like [`try_acquire`](Self::try_acquire). To wait a little first, see
+    /// [`UnlessBusy`](crate::UnlessBusy).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -91,14 +92,14 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 }
 
-/// Does `work` while the guard is valid, and gives the lock back.
+/// Does `work` while the guard is valid, and then releases it.
 async fn under<F, Fut>(guard: LockGuard, work: F) -> Result<Fut::Output, LockError>
 where
     F: FnOnce(Lease) -> Fut,
     Fut: Future,
 {
     let (target, lease) = (guard.target().clone(), guard.lease());
-    // To make the future may be a step already.
+    // Making the future may already do something.
     lease.ensure_valid()?;
     let output = lease.while_held(work(lease.clone())).await?;
     if let Err(error) = guard.release().await {

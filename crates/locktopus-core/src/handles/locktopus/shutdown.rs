@@ -1,4 +1,4 @@
-//! The end of a `Locktopus`: what it holds is given back, within bounds.
+//! Shutdown: gives back everything a `Locktopus` holds, within a time limit.
 
 use std::future::Future;
 use std::sync::{Arc, mpsc};
@@ -15,10 +15,10 @@ use crate::engine::holding::services::Services;
 impl Locktopus {
     /// Ends this `Locktopus` and all its clones.
     ///
-    /// New acquisitions and waiting ones fail with
-    /// [`LockError::ShutDown`](crate::LockError::ShutDown). Locks still held are declared lost ([`LostCause::ShutDown`])
-    /// and released. Then it waits up to `grace` for every release under way, and closes the
-    /// backend. What could not be released lapses with its lease.
+    /// New and waiting acquisitions fail with [`LockError::ShutDown`](crate::LockError::ShutDown).
+    /// Locks still held are declared lost ([`LostCause::ShutDown`]) and released. Then this waits
+    /// up to `grace` for every release under way, and closes the backend. A lock that could not be
+    /// released expires with its lease.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -75,7 +75,7 @@ impl Locktopus {
     }
 }
 
-/// Ends after a time, where there are no timers: nobody may drive the runtime that has some.
+/// Completes after a time without tokio's timers: the runtime that has them may not be running.
 fn over_after(time: Duration) -> impl Future<Output = ()> {
     let (says, said) = oneshot::channel::<()>();
     let (waits, waited) = mpsc::channel::<()>();
@@ -89,17 +89,17 @@ fn over_after(time: Duration) -> impl Future<Output = ()> {
     })
 }
 
-/// Waits for what is under way, and closes the backend.
+/// Waits for everything under way, and closes the backend.
 async fn drain(services: Arc<Services>, grace: Duration) -> ShutdownReport {
     services.attempts.close();
     services.tasks.close();
     services.announcing.close();
     let drained = async {
-        // First the attempts under way: their futures see `closing` and leave what they took to the
+        // First the attempts under way: they see `closing` and leave any lock they took to the
         // reaper.
         services.attempts.wait().await;
         services.tasks.wait().await;
-        // Not among what could be abandoned: a record that stays ends by itself, and blocks nobody.
+        // Not counted as abandoned: a record that stays expires and blocks no one.
         services.announcing.wait().await;
     };
     let report = match tokio::time::timeout(grace, drained).await {
@@ -127,12 +127,12 @@ async fn drain(services: Arc<Services>, grace: Duration) -> ShutdownReport {
 #[must_use = "locks that were not released block others until their leases end"]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Releases that were not confirmed in time; those locks are free when their leases have ended.
+    /// Releases that were not confirmed in time; those locks become free when their leases end.
     pub abandoned: usize,
 }
 
 impl ShutdownReport {
-    /// What is under way at this moment.
+    /// Counts what is under way at this moment.
     fn of(services: &Services) -> Self {
         Self {
             abandoned: services.attempts.len() + services.tasks.len(),

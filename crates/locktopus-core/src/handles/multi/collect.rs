@@ -1,5 +1,5 @@
-//! Taking several locks: group after group in order, holding what there is, giving everything back
-//! on failure.
+//! Acquires several locks: group after group in order, holding those it has, and releasing all of
+//! them on failure.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::engine::acquisition::{self, Wait};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::handles::guard::LockGuard;
 
-/// How often a group is tried at once before its locks are waited for one by one.
+/// How often a group is tried as a whole before its locks are acquired one by one.
 const GROUP_ROUNDS: u32 = 3;
 
-/// How far one step got.
+/// The result of one step.
 enum Step {
     Taken,
-    /// One attempt was allowed, and somebody holds it.
+    /// One attempt was allowed, and the lock is held by another owner.
     Held,
-    /// A lock that was taken before is lost.
+    /// A lock that was acquired before is lost.
     Lost(LockTarget, LostCause),
 }
 
-/// Takes all locks. `Ok(None)`: one attempt was allowed and one of them is held.
+/// Acquires all locks. `Ok(None)`: one attempt was allowed and one of them is held.
 pub(super) async fn collect(
     units: &[Unit],
     wait: Wait,
@@ -91,8 +91,8 @@ impl Collector {
                 Step::Lost(target, cause) => LockError::Lost { target, cause },
             };
             drop(taken);
-            // Nothing was done under it yet, so a loss is only a reason to begin again; so is a
-            // lease that could not be extended.
+            // No work was done yet, so a loss is only a reason to start again. So is a lease that
+            // could not be extended.
             let target = match &error {
                 LockError::Lost { target, .. } if self.wait != Wait::Not => target,
                 LockError::Backend { target, source, .. }
@@ -107,7 +107,7 @@ impl Collector {
         }
     }
 
-    /// Whether what failed, begun at a time, is tried again.
+    /// Whether to try again after this error of a call that began at `begun`.
     fn bears(
         &self,
         error: &BackendError,
@@ -133,12 +133,11 @@ impl Collector {
         Ok(Step::Taken)
     }
 
-    /// Takes the locks of a group, by one request if that can be had.
+    /// Acquires the locks of a group, by one request if possible.
     ///
-    /// The one that is in the way is waited for in its queue while nothing else of the group is
-    /// held; then the others must be free at that moment. If they never are, the locks are waited
-    /// for one after the other, in the order that everybody keeps, which takes longer but always
-    /// ends.
+    /// A lock of the group that is held elsewhere is waited for in its queue while nothing else of
+    /// the group is held. Then the others must be free at that moment. If they never are, the locks
+    /// are acquired one after the other in the common order, which takes longer but always ends.
     async fn unit(&self, taken: &mut Vec<Taken>, unit: &Unit) -> Result<Step, LockError> {
         let before = taken.len();
         let mut in_the_way: Option<usize> = None;
@@ -176,7 +175,7 @@ impl Collector {
         Ok(Step::Taken)
     }
 
-    /// Takes one lock, waiting for it in its queue, and keeps those that were taken before.
+    /// Acquires one lock, waiting in its queue, and keeps those acquired before.
     async fn one(
         &self,
         taken: &mut Vec<Taken>,
@@ -202,7 +201,7 @@ impl Collector {
         }
     }
 
-    /// Takes the locks of a group except one that is held already, without waiting.
+    /// Acquires the locks of a group except one that is already held, without waiting.
     async fn rest(
         &self,
         taken: &mut Vec<Taken>,
@@ -251,7 +250,7 @@ impl Collector {
         })
     }
 
-    /// How long may still be waited. The first lock is always tried.
+    /// The rest of the wait. The first lock is always tried.
     fn left(&self, wait: Wait, taken: &[Taken], target: &LockTarget) -> Result<Wait, LockError> {
         let Wait::AtMost(limit) = wait else {
             return Ok(wait);
@@ -272,7 +271,7 @@ impl Collector {
         }
     }
 
-    /// A short random pause, so that those who failed together do not try again together.
+    /// A short random pause, so that processes that failed together do not try again together.
     async fn pause(&self, target: &LockTarget) -> Result<(), LockError> {
         let millis = 5 + u64::from(internal::random::<1>()[0]) / 8;
         let until = Instant::now() + Duration::from_millis(millis);
@@ -293,13 +292,13 @@ impl Collector {
     }
 }
 
-/// Extends fixed leases that were taken early.
+/// Extends fixed leases that were acquired early.
 async fn keep(taken: &[Taken]) -> Infallible {
     loop {
         let Some(due) = taken.iter().filter_map(Taken::due).min() else {
             return std::future::pending().await;
         };
-        // A failed extension is tried again soon; if the lease ends first, that is noticed
+        // A failed extension is tried again soon. If the lease ends first, its loss is noticed
         // elsewhere.
         let soon = Instant::now() + Duration::from_millis(5);
         tokio::time::sleep_until(due.max(soon)).await;

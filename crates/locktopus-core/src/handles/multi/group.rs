@@ -1,4 +1,4 @@
-//! Taking the locks of one group by one request.
+//! Acquires the locks of one group by one request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 use crate::handles::lock_request::hold;
 
-/// What a group's request came to.
+/// The result of a group's request.
 pub(super) enum Group {
     Taken,
-    /// This member is held by somebody.
+    /// This member is held by another owner.
     Held(usize),
     /// It may work later.
     Failed,
 }
 
-/// One request for several locks. Dropping it at any point gives back whatever it may have taken.
+/// One request for several locks. Dropping it at any point gives back the locks it may have taken.
 pub(super) struct GroupAttempt<'a> {
     services: &'a Arc<Services>,
-    /// Those for which nobody else answers yet.
+    /// Members that no guard is responsible for yet.
     open: VecDeque<(&'a Member, Plan, AcquireAttempt)>,
     unsettled: Option<TaskTrackerToken>,
     late: bool,

@@ -16,7 +16,7 @@ use crate::engine::holding::turn::Turn;
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
-/// Which of several locks: its backend and its name.
+/// One of several locks: its backend and its name.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,7 +29,7 @@ use crate::handles::lease::Lease;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct MemberName {
-    /// What the backend is called: the label it was given, or its description.
+    /// The backend's label or, without one, its description.
     pub backend: Arc<str>,
     /// The lock's name, namespace included.
     pub name: LockName,
@@ -37,9 +37,9 @@ pub struct MemberName {
 
 /// Several locks that are held together. Made by [`MultiLock::acquire`](crate::MultiLock::acquire).
 ///
-/// They are valid as long as all of them are. When one is lost, the others are given back at once,
-/// whether anybody looks or not. Dropping the guard gives all of them back in the background;
-/// [`release`](Self::release) waits for it and tells whether they were held to the end.
+/// They are valid as long as all of them are. When one is lost, the others are released at once,
+/// even if you do not check. Dropping the guard releases all of them in the background.
+/// [`release`](Self::release) waits for it and tells you whether they were held to the end.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -63,7 +63,7 @@ pub struct MultiGuard {
 
 struct Shared {
     members: Vec<Member>,
-    /// Taken out by whoever ends the hold: a release, a drop, or a loss.
+    /// Taken out by the first release, drop or loss.
     guards: Mutex<Option<Vec<LockGuard>>>,
     loss: OnceLock<(LockTarget, LostCause)>,
     /// The hold has ended.
@@ -124,8 +124,8 @@ impl MultiGuard {
         Self { shared }
     }
 
-    /// The fencing token of each lock; `None` for readers, permits and single-key mutexes. Send
-    /// along the token of the lock that protects the resource.
+    /// The fencing token of each lock; `None` for readers, permits and single-key mutexes. Send the
+    /// token of the lock that protects the resource.
     #[must_use]
     pub fn tokens(&self) -> BTreeMap<MemberName, Option<FencingToken>> {
         let members = self.members();
@@ -150,21 +150,21 @@ impl MultiGuard {
         members.map(|member| (&member.name, &member.lease))
     }
 
-    /// The instant up to which all locks may be believed in, as things stand. Renewal moves it.
+    /// The local deadline: until then all locks are known to be held. Renewal moves it.
     #[must_use]
     pub fn valid_until(&self) -> Instant {
         let ends = self.members().map(|(_, lease)| lease.valid_until());
         ends.min().unwrap_or_else(Instant::now)
     }
 
-    /// What is left until [`valid_until`](Self::valid_until); zero once any lock is lost.
+    /// The time left until [`valid_until`](Self::valid_until); zero once any lock is lost.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         let left = self.members().map(|(_, lease)| lease.remaining());
         left.min().unwrap_or_default()
     }
 
-    /// Checks that all locks may still be believed in. See [`Lease::ensure_valid`].
+    /// Checks that all locks are still known to be held. See [`Lease::ensure_valid`].
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl MultiGuard {
         }
     }
 
-    /// Waits until one of the locks is lost, and says which and why. All others are then given
-    /// back, with cause [`LostCause::MemberLost`].
+    /// Waits until one of the locks is lost, and returns which one and why. All others are then
+    /// released, with cause [`LostCause::MemberLost`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -213,14 +213,14 @@ impl MultiGuard {
         (name, cause)
     }
 
-    /// A token that is cancelled when the hold ends, however that happens. Cancelling it has no
-    /// effect on the locks.
+    /// A token that is cancelled when the hold ends in any way. Cancelling it has no effect on the
+    /// locks.
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
         self.shared.ended.child_token()
     }
 
-    /// Gives all locks back and waits for the answers.
+    /// Releases all locks and waits for the answers.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -233,12 +233,12 @@ impl MultiGuard {
     ///
     /// # Errors
     ///
-    /// Every error that came up: see [`LockGuard::release`]. What could not be released is tried
-    /// again in the background.
+    /// All errors that occurred: see [`LockGuard::release`]. A release that failed is tried again
+    /// in the background.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if the future is dropped, releasing goes on in the background.
+    /// Cancel safe: if the future is dropped, the release continues in the background.
     pub async fn release(self) -> Result<(), MultiReleaseError> {
         let Some(guards) = self.shared.end() else {
             let (target, cause) = self.shared.first_loss().await;
@@ -262,14 +262,14 @@ impl Drop for MultiGuard {
 }
 
 impl Shared {
-    /// Ends the hold; the guards for the first to do so.
+    /// Ends the hold. Only the first caller gets the guards.
     fn end(&self) -> Option<Vec<LockGuard>> {
         let guards = lock(&self.guards).take();
         self.ended.cancel();
         guards
     }
 
-    /// Waits until a lock is lost, and gives the others back.
+    /// Waits until a lock is lost, and releases the others.
     async fn first_loss(&self) -> (LockTarget, LostCause) {
         let (cause, index) = first_lost(self.members.iter().map(|member| &member.lease)).await;
         self.lose(index, cause.clone());
@@ -283,7 +283,7 @@ impl Shared {
             return;
         };
         let target = &self.members[index].turn.lease.target;
-        // Before the others end, so that nobody takes one of them for the first.
+        // Before the others end, so that none of them is taken for the first.
         let _ = self.loss.set((target.clone(), cause));
         for member in &self.members {
             let lock = target.to_string();
@@ -294,7 +294,7 @@ impl Shared {
     }
 }
 
-/// Waits until the first of some leases ends. For ever, if there are none.
+/// Waits until the first of these leases ends; for ever if there are none.
 pub(super) async fn first_lost(leases: impl Iterator<Item = &Lease>) -> (LostCause, usize) {
     let lost: Vec<_> = leases.map(|lease| Box::pin(lease.lost())).collect();
     if lost.is_empty() {
@@ -335,7 +335,7 @@ pub struct MultiReleaseError {
 }
 
 impl MultiReleaseError {
-    /// Every error that came up. Never empty.
+    /// All errors that occurred. Never empty.
     #[must_use]
     pub fn errors(&self) -> &[LockError] {
         &self.errors
@@ -351,7 +351,7 @@ impl fmt::Display for MultiReleaseError {
 
 impl std::error::Error for MultiReleaseError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // The first one's text is part of this one's, so the chain goes on behind it.
+        // The first error's text is part of this one's, so the chain continues with its source.
         self.errors.first().and_then(std::error::Error::source)
     }
 }

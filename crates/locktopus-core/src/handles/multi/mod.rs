@@ -1,10 +1,10 @@
 //! Several locks at once, on one backend or several: all or nothing.
 //!
-//! | module | why it exists |
+//! | module | what it does |
 //! |---|---|
 //! | `set` | which locks, each once, and in which order |
-//! | `collect`, `group` | taking them, those of one group by one request |
-//! | `owner_holds` | what the owner holds of them already |
+//! | `collect`, `group` | acquiring them, those of one group by one request |
+//! | `owner_holds` | which of them the owner already holds |
 //! | `guard` | holding them, and losing them together |
 
 mod collect;
@@ -29,8 +29,7 @@ use crate::engine::error::LockError;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::lock_request::{LockRequest, WaitLimit};
 
-/// Several locks that somebody is about to ask for, all or nothing. Awaiting it is
-/// [`acquire`](Self::acquire).
+/// A request for several locks, all or nothing. Awaiting it is [`acquire`](Self::acquire).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,7 +43,7 @@ use crate::handles::lock_request::{LockRequest, WaitLimit};
 /// assert_eq!(both.tokens().len(), 2);
 /// both.release().await?;
 ///
-/// // Locks of different kinds and backends. The labels must name the backends alike in every process.
+/// Locks of different kinds and backends. Every process must use the same labels.
 /// let other = Locktopus::builder(there).build()?;
 /// let guard = MultiLock::new()
 ///     .add_on("accounts", locks.lock("account:1"))
@@ -57,43 +56,40 @@ use crate::handles::lock_request::{LockRequest, WaitLimit};
 ///
 /// # Order
 ///
-/// Locks are taken in an order that is the same for everybody, so that those who hold some and wait
-/// for others never wait in a circle: by backend, then by [group](crate::Groups::group) of the
-/// backend, then by name. Backends are ordered by their labels, or by their
-/// [descriptions](crate::BackendInfo::description) where none is given. A process that calls the
-/// same backend something else, or reaches it by another client without giving labels, breaks the
-/// order; then only wait limits end a deadlock. The same holds for tasks that hold locks of their
-/// own while they wait for these.
+/// Every process takes locks in the same order, so that holders of some locks who wait for others
+/// never wait in a circle: by backend, then by [group](crate::Groups::group) of the backend, then
+/// by name. Backends are ordered by their labels, or without labels by their
+/// [descriptions](crate::BackendInfo::description). A process that labels the same backend
+/// differently, or reaches it by another client without labels, breaks the order; then only wait
+/// limits end a deadlock. The same goes for a task that holds other locks while it waits for these.
 ///
 /// Locks of one group are taken by one request: on Redis the `lock`s and `mutex`es of one hash
-/// slot, and without a cluster all of them; other kinds are taken one by one. If one of a group is
-/// held, nothing of the group is, until that one is free; a group that keeps failing is taken lock
-/// by lock.
+/// slot, and without a cluster all of them. Other kinds are taken one by one. If one lock of a
+/// group is held, none of the group is taken until that one is free. A group that keeps failing is
+/// taken lock by lock.
 ///
 /// # Each lock once
 ///
-/// A lock that is asked for twice is taken once, with the options of the first request. A name that
-/// is asked for to read and to write is taken to write. A name asked for as two kinds that do not
-/// exclude each other is refused, and so are permits of one semaphore asked for twice, and two
-/// names that are [one key](crate::LockTarget::key) because a profile puts something before one of
-/// them.
+/// A lock that is requested twice is taken once, with the options of the first request. A name
+/// requested for reading and for writing is taken for writing. Some sets are refused: one name as
+/// two kinds that do not exclude each other, permits of one semaphore twice, and two names that are
+/// [one key](crate::LockTarget::key) because a profile adds a prefix to one of them.
 ///
 /// # Owners
 ///
-/// In the [scope](crate::Owner::scope) of an owner the locks are the owner's. One that it holds
-/// already is not taken again: the answer is [`LockError::NotReentrant`] at once, because waiting
-/// for oneself would never end. Once taken, each can be entered again by the owner as a single
-/// lock.
+/// In the [scope](crate::Owner::scope) of an owner the locks belong to that owner. If it already
+/// holds one of them, the request fails at once with [`LockError::NotReentrant`], because it would
+/// wait for itself. Once taken, each lock can be entered again by the owner as a single lock.
 ///
 /// # Options
 ///
-/// Each request keeps its lease, renewal, maximum hold time (which counts from when that lock is
-/// taken) and strategy; wait limits of single requests are not looked at. All are as valid as the
-/// one with the least validity, and when one is lost, the others are given back.
+/// Each request keeps its lease, renewal, maximum hold time (counted from when that lock is taken)
+/// and strategy. Wait limits of single requests are ignored. Together the locks are valid as long
+/// as the first of them to expire, and when one is lost, the others are released.
 #[must_use = "a lock request does nothing until `acquire` or `try_acquire` is awaited"]
 #[derive(Default)]
 pub struct MultiLock {
-    /// The first request that could not be added, reported when the locks are asked for.
+    /// The first request that could not be added; reported when the locks are acquired.
     refused: Option<LockError>,
     wanted: Vec<set::Wanted>,
     wait: Option<WaitLimit>,
@@ -101,7 +97,7 @@ pub struct MultiLock {
 }
 
 impl MultiLock {
-    /// No locks yet.
+    /// A request without locks.
     pub fn new() -> Self {
         Self::default()
     }
@@ -125,8 +121,8 @@ impl MultiLock {
         self.push(None, request)
     }
 
-    /// Adds a lock of a backend that goes by this label: in every process that takes locks of it
-    /// together with locks of other backends.
+    /// Adds a lock of a backend with this label. Every process that takes locks of this backend
+    /// together with locks of other backends must use the same label.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -153,7 +149,7 @@ impl MultiLock {
         self
     }
 
-    /// Holds all locks added so far for this long and no longer. See [`LockRequest::fixed_lease`].
+    /// Holds all locks added so far for this long at most. See [`LockRequest::fixed_lease`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -183,8 +179,8 @@ impl MultiLock {
         self.each(|request| request.renewed_lease(lease))
     }
 
-    /// Leaves all locks added so far held until so long after all of them were taken, however early
-    /// they are given back. See [`LockRequest::hold_at_least`].
+    /// Keeps all locks added so far held for this long after all of them were taken, even if they
+    /// are released sooner. See [`LockRequest::hold_at_least`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -261,7 +257,7 @@ impl MultiLock {
         self
     }
 
-    /// Takes all locks, waiting for them if need be.
+    /// Takes all locks, waiting for them if necessary.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -274,10 +270,10 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// As [`LockRequest::acquire`], [`LockError::NotReentrant`] or
-    /// [`LockError::UpgradeRefused`] if the owner in whose scope this is awaited holds one of them, and [`LockError::Option`]
-    /// if the locks do not go together. After an error none is held; what was tried is given back
-    /// in the background, including what may have been taken by a request that got no answer.
+    /// As [`LockRequest::acquire`]; [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] if
+    /// the owner in whose scope this is awaited holds one of them; [`LockError::Option`] if the
+    /// locks cannot be combined. After an error none is held: the locks taken so far are released
+    /// in the background, even one that a request without an answer may have taken.
     ///
     /// # Cancel safety
     ///
@@ -285,7 +281,7 @@ impl MultiLock {
     pub async fn acquire(self) -> Result<MultiGuard, LockError> {
         let wait = self.wait.map_or(Wait::Forever, WaitLimit::to_wait);
         let taken = self.collect(wait).await?;
-        // Without `Wait::Not` there are only locks and errors.
+        // Only `Wait::Not` can end without locks and without an error.
         taken.map(MultiGuard::new).ok_or(LockError::ShutDown)
     }
 
@@ -304,8 +300,7 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), except that a backend that cannot be reached is an error at
-    /// once.
+    /// As [`acquire`](Self::acquire), except that an unreachable backend is an error at once.
     ///
     /// # Cancel safety
     ///

@@ -1,8 +1,8 @@
 //! Re-entry: several locks taken in the scope of an owner belong to that owner, as single ones do.
 //!
-//! What the owner holds already is not entered again as one of several, because there would be
-//! nothing to take in order, and taken anew it would wait for itself. What is taken here can be
-//! entered again by the owner, one by one.
+//! A multi-lock does not enter a lock that the owner already holds: it could not be taken in order,
+//! and taking it anew would wait for itself. The owner can enter the locks taken here again, one by
+//! one.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
 use crate::handles::owner_handle::{HeldByOwner, HeldKey, Owner};
 
-/// What an owner has of these locks, locked while they are taken. Nothing outside of an owner's
+/// What an owner holds of these locks, locked while they are acquired. Empty outside an owner's
 /// scope.
 pub(super) struct OwnerHolds {
     inside: HashMap<HeldKey, OwnedMutexGuard<HeldByOwner>>,
 }
 
 impl OwnerHolds {
-    /// Locks them in the order in which the locks are taken, so that two tasks of one owner do not
-    /// wait for each other in a circle. `None`: one attempt was allowed, and another task of the
-    /// same owner is taking one of them.
+    /// Locks these entries in the order in which the locks are acquired, so that two tasks of one
+    /// owner do not wait for each other in a circle. `None` if only one attempt was allowed, and
+    /// another task of the same owner is acquiring one of them.
     pub(super) async fn enter(
         units: &[Unit],
         wait: Wait,
@@ -53,7 +53,7 @@ impl OwnerHolds {
         Ok(Some(Self { inside }))
     }
 
-    /// Notes what was taken.
+    /// Records the locks that were acquired.
     pub(super) fn entered(mut self, taken: &[Taken]) {
         for Taken { guard, .. } in taken {
             let key = Owner::key(guard.services(), guard.target());

@@ -1,4 +1,4 @@
-//! Which locks to take together: each once, in groups, in an order that is the same for everybody.
+//! The locks to acquire together: each once, in groups, in the same order for every process.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,13 +12,13 @@ use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::LockError;
 use crate::handles::lock_request::LockRequest;
 
-/// A request, and what its backend is called.
+/// A request, and the label of its backend.
 pub(super) struct Wanted {
     pub(super) label: Option<String>,
     pub(super) request: LockRequest,
 }
 
-/// One lock to be taken.
+/// One lock to acquire.
 pub(super) struct Member {
     pub(super) backend: Arc<str>,
     pub(super) target: LockTarget,
@@ -30,14 +30,14 @@ impl Member {
         self.request.engine()
     }
 
-    /// What to ask for. Cancellation is for all locks together.
+    /// The plan of this lock. Cancellation is for all locks together.
     pub(super) fn plan(&self, wait: Wait) -> Result<Plan, LockError> {
         let mut plan = self.request.plan_for(wait)?;
         plan.cancel = None;
         Ok(plan)
     }
 
-    /// How long after all of them were taken it stays held, whoever gives it back.
+    /// How long after all of them were taken it stays held, even if it is released sooner.
     pub(super) fn hold_at_least(&self) -> Duration {
         self.request.hold_at_least_for()
     }
@@ -47,13 +47,13 @@ impl Member {
     }
 }
 
-/// Locks that are taken by one request, in the order of their names. Never empty.
+/// Locks that one request acquires, in the order of their names. Never empty.
 pub(super) struct Unit {
     pub(super) members: Vec<Member>,
 }
 
-/// Where a unit comes in the order. The group comes before the names: if units were ordered by the
-/// names that happen to be wanted, others could wait the other way round for the same groups.
+/// The position of a unit in the order. The group comes before the names. Otherwise the order of
+/// two groups would depend on the names requested, and two processes could wait for each other.
 type Place = (Arc<str>, Group);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,9 +101,9 @@ pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
     Ok(units.into_values().collect())
 }
 
-/// Two names may be one key, where a mutex is shared with a library that puts something before it.
-/// Taken together they would count as two locks and be one; taken one after the other they would
-/// wait for themselves.
+/// Two names may be one key, if a mutex is shared with a library that adds a prefix. Taken together
+/// they would count as two locks but be one; taken one after the other, the second would wait for
+/// the first.
 fn each_key_once<'a>(members: impl Iterator<Item = &'a Member>) -> Result<(), OptionError> {
     let mut keys = BTreeMap::new();
     for member in members {
@@ -122,8 +122,7 @@ fn each_key_once<'a>(members: impl Iterator<Item = &'a Member>) -> Result<(), Op
 
 type Called = (Arc<str>, Arc<Engine>);
 
-/// What a backend is called. One label, one backend: otherwise there would be no order between two
-/// of them.
+/// The label of a backend. Two backends with the same label would have no order.
 fn called(
     known: &mut Vec<Called>,
     label: Option<String>,

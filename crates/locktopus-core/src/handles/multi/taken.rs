@@ -1,4 +1,4 @@
-//! A lock that was taken, held while the others are.
+//! A lock that was acquired, and is held while the others are acquired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::engine::holding::turn::Turn;
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
-/// What a fixed lease may have lost of its validity while the other locks were taken: a tenth.
+/// A fixed lease may lose a tenth of its validity while the other locks are acquired.
 const FRESH: (u32, u32) = (9, 10);
 
-/// A lock that was taken, held while the others are.
+/// A lock that was acquired, and is held while the others are acquired.
 pub(super) struct Taken {
     pub(super) backend: Arc<str>,
     pub(super) guard: LockGuard,
@@ -38,13 +38,13 @@ impl Taken {
         }
     }
 
-    /// All were taken: from now on it counts.
+    /// Starts the minimum hold time. Called once all locks are acquired.
     pub(super) fn hold_at_least(&self) {
         self.turn.lease.hold_at_least(self.hold_at_least);
     }
 
-    /// Until when it can wait for the other locks without being extended; `None` if the watchdog
-    /// sees to it.
+    /// When its lease must be extended while it waits for the other locks; `None` if the watchdog
+    /// renews it.
     pub(super) fn due(&self) -> Option<Instant> {
         let half = self.turn.lease.length() / 2;
         (!self.turn.lease.renewed).then(|| self.turn.lease.valid_until().before(half).timer())
@@ -54,7 +54,7 @@ impl Taken {
         self.guard.extend(self.turn.lease.length()).await
     }
 
-    /// Makes sure that a fixed lease begins about when the last lock was taken.
+    /// Makes a fixed lease begin about when the last lock was acquired.
     pub(super) async fn refresh(&self) -> Result<(), LockError> {
         let full = self
             .services

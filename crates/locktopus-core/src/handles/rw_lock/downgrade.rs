@@ -39,7 +39,8 @@ impl DowngradeError {
         }
     }
 
-    /// The write guard, to go on writing or to try again. `None` if the lock turned out to be lost.
+    /// The write guard, to continue writing or to try again. `None` if the lock turned out to be
+    /// lost.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -48,7 +49,7 @@ impl DowngradeError {
     /// match writing.downgrade().await {
     ///     Ok(reading) => reading.release().await?,
     ///     Err(error) => if let Some(writing) = error.into_guard() {
-    ///         writing.release().await?; // nobody else wrote meanwhile
+    ///         writing.release().await?; // no other writer came in between
     ///     },
     /// }
     /// # Ok(()) }

@@ -1,7 +1,7 @@
 //! Reading under the id of a writer.
 //!
-//! Not done by the acquire loop: it is granted at once, so nobody waits or queues, and the owner id
-//! is not fresh, so that giving it up and trying with another one, as that loop does, would block
+//! The acquire loop cannot do this. The grant comes at once, so there is no waiting or queueing.
+//! The owner id is not fresh, so if that loop gave it up and tried with another one, it would block
 //! behind the writer for ever.
 
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::handles::guard::LockGuard;
 use crate::handles::lock_request::hold;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-/// How many call timeouts it may take in all: a release of an earlier reader comes first.
+/// How many call timeouts it may take in all: the release of an earlier reader comes first.
 const PATIENCE: u32 = 4;
 
-/// Takes the readers' half of a lock whose other half `writer` holds.
+/// Takes the readers' half of a lock for `writer`, which holds the other half.
 pub(crate) async fn read_as_writer(
     services: &Arc<Services>,
     plan: &Plan,
@@ -41,7 +41,8 @@ pub(crate) async fn read_as_writer(
         () = plan.cancelled() => return Err(LockError::Cancelled { target: target() }),
         reading = take(services, plan, writer) => reading?,
     };
-    // Otherwise somebody else may have written in between, and what was taken is given back.
+    // Otherwise another writer may have been in between. Returning drops the reader, which releases
+    // it.
     writer.ensure_valid()?;
     Ok(reading)
 }
@@ -91,7 +92,7 @@ fn too_slow(services: &Services) -> BackendError {
     BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message)
 }
 
-/// Attempts that may leave a hold behind. Dropping it gives that back.
+/// Attempts that may leave a hold behind. Dropping this gives it back.
 struct Unsettled<'a> {
     services: &'a Arc<Services>,
     target: &'a LockTarget,
@@ -103,8 +104,7 @@ struct Unsettled<'a> {
     sent: bool,
     /// An attempt without an answer may still arrive.
     late_attempt: bool,
-    /// Makes a shutdown wait until this has been handed to the reaper. `None` once there is nothing
-    /// to give back.
+    /// Makes a shutdown wait until the reaper has this. `None` once there is nothing to give back.
     open: Option<TaskTrackerToken>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Unsettled<'a> {
         let attempt = AcquireAttempt::new(target, owner, plan.lease, deadline);
         let (owes, was_late) = (self.sent, self.late_attempt);
         let (was_sent, late_attempt) = (&mut self.sent, &mut self.late_attempt);
-        // Late until the answer comes; also if the future is dropped here.
+        // Late until the answer comes, even if the future is dropped here.
         let sends = |_| (*was_sent, *late_attempt, sent) = (true, true, clock::now());
         let answer = services.attempt(&attempt, owes, sends).await;
         self.late_attempt = was_late;
@@ -152,7 +152,7 @@ impl<'a> Unsettled<'a> {
                 self.open = None;
                 Ok(Ok(reading))
             }
-            // A writer is never refused, so it is not the writer any more.
+            // A writer is never refused, so it no longer holds the lock.
             Ok(AttemptOutcome::Held { .. } | AttemptOutcome::Queued { .. }) => {
                 if !was_late {
                     self.loan.give_back();
@@ -181,8 +181,8 @@ impl Drop for Unsettled<'_> {
             let mut pending = PendingRelease::new(target, owner, lasts, self.late_attempt);
             // The writer may read again.
             pending.release.last = false;
-            // Readers hand nothing on that has a token but a write lock, whose waiters ask as this
-            // one did.
+            // Of the waiters that a reader hands the lock to, only writers get a token, and they
+            // use the same setting as this one.
             pending.release.token_retention = self.services.settings.token_retention;
             let (loan, writer) = (Arc::clone(&self.loan), Arc::clone(self.writer));
             let services = Arc::clone(self.services);

@@ -15,7 +15,7 @@ use crate::handles::lock_request::{LockRequest, Named};
 use crate::handles::owner_handle::Owner;
 use crate::handles::ticket::LeaseTicket;
 
-/// A read-write lock held for writing. Everything a [`LockGuard`] can, and more.
+/// A read-write lock held for writing. It does everything a [`LockGuard`] does, and more.
 ///
 /// **Dropping it does not release the lock at once**, as with every [`LockGuard`].
 ///
@@ -39,9 +39,9 @@ pub struct WriteGuard {
 }
 
 impl WriteGuard {
-    /// Holds the lock for reading as well, at once: the readers' half under the same owner, with
-    /// lease, renewal and maximum hold time as the writer has them now. Either guard may be
-    /// released first.
+    /// Holds the lock for reading as well, at once: takes the readers' half for the same owner,
+    /// with the writer's current lease, renewal and maximum hold time. You may release either guard
+    /// first.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,24 +57,25 @@ impl WriteGuard {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the lock was lost, or if the lease of an earlier reading ended and
-    /// its guard still lives: drop that guard first. [`LockError::Backend`] if the backend failed.
-    /// The write guard is untouched by either.
+    /// [`LockError::Lost`] if the lock was lost, or if the lease of an earlier reader ended and its
+    /// guard still lives: drop that guard first. [`LockError::Backend`] if the backend failed. The
+    /// write guard is not affected by either.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: what an attempt under way may still take is given back in the background.
+    /// Cancel safe: if an attempt under way still takes the half, it is given back in the
+    /// background.
     pub async fn read(&self) -> Result<LockGuard, LockError> {
         self.guard.ensure_valid()?;
         let reading = self.reading().acquire().await?;
-        // The grant only continues the writer's hold if that had not ended before.
+        // The grant continues the writer's hold only if that had not ended before.
         self.guard.ensure_valid()?;
         Ok(reading)
     }
 
-    /// Goes on as a reader: takes the readers' half, then gives up the writers' half, so that
-    /// nobody writes in between. Readers that wait, and are not behind a writer that waits, are let
-    /// in.
+    /// Turns the writer into a reader: takes the readers' half, then releases the writers' half, so
+    /// that no other writer comes in between. Waiting readers are let in, unless a waiting writer
+    /// is ahead of them.
     ///
     /// If other guards share the writers' half, it ends with the last of them.
     ///
@@ -91,12 +92,12 @@ impl WriteGuard {
     ///
     /// # Errors
     ///
-    /// [`DowngradeError`] with the write guard, if the readers' half could not be had. With `?` in
-    /// a function that returns [`LockError`], the guard is dropped and the lock released.
+    /// [`DowngradeError`] with the write guard, if the readers' half could not be acquired. With
+    /// `?` in a function that returns [`LockError`], the guard is dropped and the lock released.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up both halves in the background.
+    /// Dropping the future releases both halves in the background.
     pub async fn downgrade(self) -> Result<LockGuard, DowngradeError> {
         let reading = match self.read().await {
             Ok(reading) => reading,
@@ -108,7 +109,7 @@ impl WriteGuard {
             // It was lost before, perhaps before the readers' half was taken.
             Err(error @ LockError::Lost { .. }) => Err(DowngradeError::released(error)),
             Err(error) => {
-                // Reading is safe; releasing goes on in the background.
+                // Reading is safe; the release continues in the background.
                 tracing::warn!(lock = %target, %error, "downgraded, but other readers may be let in late");
                 Ok(reading)
             }
@@ -145,7 +146,7 @@ impl WriteGuard {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if the future is dropped, releasing goes on in the background.
+    /// Cancel safe: if the future is dropped, the release continues in the background.
     pub async fn release(self) -> Result<(), LockError> {
         self.guard.release().await
     }
@@ -178,7 +179,7 @@ impl WriteGuard {
         })
     }
 
-    /// A request for the readers' half, for the same owner and under the same terms.
+    /// A request for the readers' half, for the same owner and with the same options.
     fn reading(&self) -> LockRequest {
         let (engine, held) = (Arc::clone(&self.engine), &self.guard.turn().lease);
         let name = Named::Stored(held.target.name().clone());
@@ -208,7 +209,7 @@ impl Deref for WriteGuard {
 }
 
 impl From<WriteGuard> for LockGuard {
-    /// Forgets that it can be downgraded.
+    /// Keeps the lock, without the methods of a writer.
     fn from(guard: WriteGuard) -> Self {
         guard.guard
     }
