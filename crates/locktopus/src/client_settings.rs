@@ -1,7 +1,7 @@
-//! Connecting with what a program has configured for a client of its own.
+//! Connecting with the settings of a client that the program has configured for itself.
 //!
-//! The settings become a URL like any other, so that every option means the same and is checked by
-//! the same code. What no URL can say travels beside it.
+//! The settings become a URL like any other, so every option means the same and is checked by the
+//! same code. Settings that a URL cannot carry are kept beside it.
 
 use std::fmt;
 
@@ -17,23 +17,22 @@ use crate::connect_error::ConnectError;
 use crate::url::HandedIn;
 use crate::url::{Authority, BackendUrl, ClientChoice, Place, Providers};
 
-/// What may stand in a path as it is.
+/// The characters that need no encoding in a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
     .remove(b'_')
     .remove(b'.');
 
-/// Where a program's own client leads, for connections of our own: its addresses, logins, database
-/// and TLS.
+/// The settings of your own client, for connections that Locktopus makes: addresses, logins,
+/// database and TLS.
 ///
 /// Made by the functions of `locktopus::redis` and `locktopus::fred`. The client itself is not
-/// used, because a pool repeats what failed and delays what it queues, and a lock that is asked for
-/// twice, or late, is held by nobody who knows. And because a wake-up must not wait behind other
-/// traffic: locks need few connections, but their own.
+/// used. A pool repeats requests that failed and delays those it queues, and a lock request that is
+/// sent twice, or late, can take a lock without a holder. And a wake-up must not wait behind other
+/// traffic. So locks need their own connections, but only a few.
 ///
-/// Whatever the client's settings, its time limits, retries and TCP options are not taken. `Debug`
-/// shows no secret.
+/// The client's time limits, retries and TCP options are never used. `Debug` shows no secret.
 ///
 /// ```no_run
 /// # #[cfg(feature = "redis")]
@@ -72,9 +71,8 @@ impl ClientSettings {
         }
     }
 
-    /// Options as behind the
-    /// `?` of a [URL](mod@crate::url), in addition to those of earlier calls. They come before the client's own settings: `ca`
-    /// replaces its TLS configuration,
+    /// Adds options, written as after the `?` of a [URL](mod@crate::url), to those of earlier
+    /// calls. They override the client's own settings: `ca` replaces its TLS configuration,
     /// `sentinel_password` its login for sentinels, and `client=fred` connects through fred.
     ///
     /// ```
@@ -92,8 +90,8 @@ impl ClientSettings {
         self
     }
 
-    /// Asks `provider` for user and password before each login, in place of the client's own. See
-    /// [`BackendUrl::credentials`].
+    /// Asks `provider` for user and password before each login, instead of using the client's own.
+    /// See [`BackendUrl::credentials`].
     ///
     /// ```
     /// use locktopus::redis::redis::Client;
@@ -125,8 +123,8 @@ impl ClientSettings {
         self
     }
 
-    /// TLS as the program has configured it for rustls, instead of what the client has: for one
-    /// whose certificates cannot be read back.
+    /// Uses the program's own rustls configuration instead of the client's TLS settings. For
+    /// clients whose certificates cannot be read back.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -153,13 +151,13 @@ impl ClientSettings {
         self
     }
 
-    /// Sends the commands of locks on a cluster through a connection that the program has, in place
-    /// of our own. These settings are for what does not go through it: subscriptions, redirects,
-    /// `WAIT`, questions to all primaries.
+    /// Sends the commands of locks on a cluster through a connection that the program already has.
+    /// These settings are used for the rest: subscriptions, redirects, `WAIT`, and questions to all
+    /// primaries.
     ///
-    /// Its client must have been built with
-    /// `.retries(0)`; one that repeats requests is refused when connecting, by a script on the key `locktopus:probe:repeated`
-    /// that asks to be repeated. The connection stays its owner's. [The
+    /// Build its client with `.retries(0)`. A client that repeats requests is refused when
+    /// connecting; a script on the key `locktopus:probe:repeated` that asks to be repeated finds it
+    /// out. The connection still belongs to the program. [The
     /// table](https://github.com/locktopus/locktopus/blob/main/docs/routers.md) says when this is
     /// worth it.
     ///
@@ -194,7 +192,7 @@ impl ClientSettings {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; bad settings and options are told before anything is sent.
+    /// [`ConnectError`]; bad settings and options are refused before anything is sent.
     ///
     /// # Cancel safety
     ///
@@ -203,7 +201,8 @@ impl ClientSettings {
         self.connect_with(|builder| builder).await
     }
 
-    /// As [`connect`](Self::connect), with a say in how locks behave. Options are applied first.
+    /// As [`connect`](Self::connect), but lets you configure the `Locktopus`. Options are applied
+    /// first.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -215,7 +214,7 @@ impl ClientSettings {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; bad settings and options are told before anything is sent.
+    /// [`ConnectError`]; bad settings and options are refused before anything is sent.
     ///
     /// # Cancel safety
     ///
@@ -240,7 +239,7 @@ impl ClientSettings {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; bad settings and options are told before anything is sent.
+    /// [`ConnectError`]; bad settings and options are refused before anything is sent.
     ///
     /// # Cancel safety
     ///
@@ -280,7 +279,7 @@ impl ClientSettings {
     }
 }
 
-/// The settings as a URL, without what is secret.
+/// The settings as a URL, without secrets.
 fn written(read: &ReadSettings, options: &str) -> String {
     let (tls, database) = (&read.options.tls, read.options.database);
     let s = if tls.is_some() { "s" } else { "" };
@@ -311,7 +310,7 @@ fn listed(servers: &[HostPort]) -> String {
     servers.join(",")
 }
 
-/// Whether the addresses were understood as they were meant.
+/// Whether the addresses were parsed as intended.
 fn names_the_same(authority: &Authority, servers: &Servers) -> bool {
     let meant = match servers {
         Servers::Standalone(server) => std::slice::from_ref(server),

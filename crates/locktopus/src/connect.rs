@@ -1,4 +1,4 @@
-//! From a URL to locks.
+//! Connecting by URL.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use crate::connect_error::ConnectError;
 use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
 
-/// Connects to the place that a URL names. [The tables](mod@crate::url) say what may be written;
-/// [`BackendUrl::credentials`] is for passwords that expire.
+/// Connects to the backend that a URL names. See [the tables](mod@crate::url) for all URLs and
+/// options, and [`BackendUrl::credentials`] for passwords that expire.
 ///
 /// # Runtimes
 ///
 /// You may use the handle on any tokio runtime, on several at once, and after the one that
 /// connected has ended. Keep it in a `static`, share it between `#[tokio::test]`s, or connect in
 /// one `block_on` and lock in the next. Each runtime that uses the handle renews all leases,
-/// reports losses and gives back dropped guards. It makes its own connections, or shares those of a
+/// reports losses and releases dropped guards. It makes its own connections, or shares those of a
 /// multi-threaded runtime that uses the handle.
 ///
 /// A single-threaded runtime runs only inside `block_on`. While no runtime with the handle runs,
@@ -27,8 +27,8 @@ use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
 /// await them.
 ///
 /// Outside tokio every call fails with
-/// [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime). Enable the runtime's timers and IO (`enable_all`):
-/// without them tokio panics.
+/// [`BackendErrorKind::NoRuntime`](locktopus_core::BackendErrorKind::NoRuntime). Enable the
+/// runtime's timers and IO (`enable_all`): without them tokio panics.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,17 +40,17 @@ use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
 ///
 /// # Errors
 ///
-/// [`ConnectError`]; a bad URL is told before anything is sent.
+/// [`ConnectError`]; a bad URL is refused before anything is sent.
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: no lock but the probe of the connect-time checks is taken, and that one lapses
-/// after twice the option `timeout`.
+/// Cancel safe: the only lock taken is the probe of the connect-time checks, which expires after
+/// twice the option `timeout`.
 pub async fn connect(url: impl IntoBackendUrl) -> Result<Locktopus, ConnectError> {
     connect_with(url, |builder| builder).await
 }
 
-/// As [`connect`], with a say in how locks behave. Settings in the URL are applied first.
+/// As [`connect`], but lets you configure the `Locktopus`. Settings in the URL are applied first.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,7 +62,7 @@ pub async fn connect(url: impl IntoBackendUrl) -> Result<Locktopus, ConnectError
 ///
 /// # Errors
 ///
-/// [`ConnectError`]; a bad URL is told before anything is sent.
+/// [`ConnectError`]; a bad URL is refused before anything is sent.
 ///
 /// # Cancel safety
 ///
@@ -75,7 +75,7 @@ pub async fn connect_with(
     build(open(&url).await?, &url.options, configure)
 }
 
-/// Locks on a backend, as the options of its URL and the caller want them.
+/// Builds a `Locktopus` on a backend from the options of its URL and the caller's settings.
 pub(crate) fn build(
     backend: DynBackend,
     options: &UrlOptions,
@@ -93,9 +93,9 @@ pub(crate) fn build(
     Ok(configure(builder).build()?)
 }
 
-/// Connects and gives the bare backend, for those who wrap or combine backends.
-/// `namespace`, `names`, `label` and `renewed_lease` of the URL concern a `Locktopus` and play no
-/// part.
+/// Connects and returns the bare backend, for code that wraps or combines backends. The options
+/// `namespace`, `names`, `label` and `renewed_lease` configure a `Locktopus`, so they have no
+/// effect here.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -107,7 +107,7 @@ pub(crate) fn build(
 ///
 /// # Errors
 ///
-/// [`ConnectError`]; a bad URL is told before anything is sent.
+/// [`ConnectError`]; a bad URL is refused before anything is sent.
 ///
 /// # Cancel safety
 ///
@@ -116,7 +116,7 @@ pub async fn connect_backend(url: impl IntoBackendUrl) -> Result<DynBackend, Con
     open(&url.into_backend_url()?).await
 }
 
-/// Connects and gives the bare client, for tools that send commands of their own beside the locks
+/// Connects and returns the bare client, for tools that send their own commands beside the locks
 /// (`PING`, `INFO`). Locks need [`connect`].
 ///
 /// ```no_run
@@ -153,7 +153,7 @@ pub async fn connect_client(
     }
 }
 
-/// Backends count longer timeouts as this.
+/// The limit of a call timeout; backends cut longer ones to this.
 const LONGEST_ANSWER: Duration = Duration::from_secs(60 * 60);
 
 pub(crate) async fn open(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
@@ -170,8 +170,8 @@ pub(crate) fn check_runtime(url: &impl Display) -> Result<(), ConnectError> {
     Handle::try_current().map(drop).map_err(no_runtime)
 }
 
-/// The backend, once the checks are made that the options of its URL ask for. `answer` is the
-/// longest wait for one answer.
+/// Makes the connect-time checks that the URL's options ask for, and returns the backend. `answer`
+/// is the longest wait for one answer.
 pub(crate) async fn checked(
     backend: DynBackend,
     url: &(impl Display + Sync),
@@ -198,7 +198,7 @@ pub(crate) async fn checked(
     };
     for finding in &diagnosis.findings {
         let (check, message) = (finding.check, &finding.message);
-        // The level says how bad it is.
+        // The log level shows the severity.
         match finding.severity {
             Severity::Note => tracing::debug!(backend = %url, "[{check}] {message}"),
             Severity::Warning => tracing::warn!(backend = %url, "[{check}] {message}"),
@@ -215,8 +215,8 @@ pub(crate) async fn checked(
     Ok(backend)
 }
 
-/// A server is asked a score of questions, one after the other, and answers in a quarter of its
-/// time at the latest if that was chosen well.
+/// The time for about twenty questions, one after the other. With a well-chosen timeout, a server
+/// answers each in at most a quarter of it.
 fn time_for_checks(timeout: Duration) -> Duration {
     timeout.min(LONGEST_ANSWER) * 5
 }
@@ -269,8 +269,7 @@ mod memory {
     use locktopus_core::DynBackend;
     use locktopus_memory::MemoryBackend;
 
-    /// The clients of each store. Only looked at, not kept alive: a store ends with its last
-    /// client.
+    /// The clients of each store. Weak, so that a store ends with its last client.
     static STORES: LazyLock<Mutex<HashMap<String, Vec<Weak<MemoryBackend>>>>> =
         LazyLock::new(Mutex::default);
 
@@ -284,7 +283,7 @@ mod memory {
             !clients.is_empty()
         });
         let clients = stores.entry(name.to_owned()).or_default();
-        // A client for each, so that whoever shuts down closes only his own.
+        // Each gets its own client, so that a shutdown closes only that one.
         let client = match clients.iter().find_map(Weak::upgrade) {
             Some(other) => other.another_client(),
             None => MemoryBackend::new(),

@@ -6,11 +6,10 @@ use locktopus_core::{BackendError, Finding, LockError};
 
 use crate::url::UrlError;
 
-/// Why [`connect`](crate::connect) gave no `Locktopus`. No lock was taken.
+/// The reason why [`connect`](crate::connect) returned no `Locktopus`. No lock was taken.
 ///
-/// The text says why, down to the last cause, so it is enough to log or print that. Programs find
-/// the same causes one by one behind [`source`](Error::source). No secret of the URL is in either
-/// of them.
+/// The text includes every cause, so it is enough to log or print it. Programs find the same causes
+/// one by one through [`source`](Error::source). Neither contains a secret of the URL.
 ///
 /// ```
 /// # #[cfg(feature = "redis")]
@@ -40,7 +39,7 @@ pub enum ConnectError {
     },
 
     /// The URL names no client, so it means `client=redis`, which this build does not have.
-    /// Features never choose the client, so that a crate that turns on another one changes nothing.
+    /// Features never choose the client, so enabling another one changes nothing.
     #[error(
         "{url} names no client, which means client=redis, but the feature \"redis\" of the locktopus crate is not enabled; \
              write client=fred, or enable it"
@@ -64,7 +63,7 @@ pub enum ConnectError {
     Unreachable {
         /// The URL, without secrets.
         url: String,
-        /// What the client library or the connector said.
+        /// The error of the client library or the connector.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -74,18 +73,17 @@ pub enum ConnectError {
     Backend {
         /// The URL, without secrets.
         url: String,
-        /// What the backend said.
+        /// The error of the backend.
         #[source]
         source: BackendError,
     },
 
-    /// The connect-time checks found something that can lose locks silently, and `checks=refuse`
-    /// was asked for.
+    /// The connect-time checks found a way to lose locks silently, and the URL has `checks=refuse`.
     #[error("{url} is not safe for locks: {}", list(.findings))]
     Unsafe {
         /// The URL, without secrets.
         url: String,
-        /// What was found.
+        /// The findings.
         findings: Vec<Finding>,
     },
 
@@ -111,17 +109,17 @@ pub enum ConnectError {
         mode: &'static str,
     },
 
-    /// The nodes of a quorum must agree.
+    /// The nodes of a quorum differ in an option that must be the same for all.
     #[error("{url} has another {option} than the first node of the quorum; all must have the same")]
     NodesDiffer {
         /// The URL, without secrets.
         url: String,
-        /// What differs.
+        /// The option.
         option: &'static str,
     },
 
-    /// A client of the program's own has a setting that connections for locks cannot have, or one
-    /// that cannot be read.
+    /// The program's own client has a setting that cannot be read, or that connections for locks
+    /// cannot use.
     #[error("the client's own settings cannot be used: {setting} {problem}")]
     ClientSettings {
         /// Which setting, as the client library calls it.
@@ -135,7 +133,7 @@ pub enum ConnectError {
     Settings(#[from] LockError),
 }
 
-/// The text of an error and of those that it came from, without what the text before says already.
+/// The text of an error and of its causes, leaving out any that the text before already contains.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

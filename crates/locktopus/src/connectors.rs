@@ -1,7 +1,7 @@
-//! Schemes of URLs that crates of others offer.
+//! URL schemes that other crates offer.
 //!
-//! A program says which connectors it has, in a value of its own: there is no list for the whole
-//! process, which would depend on who was linked, or ran, first.
+//! A program lists its connectors in a value of its own. There is no list for the whole process,
+//! because it would depend on which crates were linked, or ran first.
 
 use std::error::Error;
 use std::fmt;
@@ -14,11 +14,11 @@ use crate::connect;
 use crate::connect_error::ConnectError;
 use crate::url::{BackendUrl, CustomUrl, SCHEMES};
 
-/// Why a [`Connector`] did not connect.
+/// The reason why a [`Connector`] did not connect.
 pub type ConnectorError = Box<dyn Error + Send + Sync>;
 
-/// Connects to a kind of place that this crate does not know. Offered by crates that have a
-/// backend.
+/// Connects to a kind of backend that this crate does not know. Crates with a backend of their own
+/// implement it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,22 +42,21 @@ pub type ConnectorError = Box<dyn Error + Send + Sync>;
 /// ```
 #[async_trait]
 pub trait Connector: Send + Sync + 'static {
-    /// The schemes of the URLs that it understands, without the colon, in lower case. Always the
+    /// The schemes that this connector understands, without the colon, in lower case. Always the
     /// same.
     fn schemes(&self) -> &[&str];
 
-    /// Connects to the place that this URL names. The connect-time checks are made by the caller,
-    /// with [`diagnose`](crate::Diagnostics::diagnose).
+    /// Connects to the backend that this URL names. The caller makes the connect-time checks, with
+    /// [`diagnose`](crate::Diagnostics::diagnose).
     ///
     /// # Errors
     ///
-    /// Whatever happened. The caller adds the URL without its secrets, and takes those out of the
-    /// text if they are in it. A URL that cannot be understood is best refused with
-    /// [`CustomUrl::error`].
+    /// Any error. The caller adds the URL without its secrets, and removes the secrets from the
+    /// error's text. For a URL that you cannot understand, use [`CustomUrl::error`].
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time, and then leaves no lock and no task behind.
+    /// May be dropped at any time, and must then leave no lock and no task behind.
     async fn connect(&self, url: &CustomUrl) -> Result<DynBackend, ConnectorError>;
 }
 
@@ -70,7 +69,7 @@ pub trait Connector: Send + Sync + 'static {
 /// use locktopus::url::CustomUrl;
 /// use locktopus::{Connector, ConnectorError, Connectors, DynBackend, MemoryBackend};
 ///
-/// /// Stands for a crate that keeps locks in PostgreSQL.
+/// An example of a crate that keeps locks in PostgreSQL.
 /// struct Postgres;
 ///
 /// #[async_trait::async_trait]
@@ -89,7 +88,7 @@ pub trait Connector: Send + Sync + 'static {
 /// let locks = connectors.connect("postgres://app:s3cret@db/locks?sslmode=require&namespace=shop:").await?;
 /// let guard = locks.lock("invoice:42").acquire().await?;
 /// guard.release().await?;
-/// // All other URLs mean what they mean everywhere.
+/// All other URLs keep their meaning.
 /// let tests = connectors.connect("memory:").await?;
 /// # Ok(()) }
 /// ```
@@ -109,8 +108,8 @@ impl Connectors {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::SchemeRefused`] if one of its schemes is taken by this crate (with whatever
-    /// features) or by a connector that was added before, or cannot be one; or if it has none.
+    /// [`ConnectError::SchemeRefused`] if the connector offers no scheme, or one that cannot be a
+    /// scheme, that belongs to this crate (with any features), or that an earlier connector offers.
     pub fn with(mut self, connector: impl Connector) -> Result<Self, ConnectError> {
         let connector: Arc<dyn Connector> = Arc::new(connector);
         if connector.schemes().is_empty() {
@@ -140,13 +139,13 @@ impl Connectors {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let connectors = locktopus::Connectors::new(); // .with(...)
     /// let locks = connectors.connect("memory:").await?;
-    /// assert!(connectors.connect("postgres://db").await.is_err()); // nobody offers it
+    /// assert!(connectors.connect("postgres://db").await.is_err()); // no connector offers it
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; of an unknown scheme it names those that are known.
+    /// [`ConnectError`]; for an unknown scheme it lists the known ones.
     ///
     /// # Cancel safety
     ///
@@ -167,7 +166,7 @@ impl Connectors {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; of an unknown scheme it names those that are known.
+    /// [`ConnectError`]; for an unknown scheme it lists the known ones.
     ///
     /// # Cancel safety
     ///
@@ -201,7 +200,7 @@ impl Connectors {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; of an unknown scheme it names those that are known.
+    /// [`ConnectError`]; for an unknown scheme it lists the known ones.
     ///
     /// # Cancel safety
     ///
@@ -215,7 +214,7 @@ impl Connectors {
 
     fn parse(&self, text: &str) -> Result<AnyUrl, ConnectError> {
         let (scheme, rest) = text.split_once(':').unwrap_or(("", ""));
-        // Connectors offer schemes in lower case. Capitals mean the same.
+        // Connectors offer schemes in lower case; capitals mean the same.
         let scheme = scheme.to_ascii_lowercase();
         match self.of(&scheme) {
             Some(connector) => {

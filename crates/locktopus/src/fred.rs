@@ -1,8 +1,7 @@
-//! For programs that have configured fred already, and want locks on the same servers without
-//! writing a URL: [`from_config`] and its like.
+//! Connecting with a fred client that you have already configured, without writing a URL:
+//! [`from_config`] and its siblings.
 //!
-//! What they read is in
-//! [`ClientSettings`]; fred itself, in the version that they take, is [`fred`].
+//! They return [`ClientSettings`]. The re-export [`fred`] is the version of fred that they accept.
 
 pub use locktopus_fred::fred;
 
@@ -13,8 +12,8 @@ use fred::types::config::Config;
 pub use crate::client_settings::ClientSettings;
 use crate::url::ClientChoice;
 
-/// The servers of a configuration: one, those of sentinels, or of a cluster. A credential provider
-/// of fred's cannot be taken: give one to [`ClientSettings::credentials`].
+/// The servers of a configuration: a single one, a cluster, or the sentinels. A fred credential
+/// provider cannot be used: give one to [`ClientSettings::credentials`].
 ///
 /// ```
 /// use locktopus::fred::fred::types::config::Config;
@@ -28,7 +27,7 @@ pub fn from_config(config: &Config) -> ClientSettings {
     ClientSettings::new(locktopus_fred::from_config(config), ClientChoice::Fred)
 }
 
-/// As [`from_config`], of what a builder has been given so far.
+/// As [`from_config`], with the present settings of a builder.
 ///
 /// ```
 /// use locktopus::fred::fred::types::{Builder, config::Config};
@@ -42,7 +41,7 @@ pub fn from_builder(builder: &Builder) -> ClientSettings {
     ClientSettings::new(locktopus_fred::from_builder(builder), ClientChoice::Fred)
 }
 
-/// As [`from_config`], of a `Client` or a `Pool`, connected or not.
+/// As [`from_config`], with the settings of a `Client` or a `Pool`, connected or not.
 ///
 /// ```
 /// use locktopus::fred::fred::types::{Builder, config::Config};

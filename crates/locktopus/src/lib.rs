@@ -9,14 +9,14 @@
 //! | to | see |
 //! |---|---|
 //! | connect | [`connect`], [`connect_with`] and the table of [URL options](mod@url) |
-//! | connect with what a client of yours has | [`redis`](mod@redis) and [`fred`](mod@fred): `from_client`, `from_config`, ... |
+//! | connect with the settings of your own client | [`redis`](mod@redis) and [`fred`](mod@fred): `from_client`, `from_config`, ... |
 //! | send commands of your own | [`connect_client`] and [`client`] |
 //! | take a lock | [`Locktopus::lock`], [`Locktopus::mutex`], [`LockRequest`] |
 //! | hold it | [`LockGuard`], [`Lease`], [`FencingToken`] |
-//! | keep late writers out | [`Fence`], [`FenceGate`], [`StaleFence`] |
+//! | reject late writes | [`Fence`], [`FenceGate`], [`StaleFence`] |
 //! | use any bytes as names | [`NameEncoding`], [`LockName::encode`] |
 //! | tell a busy lock from a failure | [`LockError::is_busy`], [`UnlessBusy`] |
-//! | let people see who holds a lock | [`LocktopusBuilder::label`], [`Locktopus::who`] |
+//! | show who holds a lock | [`LocktopusBuilder::label`], [`Locktopus::who`] |
 //! | know what went wrong | [`LockError`], [`LostCause`], [`ConnectError`] |
 //! | enter a lock again | [`Owner`], [`LockGuard::reenter`] |
 //! | pass a lock to another process | [`LockGuard::into_ticket`], [`LockRequest::adopt`] |
@@ -54,7 +54,7 @@ pub use connectors::{Connector, ConnectorError, Connectors};
 pub use locked::{Skipped, locked};
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use locktopus_protocol::{GuardedOutcome, GuardedWriter};
-// All of the crates without a client is public here: this one only adds the ways to connect.
+// The crates without a client are re-exported in full; this crate only adds the ways to connect.
 pub use locktopus_core::*;
 pub use locktopus_fence::*;
 #[cfg(feature = "memory")]
@@ -62,7 +62,7 @@ pub use locktopus_memory::*;
 pub use locktopus_quorum::*;
 pub use locktopus_recipes::*;
 
-/// What [`connect_client`] gives, and what its methods take and return.
+/// The client that [`connect_client`] returns, with the types of its methods.
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub mod client {
     pub use locktopus_protocol::slot::key_slot;
@@ -72,7 +72,7 @@ pub mod client {
     };
 }
 
-/// What most programs need: `use locktopus::prelude::*;`
+/// The types that most programs need: `use locktopus::prelude::*;`
 pub mod prelude {
     pub use crate::{Lease, LockError, LockGuard, Locktopus, LostCause, UnlessBusy, connect};
 }

@@ -1,11 +1,10 @@
-//! Functions that run under a lock from their first line to their last (feature
-//! `macros`): the attribute [`locked`](macro@crate::locked), for those who do not want to write
-//! `run` and a closure, and what it needs.
+//! Functions whose whole body runs under a lock (feature `macros`): the attribute
+//! [`locked`](macro@crate::locked), which saves you `run` and a closure.
 
 use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 
-/// Runs an `async fn` under a lock: takes it, runs the body, gives it back. The body is dropped at
-/// its current await point when the lock is lost.
+/// Runs an `async fn` under a lock: acquires it, runs the body and releases it. The body is dropped
+/// at its current await point when the lock is lost.
 ///
 /// ```
 /// use locktopus::{LockError, Locktopus, locked};
@@ -23,7 +22,7 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 ///
 ///     #[locked(name = "reminders", locks = self.locks, when_busy = "skip", at_least = "1m")]
 ///     async fn remind(&self) -> Result<Option<u32>, LockError> {
-///         Ok(Some(3)) // None if another instance is at it, or was within the minute
+///         Ok(Some(3)) // None if another instance is doing it, or did within the minute
 ///     }
 /// }
 ///
@@ -34,42 +33,43 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// # Ok(()) }
 /// ```
 ///
-/// | option | what | unless given |
+/// | option | meaning | default |
 /// |---|---|---|
-/// | `name = "invoice:{id}"` | the lock's name; `{argument}`, `{argument.field}` and `{self.field}` with the format options of `format!`; braces are doubled | needed |
-/// | `locks = self.locks` | an expression that gives a [`Locktopus`], or something that dereferences to one | needed |
+/// | `name = "invoice:{id}"` | the lock's name; `{argument}`, `{argument.field}` and `{self.field}` with the format options of `format!`; braces are doubled | required |
+/// | `locks = self.locks` | an expression that gives a [`Locktopus`], or something that dereferences to one | required |
 /// | `kind = "fair_lock"` | `lock`, `mutex`, `fair_lock`, `read_lock`, `write_lock` (the halves of a read-write lock), `semaphore`, `permit_semaphore` (one permit) | `lock` |
 /// | `wait = "5s"` | how long to wait for it | for ever; not at all with `skip` and `error` |
 /// | `lease = "30s"` | a [lease that is renewed](LockRequest::renewed_lease) | 30 s, or as the [builder](locktopus_core::LocktopusBuilder::renewed_lease) says |
 /// | `fixed_lease = "30s"` | a [lease that is not](LockRequest::fixed_lease) | |
-/// | `at_least = "1m"` | [how long the lock stays held](LockRequest::hold_at_least) though the function returned sooner, by nobody then: a job is not run again by an instance whose clock is late. For `lock`, `fair_lock` and `mutex` | given back at once |
+/// | `at_least = "1m"` | [how long the lock stays held](LockRequest::hold_at_least), even if the function returns sooner: an instance whose clock is late does not run the job again. For `lock`, `fair_lock` and `mutex` | released at once |
 /// | `max_hold = "10m"` | [when the lock is declared lost](LockRequest::max_hold), renewed or not | never |
-/// | `when_busy = "skip"` | `wait` for it; `skip`: the function is [skipped](Skipped); `error`: fail at once | `wait` |
-/// | `bind = lease` | gives the [`Lease`] this name in the body: the fencing token to hand on | |
+/// | `when_busy = "skip"` | `wait`: wait for it; `skip`: the function is [skipped](Skipped); `error`: fail at once | `wait` |
+/// | `bind = lease` | names the [`Lease`] in the body, for example to pass on the fencing token | |
 ///
-/// **The return type** is a `Result<T, E>`, also by an alias such as `anyhow::Result`, with `E:
-/// From<LockError>`. What the body returns is what the function returns. It fails with [`LockError::WaitTimeout`]
-/// if the lock is busy ([`LockError::is_busy`]), with [`LockError::Lost`] if it was lost before the
-/// body was done, and with the other errors of [`LockRequest::run`]. With `when_busy = "skip"`, `T`
-/// is an `Option` (`None`: skipped), or a type of your own that implements [`Skipped`].
+/// **The return type** is a `Result<T, E>` with `E: From<LockError>`, or an alias such as
+/// `anyhow::Result`. The function returns what the body returns. It fails with
+/// [`LockError::WaitTimeout`] if the lock is busy ([`LockError::is_busy`]), with
+/// [`LockError::Lost`] if it was lost before the body was done, and with the other errors of
+/// [`LockRequest::run`]. With `when_busy = "skip"`, `T` is an `Option` (`None`: skipped), or a type
+/// of your own that implements [`Skipped`].
 ///
-/// **Reentrancy.** The body runs as the
-/// [`Owner`] in whose [scope](Owner::scope) it was called, or else as a new one. So a function may call another one that takes the same lock, or take it by itself, within the same task; a `mutex`
-/// answers [`LockError::NotReentrant`] instead of waiting for ever. Spawned tasks are somebody
-/// else.
+/// **Reentrancy.** The body runs as the [`Owner`] in whose [scope](Owner::scope) the function was
+/// called, or else as a new one. So within one task it may take the same lock again, itself or by
+/// calling another such function; a `mutex` then fails with [`LockError::NotReentrant`] instead of
+/// waiting for ever. Spawned tasks have another owner.
 ///
-/// **Where it goes**: on functions and methods with a body, above attributes that make a plain
-/// function of an `async fn`, as `#[tokio::test]` does. With `#[async_trait]`, put it on a function
-/// that the method calls. Other attributes stand above or below, as you like: those below see the
-/// function as it is after this one.
+/// **Where to put it**: on functions and methods with a body, above attributes that turn an `async
+/// fn` into a plain function, such as `#[tokio::test]`. With `#[async_trait]`, put it on a function
+/// that the method calls. Other attributes may be above or below; those below see the function as
+/// this one has changed it.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of the function drops the body where it stands and gives the lock back in
-/// the background.
+/// Dropping the future of the function drops the body at its current await point and releases the
+/// lock in the background.
 pub use locktopus_macros::locked;
 
-/// What a function is worth that was not run, because of `#[locked(when_busy = "skip")]`.
+/// The result of a function that was skipped, because of `#[locked(when_busy = "skip")]`.
 ///
 /// ```
 /// # use locktopus::{LockError, Locktopus, Skipped, locked};
@@ -101,7 +101,7 @@ pub use locktopus_macros::locked;
     note = "`None` means that it was skipped; other types implement `locktopus::Skipped`"
 )]
 pub trait Skipped {
-    /// It was skipped, because somebody else holds the lock.
+    /// Called when the function was skipped, because another owner holds the lock.
     fn skipped() -> Self;
 }
 
@@ -111,18 +111,18 @@ impl<T> Skipped for Option<T> {
     }
 }
 
-/// What `locks = ...` has to be. For the attribute alone.
+/// The type of `locks = ...`. Only for the attribute.
 #[doc(hidden)]
 #[must_use]
 pub fn locks(locks: &Locktopus) -> &Locktopus {
     locks
 }
 
-/// For the attribute alone.
+/// Only for the attribute.
 ///
 /// # Errors
 ///
-/// Those of the request and of the work.
+/// The errors of the request and of the work.
 #[doc(hidden)]
 pub async fn run<G, T, E, F, Fut>(request: LockRequest<G>, work: F) -> Result<T, E>
 where
@@ -134,11 +134,11 @@ where
     as_owner(request, work).await?
 }
 
-/// For the attribute alone.
+/// Only for the attribute.
 ///
 /// # Errors
 ///
-/// Those of the request and of the work.
+/// The errors of the request and of the work.
 #[doc(hidden)]
 pub async fn run_or_skip<G, T, E, F, Fut>(request: LockRequest<G>, work: F) -> Result<T, E>
 where
@@ -155,7 +155,7 @@ where
     }
 }
 
-/// What it calls enters its locks again.
+/// As an owner, so that functions it calls can enter its locks again.
 async fn as_owner<G, F, Fut>(request: LockRequest<G>, work: F) -> Result<Fut::Output, LockError>
 where
     G: AnyGuard,

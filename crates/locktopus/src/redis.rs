@@ -1,8 +1,8 @@
-//! For programs that have configured redis-rs already, and want locks on the same servers without
-//! writing a URL: [`from_client`] and its like.
+//! Connecting with a redis-rs client that you have already configured, without writing a URL:
+//! [`from_client`] and its siblings.
 //!
-//! What they read is in
-//! [`ClientSettings`]; redis-rs itself, in the version that they take, is [`redis`].
+//! They return [`ClientSettings`]. The re-export [`redis`] is the version of redis-rs that they
+//! accept.
 
 use locktopus_protocol::{ReadSettings, SettingsError};
 pub use locktopus_redis::redis;
@@ -13,10 +13,10 @@ use crate::url::ClientChoice;
 
 /// The server of a client.
 ///
-/// Certificates that were given to
-/// `build_with_tls` cannot be read back: they are asked for again, as the options `ca`,
-/// `cert` and `key` or by
-/// [`ClientSettings::rustls`](crate::ClientSettings). Nor can a credentials provider, which is a setting of connections, not of clients: give it to [`ClientSettings::credentials`].
+/// Certificates given to `build_with_tls` cannot be read back. Give them again, as the options
+/// `ca`, `cert` and `key` or with [`ClientSettings::rustls`](crate::ClientSettings). A credentials
+/// provider cannot be read either, because it belongs to connections, not to clients: give it to
+/// [`ClientSettings::credentials`].
 ///
 /// ```
 /// use locktopus::redis::redis::Client;
@@ -44,10 +44,9 @@ pub fn from_connection_info(info: &ConnectionInfo) -> ClientSettings {
     settings(locktopus_redis::from_connection_info(info))
 }
 
-/// A cluster, by the nodes that `ClusterClient::new` or `ClusterClient::builder` was given, in
-/// whatever form. A cluster client does not tell its settings, so those that were given to its
-/// builder alone have to be given again: the login in each node, TLS as the nodes' scheme,
-/// certificates as options.
+/// A cluster, by the nodes that you gave to `ClusterClient::new` or `ClusterClient::builder`, in
+/// any form. A cluster client does not reveal its settings, so repeat those that you gave only to
+/// its builder: the login in each node, TLS as the nodes' scheme, certificates as options.
 ///
 /// ```
 /// let nodes = ["redis://app:s3cret@a:7000", "redis://app:s3cret@b:7000"];
@@ -60,9 +59,9 @@ pub fn from_cluster_nodes<T: IntoConnectionInfo>(
     settings(locktopus_redis::from_cluster_nodes(nodes))
 }
 
-/// The primary that these sentinels know as `master_name`, as `SentinelClientBuilder` was told: a
-/// sentinel client does not tell its settings. `tls` and `login` are for the primary; the sentinels
-/// have theirs in `sentinels`.
+/// The primary that these sentinels know as `master_name`. A sentinel client does not reveal its
+/// settings, so repeat what you gave to `SentinelClientBuilder`. `tls` and `login` are for the
+/// primary; the sentinels have theirs in `sentinels`.
 ///
 /// ```
 /// use locktopus::redis::redis::RedisConnectionInfo;

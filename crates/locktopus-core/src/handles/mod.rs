@@ -3,10 +3,8 @@
 //! | module | what is in it |
 //! |---|---|
 //! | `locktopus`, `builder` | the entry point: requests for each kind, shutdown; its settings |
-//! | `lock_request` | a request: its options, how they are checked, the ways to acquire; inspection
-//! and eviction |
-//! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; the view of a lease that
-//! guards share |
+//! | `lock_request` | a request: its options and their checks, the ways to acquire; inspection, eviction |
+//! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; its view of the lease |
 //! | `while_held` | work that is dropped when its lease ends |
 //! | `owner_handle` | owners, who may enter a reentrant lock again |
 //! | `rw_lock`, `semaphore`, `rate_limiter`, `latch` | the kinds that are more than one request |

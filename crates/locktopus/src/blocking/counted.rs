@@ -1,4 +1,4 @@
-//! Read-write locks, semaphores, rate limiters and latches for those who block.
+//! Blocking read-write locks, semaphores, rate limiters and latches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Semaphore {
         }
     }
 
-    /// So many permits at once, to be acquired.
+    /// Asks for this many permits together, all or none.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -88,8 +88,8 @@ impl Semaphore {
         LockRequest::new(self.semaphore.permits(permits), &self.background)
     }
 
-    /// Gives it its permits, unless it has some; true if that was done. See
-    /// [`crate::Semaphore::initialise`].
+    /// Sets the number of permits, unless it is already set. Returns whether it changed anything.
+    /// See [`crate::Semaphore::initialise`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -116,14 +116,15 @@ impl Semaphore {
         self.wait(self.semaphore.available())
     }
 
-    /// Sets how many permits there are. See [`crate::Semaphore::resize`].
+    /// Sets how many permits there are, and returns how many are free. See
+    /// [`crate::Semaphore::resize`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::blocking::connect("memory:")?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3)?;
-    /// assert_eq!(workers.resize(5)?, 5); // so many are free
+    /// assert_eq!(workers.resize(5)?, 5); // five are free
     /// # Ok(()) }
     /// ```
     ///
@@ -134,7 +135,7 @@ impl Semaphore {
         self.wait(self.semaphore.resize(total))
     }
 
-    /// Deletes it. See [`crate::Semaphore::delete`].
+    /// Deletes the semaphore. See [`crate::Semaphore::delete`].
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl Semaphore {
     }
 }
 
-/// So many permits in a period. See [`crate::RateLimiter`].
+/// A number of permits in a period. See [`crate::RateLimiter`].
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -163,7 +164,7 @@ impl Semaphore {
 /// mails.acquire_many(2)?;
 /// assert!(!mails.try_acquire()?); // all three are spent
 /// assert_eq!(mails.available()?, Some(0));
-/// assert_eq!(mails.set_rate(5, Duration::from_secs(60))?, 2); // so many are free
+/// assert_eq!(mails.set_rate(5, Duration::from_secs(60))?, 2); // two are free
 /// assert!(mails.delete()?);
 /// # Ok(()) }
 /// ```
@@ -183,7 +184,7 @@ impl RateLimiter {
         }
     }
 
-    /// Gives up if the permits are not to be had within this time. See
+    /// Gives up if the permits are not available within this time. See
     /// [`crate::RateLimiter::wait_at_most`].
     ///
     /// ```
@@ -201,7 +202,7 @@ impl RateLimiter {
         Self { limiter, ..self }
     }
 
-    /// Sets the rate, unless there is one; true if that was done. See
+    /// Sets the rate, unless it is already set. Returns whether it changed anything. See
     /// [`crate::RateLimiter::initialise`].
     ///
     /// # Errors
@@ -211,7 +212,7 @@ impl RateLimiter {
         self.wait(self.limiter.initialise(permits, per))
     }
 
-    /// Changes the rate, or sets the first one; how many permits are free then. See
+    /// Changes the rate, or sets the first one. Returns how many permits are free. See
     /// [`crate::RateLimiter::set_rate`].
     ///
     /// # Errors
@@ -230,7 +231,7 @@ impl RateLimiter {
         self.wait(self.limiter.acquire())
     }
 
-    /// Takes so many permits together, all or none; blocks until there are so many. See
+    /// Takes this many permits together, all or none; blocks until there are enough. See
     /// [`crate::RateLimiter::acquire_many`].
     ///
     /// # Errors
@@ -259,7 +260,7 @@ impl RateLimiter {
         self.wait(self.limiter.available())
     }
 
-    /// Deletes it. See [`crate::RateLimiter::delete`].
+    /// Deletes the rate. See [`crate::RateLimiter::delete`].
     ///
     /// # Errors
     ///
@@ -302,7 +303,7 @@ impl Latch {
         Self { latch, background }
     }
 
-    /// Sets the count, unless there is one; true if that was done. See
+    /// Sets the count, unless there is one. Returns whether it did. See
     /// [`crate::Latch::initialise`].
     ///
     /// ```
@@ -321,7 +322,7 @@ impl Latch {
         self.wait_for(self.latch.initialise(count))
     }
 
-    /// Counts down by one; what is left. See [`crate::Latch::count_down`].
+    /// Counts down by one and returns what is left. See [`crate::Latch::count_down`].
     ///
     /// # Errors
     ///
@@ -362,7 +363,7 @@ impl Latch {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::Lock`] with [`LockError::WaitTimeout`] if it is not by then;
+    /// [`BlockingError::Lock`] with [`LockError::WaitTimeout`] if the count is not zero by then;
     /// [`BlockingError::InsideRuntime`].
     pub fn wait_at_most(&self, wait: Duration) -> Result<(), BlockingError> {
         self.wait_for(self.latch.wait().at_most(wait).into_future())

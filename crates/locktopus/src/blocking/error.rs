@@ -1,4 +1,4 @@
-//! What can go wrong when a thread blocks.
+//! Errors of blocking calls.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use locktopus_core::{BackendError, LockError};
 
 use crate::connect_error::ConnectError;
 
-/// Why a blocking call did not do what it was asked to.
+/// The reason why a blocking call failed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::connect_error::ConnectError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockingError {
-    /// The call was made inside a tokio runtime, whose thread it would have blocked. Nothing was
+    /// The call was made inside a tokio runtime and would have blocked its thread. Nothing was
     /// sent.
     #[error(
         "a blocking call of locktopus was made inside a tokio runtime, whose thread it would block; nothing was done. Use the \
@@ -37,15 +37,15 @@ pub enum BlockingError {
     #[error("the background thread of the blocking API could not be started")]
     Thread(#[source] io::Error),
 
-    /// It could not be connected.
+    /// Connecting failed.
     #[error(transparent)]
     Connect(Box<ConnectError>),
 
-    /// What the lock has to say: held by others, lost, or the backend failed.
+    /// The error of a lock: held by others, lost, or the backend failed.
     #[error(transparent)]
     Lock(#[from] LockError),
 
-    /// The backend failed at something that is not about one lock.
+    /// The backend failed at a call that is not about one lock.
     #[error(transparent)]
     Backend(#[from] BackendError),
 }

@@ -1,4 +1,4 @@
-//! The guard of a thread.
+//! The blocking guard.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use locktopus_core::{Lease, LockError, LostCause};
 use super::error::BlockingError;
 use super::runtime::Background;
 
-/// A held lock of any kind. Its [lease](Lease) is what it dereferences to: token, validity,
-/// `lost_token`.
+/// A held lock of any kind. It dereferences to its [lease](Lease), which has the token, the
+/// validity and `lost_token`.
 ///
 /// **Dropping it releases the lock and waits for the answer**, at most for the backend's call
-/// timeout; what is not answered by then goes on in the background. Inside a tokio runtime, and at
-/// the end of a thread, a drop does not wait. It never panics. [`release`](Self::release) is the
-/// way that tells whether the lock was held to the end.
+/// timeout; a release without an answer by then continues in the background. Inside a tokio
+/// runtime, and at the end of a thread, a drop does not wait. It never panics. Only
+/// [`release`](Self::release) tells you whether you held the lock to the end.
 ///
-/// While a thread blocks elsewhere nobody can take its work away from it: look at
+/// The work of a blocked thread cannot be cancelled when the lock is lost: call
 /// [`ensure_valid`](Lease::ensure_valid) right before each side effect.
 #[derive(Debug)]
 #[must_use = "if unused the lock is released again immediately"]
 #[clippy::has_significant_drop]
 pub struct LockGuard {
-    /// There until it is released.
+    /// Present until it is released.
     guard: Option<locktopus_core::LockGuard>,
     lease: Lease,
     background: Arc<Background>,
@@ -38,7 +38,7 @@ impl LockGuard {
         }
     }
 
-    /// Gives the lock back and waits for the answer. See [`crate::LockGuard::release`].
+    /// Releases the lock and waits for the answer. See [`crate::LockGuard::release`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,7 +79,8 @@ impl LockGuard {
         Ok(())
     }
 
-    /// Blocks until the lock is lost and says why; `None` if it is still held after `wait`.
+    /// Blocks until the lock is lost and returns the cause; `None` if it is still held after
+    /// `wait`.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -117,7 +118,7 @@ impl Deref for LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         match self.give_back() {
-            // In the background, as the future was dropped.
+            // Dropping the future releases it in the background.
             Ok(()) | Err(BlockingError::InsideRuntime) => {}
             Err(BlockingError::Lock(LockError::Lost { target, cause })) => {
                 tracing::warn!(lock = %target, %cause, "a lock was lost before its guard was dropped");

@@ -1,4 +1,4 @@
-//! The entry point for those who block.
+//! The entry point of the blocking API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::request::LockRequest;
 use super::runtime::Background;
 use crate::url::IntoBackendUrl;
 
-/// Connects to the place that a URL names, as [`crate::connect`] does, and starts the background
+/// Connects to the backend that a URL names, as [`crate::connect`] does, and starts the background
 /// thread.
 ///
 /// ```
@@ -31,7 +31,7 @@ pub fn connect(url: impl IntoBackendUrl) -> Result<Locktopus, BlockingError> {
     connect_with(url, |builder| builder)
 }
 
-/// As [`connect`], with a say in how locks behave. Settings in the URL are applied first.
+/// As [`connect`], but lets you configure the `Locktopus`. Settings in the URL are applied first.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -74,7 +74,7 @@ pub fn build(builder: LocktopusBuilder) -> Result<Locktopus, BlockingError> {
 }
 
 /// Locks of one backend, for threads. Cheap to clone; clones share one background thread. See the
-/// [module](super) for where it may be used.
+/// [module](super) for where you may use it.
 #[derive(Debug, Clone)]
 pub struct Locktopus {
     locks: crate::Locktopus,
@@ -120,7 +120,7 @@ impl Locktopus {
         self.request(self.locks.mutex(name))
     }
 
-    /// A plain mutex laid out as another library expects it. See [`crate::Locktopus::mutex_as`].
+    /// A plain mutex in the format of another library. See [`crate::Locktopus::mutex_as`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -161,7 +161,7 @@ impl Locktopus {
         Semaphore::new(self.locks.semaphore(name), &self.background)
     }
 
-    /// A semaphore each of whose permits has an id. See [`crate::Locktopus::permit_semaphore`].
+    /// A semaphore whose permits have ids. See [`crate::Locktopus::permit_semaphore`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -219,7 +219,7 @@ impl Locktopus {
         self.locks.held_locks()
     }
 
-    /// Looks up what the labels of holders and waiters say. See [`crate::Locktopus::who`].
+    /// Looks up the labels of holders and waiters. See [`crate::Locktopus::who`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -233,7 +233,7 @@ impl Locktopus {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::InsideRuntime`], and what the backend says.
+    /// [`BlockingError::InsideRuntime`], and the backend's error.
     pub fn who<'a>(
         &self,
         owners: impl IntoIterator<Item = &'a OwnerId>,
@@ -241,8 +241,8 @@ impl Locktopus {
         Ok(self.background.wait(self.locks.who(owners))??)
     }
 
-    /// The asynchronous locks behind it, for what has no blocking call. Their futures belong into
-    /// [`wait_for`](Self::wait_for).
+    /// The asynchronous locks behind it, for operations without a blocking call. Pass their futures
+    /// to [`wait_for`](Self::wait_for).
     #[must_use]
     pub fn asynchronous(&self) -> &crate::Locktopus {
         &self.locks
@@ -262,7 +262,7 @@ impl Locktopus {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::InsideRuntime`]; the future is dropped then.
+    /// [`BlockingError::InsideRuntime`]; the future is then dropped.
     pub fn wait_for<F: Future>(&self, future: F) -> Result<F::Output, BlockingError> {
         self.background.wait(future)
     }
@@ -282,7 +282,7 @@ impl Locktopus {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::InsideRuntime`]; nothing was ended.
+    /// [`BlockingError::InsideRuntime`]; nothing was shut down.
     pub fn shutdown(&self, grace: Duration) -> Result<ShutdownReport, BlockingError> {
         self.background.wait(self.locks.shutdown(grace))
     }

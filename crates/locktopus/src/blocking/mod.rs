@@ -1,9 +1,9 @@
 //! Locks for programs without a runtime (feature `blocking`): the same locks, with calls that block
 //! the thread.
 //!
-//! Each [`connect`] starts one background thread, which keeps the connections, renews leases and
-//! ends with the last of what was made of it. Guards release when they are dropped, and wait for
-//! the answer.
+//! Each [`connect`] starts one background thread, which keeps the connections and renews leases. It
+//! ends once everything made from it is gone. Dropping a guard releases the lock and waits for the
+//! answer.
 //!
 //! ```
 //! use std::time::Duration;
@@ -18,14 +18,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! **Not inside a tokio runtime**: blocking one of its threads could keep everything else from
-//! going on, also what is waited for. Every call that would block fails there with
-//! [`BlockingError::InsideRuntime`], before anything is sent, and also in `spawn_blocking`, which
-//! cannot be told apart; with a runtime at hand, use
-//! [`Handle::block_on`](tokio::runtime::Handle::block_on) there and the [asynchronous
+//! **Not inside a tokio runtime**: a blocked thread could keep other tasks from running, even the
+//! one that it waits for. Every call that would block fails there with
+//! [`BlockingError::InsideRuntime`], before anything is sent. It fails in `spawn_blocking` too,
+//! which looks the same. If you have a runtime, use
+//! [`Handle::block_on`](tokio::runtime::Handle::block_on) there, with the [asynchronous
 //! locks](crate::Locktopus).
 //!
-//! What is not here is reached through [`Locktopus::asynchronous`] and [`Locktopus::wait_for`].
+//! For operations that are not here, use [`Locktopus::asynchronous`] and [`Locktopus::wait_for`].
 
 mod counted;
 mod error;

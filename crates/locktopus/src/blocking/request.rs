@@ -1,4 +1,4 @@
-//! Requests that block.
+//! Blocking requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::error::BlockingError;
 use super::guard::LockGuard;
 use super::runtime::Background;
 
-/// A lock that a thread is about to ask for. Made by [`Locktopus::lock`](super::Locktopus::lock)
-/// and its siblings; nothing happens until one of the ways to acquire is called.
+/// A request for a lock. [`Locktopus::lock`](super::Locktopus::lock) and its siblings make one;
+/// nothing happens until you call one of the ways to acquire.
 #[must_use = "a lock request does nothing until `acquire` or `try_acquire` is called"]
 pub struct LockRequest<G = locktopus_core::LockGuard> {
     request: locktopus_core::LockRequest<G>,
@@ -29,7 +29,7 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
         }
     }
 
-    /// Any option of [`crate::LockRequest`], also those that have no method here.
+    /// Sets any option of [`crate::LockRequest`], even one without a method here.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -63,7 +63,7 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
         self.with(|request| request.wait_at_most(wait))
     }
 
-    /// Holds the lock for this long and no longer. See [`crate::LockRequest::fixed_lease`].
+    /// Holds the lock for this long at most. See [`crate::LockRequest::fixed_lease`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -113,7 +113,7 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::Lock`] with what [`crate::LockRequest::acquire`] says;
+    /// [`BlockingError::Lock`] with the errors of [`crate::LockRequest::acquire`];
     /// [`BlockingError::InsideRuntime`].
     pub fn acquire(self) -> Result<LockGuard, BlockingError> {
         let guard = self.background.wait(self.request.acquire())??;
@@ -126,7 +126,7 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::blocking::connect("memory:")?;
     /// let Some(guard) = locks.lock("nightly").try_acquire()? else {
-    ///     return Ok(()); // somebody else is at it
+    ///     return Ok(()); // another instance is doing it
     /// };
     /// guard.release()?;
     /// # Ok(()) }

@@ -6,10 +6,10 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::error::BlockingError;
 
-/// A runtime with one thread. Ends with its last user.
+/// A runtime with one thread. It ends with its last user.
 #[derive(Debug)]
 pub(super) struct Background {
-    /// Only taken to be dropped.
+    /// An `Option`, so that it can be taken on drop.
     runtime: Option<Runtime>,
     handle: Handle,
 }
@@ -29,15 +29,15 @@ impl Background {
         }))
     }
 
-    /// Blocks this thread until the future is done. Inside a runtime it is dropped instead, without
-    /// a step.
+    /// Blocks this thread until the future is done. Inside a runtime it drops the future without
+    /// polling it.
     pub(super) fn wait<F: Future>(&self, future: F) -> Result<F::Output, BlockingError> {
         refuse_inside_runtime()?;
         Ok(self.handle.block_on(future))
     }
 }
 
-/// Also where a thread is ending and nothing is known any more: blocking would panic there.
+/// Also refuses on a thread that is ending, where blocking would panic.
 fn refuse_inside_runtime() -> Result<(), BlockingError> {
     match Handle::try_current() {
         Err(error) if error.is_missing_context() => Ok(()),
@@ -47,7 +47,7 @@ fn refuse_inside_runtime() -> Result<(), BlockingError> {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // Waiting for its thread is not possible everywhere that this may be dropped.
+        // A blocking shutdown of the runtime is not possible everywhere that this may be dropped.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -1,9 +1,9 @@
-//! A server that may be down when the program starts: connected to when it is first needed, and
-//! again until it works.
+//! A server that may be down when the program starts. It is connected to when first needed, and
+//! tried again until that works.
 //!
-//! A quorum must start while a minority of its nodes is down. Until a node is connected, everything
-//! asked of it fails as not executed. Connecting takes longer than an answer, so it goes on when
-//! whoever needed it does not wait any more.
+//! A quorum must be able to start while a minority of its nodes is down. Until a node is connected,
+//! every request to it fails as not executed. Connecting takes longer than an answer, so an attempt
+//! continues even if the request that needed it gives up.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,14 +25,14 @@ use super::servers;
 use crate::connect_error::{ConnectError, with_causes};
 use crate::url::{BackendUrl, Place};
 
-/// A Redis backend that connects when it is needed.
+/// A Redis backend that connects when it is first needed.
 #[derive(Debug)]
 pub(super) struct Deferred {
     info: BackendInfo,
     shared: Arc<Shared>,
 }
 
-/// What the attempt to connect, which nobody may be waiting for, has in common with the backend.
+/// State shared by the backend and its attempts to connect, which may outlive their callers.
 #[derive(Debug)]
 struct Shared {
     url: BackendUrl,
@@ -42,7 +42,7 @@ struct Shared {
     closed: CancellationToken,
 }
 
-/// When the next attempt may begin, and how the last one failed.
+/// When the next attempt may begin, and why the last one failed.
 #[derive(Debug)]
 struct Attempts {
     redial: Redial,
@@ -56,7 +56,7 @@ struct Connected {
 }
 
 impl Deferred {
-    /// A backend for the server that the URL names, which is called by the label. Sends nothing.
+    /// A backend with this label for the server that the URL names. Sends nothing.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl Deferred {
         BackendError::new(self.info.name, kind, Executed::No, why)
     }
 
-    /// Without a connection, names are judged as on a standalone server.
+    /// `None` without a connection: then names are checked as on a standalone server.
     fn backend(&self) -> Option<&RedisBackend> {
         let connected = self.shared.connected.get();
         connected.map(|connected| &connected.backend)
@@ -140,7 +140,7 @@ impl Drop for Deferred {
     }
 }
 
-/// One attempt, which outlives its caller, but not the backend.
+/// Makes one attempt. It outlives its caller, but not the backend.
 async fn connect(
     shared: Arc<Shared>,
     mut attempts: OwnedMutexGuard<Attempts>,
@@ -174,7 +174,7 @@ async fn open(url: &BackendUrl) -> Result<Connected, String> {
     Ok(Connected { backend, probe })
 }
 
-/// Why a node is not connected. Leaves its URL out, which errors of the quorum add.
+/// The reason why a node is not connected, without its URL, which the errors of the quorum add.
 fn reason(error: &ConnectError) -> String {
     match error {
         ConnectError::Unreachable { source, .. } => with_causes(&**source),
@@ -359,15 +359,15 @@ mod tests {
 
     use super::*;
 
-    /// However many ask, a node that is away is dialled seldom, and everybody hears at once why it
-    /// is away.
+    /// A node that is down is dialled rarely, however many callers there are, and all of them learn
+    /// at once why it is down.
     #[tokio::test]
     async fn a_node_that_is_away_is_dialled_by_the_rule_for_all() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}", server.local_addr().unwrap());
         let knocks = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&knocks);
-        // As by a proxy whose server is down.
+        // Like a proxy whose server is down.
         let door = tokio::spawn(async move {
             while server.accept().await.is_ok() {
                 counted.fetch_add(1, Ordering::Relaxed);
@@ -384,8 +384,8 @@ mod tests {
         }
         door.abort();
         let knocks = knocks.load(Ordering::Relaxed);
-        // The first at once; pauses grow by half from 10 ms at least, so a dozen of them are longer
-        // than two seconds.
+        // The first attempt is made at once. The pauses grow by half from at least 10 ms, so a
+        // dozen of them take longer than two seconds.
         assert!(
             (2..=13).contains(&knocks) && asked > 100,
             "{knocks} for {asked}"

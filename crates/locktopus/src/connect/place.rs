@@ -1,11 +1,11 @@
-//! Under which name nodes of a quorum keep notes about each other.
+//! The name under which the nodes of a quorum keep notes about each other.
 
 use locktopus_protocol::HostPort;
 
 use crate::url::{SERVER_PORT, addresses};
 
-/// The address in a node's label, which is its URL as messages show it. Programs may differ in
-/// options, logins and databases, and may leave out the usual port.
+/// The address in a node's label, which is its URL as messages show it. Programs may use different
+/// options, logins and databases, and may leave out the default port.
 pub(super) fn place(label: &str) -> String {
     let place = label.split_once('?').map_or(label, |(place, _)| place);
     let place = place.split_once("://").map_or(place, |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! From several URLs to one quorum.
+//! Several URLs as one quorum.
 
 use std::sync::Arc;
 
@@ -9,19 +9,21 @@ use super::deferred::Deferred;
 use crate::connect_error::ConnectError;
 use crate::url::{BackendUrl, IntoBackendUrl};
 
-/// RedLock over independent servers: a lock is held once a majority of them has granted it.
+/// Redlock over independent servers: a lock is held once a majority of them has granted it.
 ///
-/// Each URL names one standalone server; they must not replicate each other, and their number is
-/// odd. Nodes may use different clients (`?client=fred`). Nodes that are down are connected to when
-/// they come back; a node whose server was restarted does not vote before the longest lease is
-/// over. That counts from its start, and from when a client first noted the restart on another
-/// node. All programs must write the host of a node alike, or they do not find each other's notes.
+/// Each URL names one standalone server. The servers must not replicate each other, and their
+/// number must be odd. Nodes may use different clients (`?client=fred`). A node that is down is
+/// connected to when it comes back. A node that was restarted does not vote before the longest
+/// lease is over; this time counts from its start, and from when a client first noted the restart
+/// on another node. All programs must write the host of a node in the same way, or they will not
+/// find each other's notes.
 ///
-/// A node has the
-/// `timeout` of the URLs for its answer (the longest, if they differ; 1 s by default), and at most a quarter of the lease. Nodes that are far away need leases of more than four round trips, and a `timeout`
-/// of as many. [`quorum_of`] sets another limit: [`QuorumBuilder::node_timeout`].
+/// A node has the `timeout` of the URLs for its answer (the longest, if they differ; 1 s by
+/// default), and at most a quarter of the lease. Distant nodes need leases of more than four times
+/// as much. [`quorum_of`] can set another limit: [`QuorumBuilder::node_timeout`].
 ///
-/// Only mutexes: other kinds are refused, because a majority of queues is not a queue.
+/// Only mutexes are supported. Other kinds are refused, because a majority of queues is not a
+/// queue.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,8 +39,8 @@ use crate::url::{BackendUrl, IntoBackendUrl};
 ///
 /// # Errors
 ///
-/// [`ConnectError`]; bad URLs are told before anything is sent. Servers that cannot be reached are
-/// no error.
+/// [`ConnectError`]; bad URLs are refused before anything is sent. An unreachable server is not an
+/// error.
 ///
 /// # Cancel safety
 ///
@@ -49,7 +51,8 @@ pub async fn connect_quorum(
     connect_quorum_with(urls, |builder| builder).await
 }
 
-/// As [`connect_quorum`], with a say in how locks behave. Settings in the URLs are applied first.
+/// As [`connect_quorum`], but lets you configure the `Locktopus`. Settings in the URLs are applied
+/// first.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,8 +63,8 @@ pub async fn connect_quorum(
 ///
 /// # Errors
 ///
-/// [`ConnectError`]; bad URLs and settings are told before anything is sent. Servers that cannot be
-/// reached are no error.
+/// [`ConnectError`]; bad URLs and settings are refused before anything is sent. An unreachable
+/// server is not an error.
 ///
 /// # Cancel safety
 ///
@@ -108,7 +111,7 @@ pub async fn connect_quorum_with(
     Ok(configure(builder).build()?)
 }
 
-/// The backend of [`connect_quorum`], with a say in how it is built.
+/// The backend of [`connect_quorum`], which you can configure.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -139,8 +142,8 @@ pub fn quorum_of(
         .map_err(|error| ConnectError::Settings(error.into()))
 }
 
-/// The names of the nodes: their URLs as messages show them, without the options unless two would
-/// get one name.
+/// The labels of the nodes: their URLs as messages show them, without options unless two labels
+/// would be equal.
 fn labels(urls: &[BackendUrl]) -> Vec<String> {
     let long: Vec<_> = urls.iter().map(ToString::to_string).collect();
     let short = |url: &str| url.split('?').next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Backends that live on servers: from a URL's parts to a client's options.
+//! Backends on servers: turns the parts of a URL into options of a client.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) async fn open(
     Ok(Arc::new(open_backend(url, tls, authority, shape).await?))
 }
 
-/// As [`open`], with the type that knows which server it is on.
+/// As [`open`], but with the concrete type, which knows its server.
 pub(super) async fn open_backend(
     url: &BackendUrl,
     tls: bool,
@@ -138,7 +138,7 @@ pub(crate) fn connect_options(
     }
 }
 
-/// What the options say, and what they leave open as in the settings of the program's own client.
+/// The TLS options of the URL. The program's own client fills in what they leave open.
 fn tls_options(said: &TlsSettings, read: Option<&TlsOptions>) -> TlsOptions {
     let mut tls = match read {
         Some(read) if !said.says_whom_to_trust() => read.clone(),
@@ -173,7 +173,7 @@ async fn client(
     url: &BackendUrl,
     options: &ConnectOptions,
 ) -> Result<Arc<dyn RedisClient>, ConnectError> {
-    // Never by feature: see the table in `locktopus::url`.
+    // Features never choose: see the table in `locktopus::url`.
     match url.options.client.unwrap_or(ClientChoice::Redis) {
         #[cfg(feature = "redis")]
         ClientChoice::Redis => match redis_client(url, options).await {
@@ -232,7 +232,7 @@ fn unreachable(
 mod tests {
     use super::*;
 
-    /// Which client a URL means, without a server.
+    /// The client that a URL chooses, without a server.
     async fn client_of(options: &str) -> Result<&'static str, ConnectError> {
         let url = format!("redis://127.0.0.1:1?connect=lazy&checks=off{options}");
         let backend = crate::connect_backend(&url).await?;
@@ -241,8 +241,8 @@ mod tests {
         Ok(name)
     }
 
-    /// Features add up over a program's dependencies: whatever is on, a URL means one client, or is
-    /// an error.
+    /// Features add up over a program's dependencies. With any set of them, a URL means one client,
+    /// or is an error.
     #[tokio::test]
     async fn the_url_chooses_the_client_and_features_never_do() {
         for (option, is_on, name) in [

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Connects to nothing, and keeps what it was given.
+/// Connects to nothing, and records the URLs it is given.
 #[derive(Clone, Default)]
 struct Recorder {
     schemes: &'static [&'static str],
@@ -47,7 +47,7 @@ impl Connector for Recorder {
     }
 }
 
-/// A backend that is wrapped, to tell it from one that the facade opened.
+/// A wrapped backend, to tell it from one that the facade opened.
 #[derive(Debug)]
 struct Undiagnosed {
     inner: DynBackend,
@@ -208,7 +208,7 @@ async fn what_a_connector_says_loses_the_secrets_and_keeps_the_rest() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// As of the URLs of this crate: `url::properties` has what a password is made of.
+    /// Like the property of this crate's own URLs; `url::properties` makes the passwords.
     #[test]
     fn no_custom_url_shows_a_piece_of_a_password(
         (text, secrets) in crate::url::properties::url_with_password(),

@@ -22,7 +22,7 @@ impl Authority {
         })
     }
 
-    /// `text` is what stands in front of the path: nothing, or a login with `@`.
+    /// `text` is the part before the path: nothing, or a login with `@`.
     pub(super) fn of_socket(text: &str, path: String) -> Result<Self, Fault> {
         let ((username, password), host) = login(text)?;
         if !host.is_empty() {
@@ -39,7 +39,7 @@ impl Authority {
 
 type Login = (Option<String>, Option<String>);
 
-/// The login in front of the last `@`, and what is behind it.
+/// The login before the last `@`, and the rest.
 fn login(text: &str) -> Result<(Login, &str), Fault> {
     // The last `@`, because a password may contain one.
     let Some((login, hosts)) = text.rsplit_once('@') else {

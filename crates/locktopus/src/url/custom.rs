@@ -1,4 +1,4 @@
-//! URLs whose schemes are offered by connectors of other crates.
+//! URLs with schemes that connectors of other crates offer.
 
 use std::error::Error;
 use std::fmt;
@@ -8,10 +8,10 @@ use super::options::{FOR_ANY_BACKEND, UrlOptions};
 use super::parse::address_and_path;
 use super::shown::{Fault, HIDDEN, Shown, UrlError, decode, is_legible};
 
-/// A URL whose scheme is offered by a [`Connector`](crate::Connector).
+/// A URL with a scheme that a [`Connector`](crate::Connector) offers.
 ///
-/// `Debug` and `Display` show it as messages show any URL: without its login, and without the
-/// connector's own options. [`expose`](Self::expose) gives the text with its secrets.
+/// Like all messages, `Debug` and `Display` show it without its login and without the connector's
+/// own options. [`expose`](Self::expose) returns the text with its secrets.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct CustomUrl {
     exposed: String,
     pub(crate) options: UrlOptions,
     shown: Shown,
-    /// Longest first, so that none is left in pieces by a shorter one.
+    /// Longest first, so that a shorter one never leaves part of a longer one.
     secrets: Vec<String>,
 }
 
@@ -90,15 +90,15 @@ impl CustomUrl {
         &self.scheme
     }
 
-    /// The URL as it was written except for its scheme, **with its secrets**, without the options
-    /// `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`.
+    /// The URL as written, **with its secrets**, but with the scheme in lower case and without the
+    /// options `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.exposed
     }
 
-    /// An error about this URL, for a connector that cannot use it: which part is wrong, and how.
-    /// What messages do not show of the URL is taken out of both.
+    /// Makes an error about this URL, for a connector that cannot use it: which part is wrong, and
+    /// how. Removes from both texts every piece of the URL that messages do not show.
     #[must_use]
     pub fn error(&self, part: &str, problem: &str) -> UrlError {
         let fault = Fault::new(self.scrub(part), self.scrub(problem));
@@ -110,8 +110,8 @@ impl CustomUrl {
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 
-    /// What a connector failed with, fit to be shown: as it is, or if any text of it has a piece of
-    /// the URL that is not shown, as its text without these pieces.
+    /// Makes a connector's error safe to show. Returns it unchanged, or, if any of its texts
+    /// contains a hidden piece of the URL, only its text without these pieces.
     pub(crate) fn without_secrets(
         &self,
         error: Box<dyn Error + Send + Sync>,
@@ -144,8 +144,7 @@ fn show_place(address: &str, path: &str, shown: &mut Shown) {
     }
 }
 
-/// The pieces of a URL that no message shows, as they were written, as they were meant, and as
-/// `Debug` writes them.
+/// The pieces of the URL that no message shows: as written, as decoded, and as `Debug` writes them.
 fn secrets(text: &str, address: &str, options: &[&str], shown: &Shown) -> Vec<String> {
     let mut pieces = vec![text, address];
     if let Some((login, _)) = address.rsplit_once('@') {
@@ -153,7 +152,7 @@ fn secrets(text: &str, address: &str, options: &[&str], shown: &Shown) -> Vec<St
         pieces.extend(login.split_once(':').map(|(_, password)| password));
     }
     let place = text.split('?').next().unwrap_or(text);
-    // Connection strings of other libraries begin or end a password at one of these.
+    // In connection strings of other libraries, a password begins or ends at one of these.
     pieces.extend(place.split([',', ';', '#', '/', '@']));
     pieces.extend(options);
     let values: Vec<_> = pieces

@@ -1,12 +1,11 @@
-//! The options about TLS, for the servers and, with `sentinel_` in front, for sentinels that
-//! differ.
+//! The TLS options: for the servers and, with the prefix `sentinel_`, for sentinels that differ.
 
 use std::path::PathBuf;
 
 use super::rule::Rule;
 use super::shown::Fault;
 
-/// What the URL says about TLS with some of the servers.
+/// The URL's TLS options for one group of servers.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct TlsSettings {
     pub(crate) ca: Option<PathBuf>,
@@ -17,7 +16,7 @@ pub(crate) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Takes an option, if this is one about TLS.
+    /// Sets an option, if it is a TLS option.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Option<Result<(), Rule>> {
         match name {
             "ca" => self.ca = Some(value.into()),
@@ -34,7 +33,7 @@ impl TlsSettings {
         Some(Ok(()))
     }
 
-    /// Whether anything is said about what to trust and what to show.
+    /// Whether an option sets the certificates to trust or to present.
     pub(crate) fn says_whom_to_trust(&self) -> bool {
         self.ca.is_some() || self.cert.is_some() || self.danger_accept_invalid_certs
     }
@@ -43,7 +42,7 @@ impl TlsSettings {
         self.says_whom_to_trust() || self.server_name.is_some()
     }
 
-    /// `prefix` is what stands in front of the names of these options.
+    /// `prefix` is the prefix of these options' names.
     pub(super) fn check(&self, prefix: &str) -> Result<(), Fault> {
         if self.cert.is_some() == self.key.is_some() {
             return Ok(());
@@ -53,16 +52,16 @@ impl TlsSettings {
     }
 }
 
-/// Whether the sentinels are spoken to in another way than the servers.
+/// How connections to the sentinels differ from those to the servers.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct SentinelTlsSettings {
-    /// `sentinel_tls`, if it is given.
+    /// The option `sentinel_tls`, if set.
     pub(crate) wanted: Option<bool>,
     pub(crate) own: TlsSettings,
 }
 
 impl SentinelTlsSettings {
-    /// Takes an option, if this is one about TLS with sentinels.
+    /// Sets an option, if it is a TLS option of sentinels.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Option<Result<(), Rule>> {
         let name = name.strip_prefix("sentinel_")?;
         if name != "tls" {

@@ -1,4 +1,4 @@
-//! Providers of credentials for a URL, and the forms in which functions take one.
+//! Providers of credentials for a URL, and the types that functions accept as a URL.
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 use locktopus_protocol::{CredentialsProvider, ProvideCredentials};
@@ -10,7 +10,7 @@ use super::parse::BackendUrl;
 use super::parse::{Place, Shape};
 use super::shown::UrlError;
 
-/// A URL as text, or a [`BackendUrl`] with more than text can say.
+/// A URL as text, or a [`BackendUrl`], which can carry more than text.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +22,7 @@ use super::shown::UrlError;
 /// # Ok(()) }
 /// ```
 pub trait IntoBackendUrl: sealed::Sealed {
-    /// The checked URL.
+    /// Checks the URL.
     ///
     /// ```
     /// use locktopus::url::IntoBackendUrl;
@@ -33,7 +33,7 @@ pub trait IntoBackendUrl: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// [`UrlError`] if the text is not one.
+    /// [`UrlError`] if the text is not a backend URL.
     fn into_backend_url(self) -> Result<BackendUrl, UrlError>;
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Providers {
 
 #[cfg(any(feature = "redis", feature = "fred"))]
 impl BackendUrl {
-    /// Asks `provider` for user and password before each login, for passwords that expire.
+    /// Asks `provider` for user and password before each login. Use it for passwords that expire.
     ///
     /// Every new connection asks: each reconnection, each node of a cluster, and connections that
     /// carry messages. An async closure is a provider. See [`ProvideCredentials`].
@@ -88,7 +88,7 @@ impl BackendUrl {
         self.ask_for_credentials(CredentialsProvider::new(provider))
     }
 
-    /// As [`credentials`](Self::credentials), for the sentinels, which have users of their own.
+    /// As [`credentials`](Self::credentials), for the sentinels, which have their own users.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -104,7 +104,7 @@ impl BackendUrl {
     ///
     /// # Errors
     ///
-    /// [`UrlError`] if the URL has a login for sentinels, or names none.
+    /// [`UrlError`] if the URL has a login for sentinels, or has no sentinels.
     pub fn sentinel_credentials(self, provider: impl ProvideCredentials) -> Result<Self, UrlError> {
         self.ask_for_sentinel_credentials(CredentialsProvider::new(provider))
     }

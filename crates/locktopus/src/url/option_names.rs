@@ -1,12 +1,12 @@
-//! The names of the options, and the error of a name that is none of them.
+//! The names of the options, and the error for an unknown name.
 
 use super::shown::Fault;
 
-/// The option that is a password.
+/// The option that holds a password.
 pub(super) const SECRET_OPTION: &str = "sentinel_password";
 
-/// Whether no message shows the value of this option. A `key` is the path of a file here, and a
-/// password elsewhere.
+/// Whether messages hide the value of this option. A `key` is the path of a file here, but a
+/// password in other libraries.
 pub(super) fn is_hidden(name: &str) -> bool {
     [SECRET_OPTION, "key", "sentinel_key"].contains(&name)
 }
@@ -47,8 +47,8 @@ pub(super) const OPTIONS: [&str; 32] = [
     "db",
 ];
 
-/// The error of an unknown option behind these. It names a similar known option, and never the
-/// text itself, which may be a piece of a password.
+/// The error for an unknown option that follows these. It suggests a similar known option, and
+/// never quotes the text itself, which may be a piece of a password.
 pub(super) fn unknown(name: &str, before: &[&str]) -> Fault {
     let name = name.to_ascii_lowercase();
     let begins = |known: &str| name.len() > 3 && known.starts_with(&name);
@@ -66,7 +66,7 @@ pub(super) fn unknown(name: &str, before: &[&str]) -> Fault {
     Fault::new(part, format!("is unknown; {hint}{meant}"))
 }
 
-/// How many letters must be changed, added or left out to make one word of the other.
+/// The edit distance: how many letters to change, add or remove to turn one word into the other.
 fn edits(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.bytes().enumerate() {

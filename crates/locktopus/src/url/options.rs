@@ -1,4 +1,4 @@
-//! The options behind the `?` of a backend URL.
+//! The options after the `?` of a backend URL.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::option_names::{OPTIONS, SECRET_OPTION, is_hidden, unknown};
 use super::safety::SafetyOptions;
 use super::shown::{Fault, HIDDEN, Shown, decode, legible};
 
-/// Which client library talks to the servers.
+/// The client library that talks to the servers.
 ///
 /// ```
 /// use locktopus::url::ClientChoice;
@@ -34,7 +34,7 @@ pub(crate) enum Routing {
     Client,
 }
 
-/// What to do about findings of the connect-time checks.
+/// How to treat findings of the connect-time checks.
 ///
 /// ```
 /// use locktopus::url::Checks;
@@ -43,7 +43,7 @@ pub(crate) enum Routing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Checks {
-    /// Do not look.
+    /// Make no checks.
     Off,
     /// Log them.
     #[default]
@@ -58,11 +58,11 @@ pub(crate) enum Begin {
     /// Connecting fails unless a server answers.
     #[default]
     Now,
-    /// Connecting succeeds all the same.
+    /// Connecting succeeds even if no server answers.
     Lazy,
 }
 
-/// Which pub/sub announces releases.
+/// The kind of pub/sub that announces releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum PubSub {
     #[default]
@@ -75,7 +75,7 @@ pub(crate) enum PubSub {
 pub(crate) struct UrlOptions {
     pub(crate) client: Option<ClientChoice>,
     pub(crate) timeout: Duration,
-    /// If it is not to follow from `timeout`.
+    /// `None`: follows from `timeout`.
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) pubsub: PubSub,
     pub(crate) checks: Checks,
@@ -92,7 +92,7 @@ pub(crate) struct UrlOptions {
     pub(crate) sentinel_password: Option<String>,
     pub(crate) tls: TlsSettings,
     pub(crate) sentinel_tls: SentinelTlsSettings,
-    /// Of a unix socket, whose path has no room for it.
+    /// The database of a unix socket, whose path has no room for it.
     pub(crate) db: Option<u32>,
     pub(crate) safety: SafetyMode,
 }
@@ -124,18 +124,17 @@ impl Default for UrlOptions {
     }
 }
 
-/// The lease that a `LocktopusBuilder` has by default.
+/// The default lease of a `LocktopusBuilder`.
 const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
 
-/// Bound for what somebody waits for. Longer ones are slips, and nothing may overflow when they are
-/// added up.
+/// The limit for waits. A longer one is a typing error, and sums of waits must not overflow.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// Bound for leases; what a `Locktopus` allows is usually less (`max_lease`).
+/// The limit for leases; a `Locktopus` usually allows less (`max_lease`).
 pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// Options that concern a `Locktopus` on any backend. A `memory:` URL has no others, and a
-/// connector is not shown them.
+/// Options of a `Locktopus` on any backend. A `memory:` URL has no others, and a connector does not
+/// see them.
 pub(super) const FOR_ANY_BACKEND: [&str; 6] = [
     "namespace",
     "names",
@@ -146,8 +145,7 @@ pub(super) const FOR_ANY_BACKEND: [&str; 6] = [
 ];
 
 impl UrlOptions {
-    /// The lease of locks asked for without one, if it is not to be the usual one: quarantine may
-    /// not allow that.
+    /// The default lease, if it differs from the usual one, which quarantine may not allow.
     pub(crate) fn default_lease(&self) -> Option<Duration> {
         match self.safety {
             SafetyMode::Quarantine { max_lease } if self.renewed_lease.is_none() => {
@@ -157,7 +155,7 @@ impl UrlOptions {
         }
     }
 
-    /// What a `Locktopus` says about itself.
+    /// The label of a `Locktopus`.
     pub(crate) fn label(&self) -> Option<Label> {
         let label = Label::new(self.label.as_deref()?);
         Some(match self.label_host.as_deref() {
@@ -204,7 +202,7 @@ impl UrlOptions {
                 .set(&mut safety, name, &decoded)
                 .map_err(|rule| refuse(&rule))?;
             let joint = if seen.is_empty() { '?' } else { '&' };
-            // Some write a key where the name of its file should be.
+            // Some people put the key itself where its file name belongs.
             let is_secret = is_hidden(name) || decoded.contains("-----BEGIN");
             let value = if is_secret { HIDDEN } else { value };
             shown.add(&format!("{joint}{name}={value}"));
@@ -225,7 +223,7 @@ impl UrlOptions {
         Ok(options)
     }
 
-    /// Takes an option that is one, or says which rule its value breaks.
+    /// Sets an option, or returns the rule that its value breaks.
     fn set(
         &mut self,
         safety: &mut SafetyOptions,
@@ -330,9 +328,9 @@ fn in_days(longest: Duration) -> String {
     }
 }
 
-/// A duration that can be counted with, or the rule it breaks.
+/// A duration within the limit, or the rule it breaks.
 fn duration_up_to(longest: Duration, value: &str) -> Result<Duration, Cow<'static, str>> {
-    // What the parser says may quote the value.
+    // The parser's own text may quote the value.
     match humantime::parse_duration(value) {
         Ok(duration) if duration.is_zero() => Err("must be longer than zero".into()),
         Ok(duration) if duration <= longest => Ok(duration),

@@ -1,4 +1,4 @@
-//! From text to a checked backend URL.
+//! Parsing backend URLs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use super::options::{ClientChoice, Routing, UrlOptions};
 use super::scheme::with_small_scheme;
 use super::shown::{Fault, SCHEMES, Shown, UrlError, decode, legible};
 
-/// A checked backend URL. See the [module's tables](super) for what may be written.
+/// A checked backend URL. See the [module's tables](super) for all URLs and options.
 ///
 /// `Debug` and `Display` never show a password.
 ///
@@ -30,19 +30,19 @@ use super::shown::{Fault, SCHEMES, Shown, UrlError, decode, legible};
 pub struct BackendUrl {
     pub(crate) place: Place,
     pub(crate) options: UrlOptions,
-    /// What a client of the program's own has that cannot be said in a URL.
+    /// Settings of the program's own client that a URL cannot carry.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(crate) read: Option<Box<ReadSettings>>,
     /// The providers of credentials.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(crate) providers: Providers,
-    /// What a program has handed in to be used for a cluster.
+    /// A cluster connection that the program has handed in.
     #[cfg(feature = "cluster-async")]
     pub(crate) connection: Option<HandedIn>,
     shown: Shown,
 }
 
-/// A connection of the program's own. Only itself is the same.
+/// The program's own connection. Equal only to itself.
 #[cfg(feature = "cluster-async")]
 #[derive(Clone)]
 pub(crate) struct HandedIn(
@@ -101,8 +101,8 @@ impl BackendUrl {
         self.options.default_lease()
     }
 
-    /// Parses a URL of this crate's own schemes; `others` are named beside them if the scheme is
-    /// unknown.
+    /// Parses a URL with one of this crate's schemes. The error for an unknown scheme lists
+    /// `others` too.
     pub(crate) fn parse(text: &str, others: &[&str]) -> Result<Self, UrlError> {
         let mut shown = Shown::default();
         match read(&with_small_scheme(text), others, &mut shown) {
@@ -148,7 +148,7 @@ fn read(text: &str, others: &[&str], shown: &mut Shown) -> Result<(Place, UrlOpt
     };
     let options = UrlOptions::parse(query, memory.is_some(), shown)?;
     check(&place, &options)?;
-    // The database of a unix socket is an option, but belongs to the place.
+    // The database of a unix socket is an option, but it is part of the place.
     if let (Some(db), Place::Servers { shape, .. }) = (options.db, &mut place)
         && let Shape::Standalone { database } = shape
     {
@@ -157,7 +157,7 @@ fn read(text: &str, others: &[&str], shown: &mut Shown) -> Result<(Place, UrlOpt
     Ok((place, options))
 }
 
-/// Whether the options go with the place.
+/// Checks that the options fit the place.
 fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
     let Place::Servers {
         tls,
@@ -206,9 +206,9 @@ fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The port of a server whose URL has none.
+/// The default port of a server.
 pub(crate) const SERVER_PORT: u16 = 6_379;
-/// The same of a sentinel.
+/// The default port of a sentinel.
 const SENTINEL_PORT: u16 = 26_379;
 
 fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Fault> {
@@ -247,7 +247,7 @@ fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Faul
     })
 }
 
-/// The deployment, from the path behind the addresses.
+/// The deployment, from the path after the addresses.
 fn shape(base: &str, path: &str) -> Result<Shape, Fault> {
     match base {
         "redis" => Ok(Shape::Standalone {
@@ -277,7 +277,7 @@ fn shape(base: &str, path: &str) -> Result<Shape, Fault> {
     }
 }
 
-/// The error of a text that begins with no scheme, or with an unknown one.
+/// The error for a text without a scheme, or with an unknown one.
 fn no_scheme(text: &str, others: &[&str]) -> Fault {
     if let Some(scheme) = SCHEMES.iter().find(|scheme| is_cut_short(text, scheme)) {
         let problem = format!("has no two slashes behind its scheme; write {scheme}://");
@@ -291,14 +291,14 @@ fn no_scheme(text: &str, others: &[&str]) -> Fault {
     Fault::new("the URL", problem)
 }
 
-/// Whether a URL has this scheme without `//`. A host of that name has a port instead.
+/// Whether a URL has this scheme without `//`. A host of that name would be followed by a port.
 fn is_cut_short(text: &str, scheme: &str) -> bool {
     let rest = text.strip_prefix(scheme);
     let rest = rest.and_then(|rest| rest.strip_prefix(':'));
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// `[USER:PASSWORD@]/PATH`, behind the scheme of a unix socket.
+/// `[USER:PASSWORD@]/PATH`, after the scheme of a unix socket.
 fn socket(login: &str, path: &str, shown: &mut Shown) -> Result<Place, Fault> {
     legible(path, "the path of the socket")?;
     let decoded = decode(path, "path of the socket")?;
@@ -316,10 +316,10 @@ fn socket(login: &str, path: &str, shown: &mut Shown) -> Result<Place, Fault> {
     })
 }
 
-/// What stands before the options: login with addresses, and the path.
+/// The part before the options: login with addresses, and the path.
 ///
-/// A password with a raw `/` or `?` in it would end the address in its middle, and its rest would
-/// be taken for a path or an option. That shows in an `@` where none belongs.
+/// A raw `/` or `?` in a password would end the address in the middle of it, and the rest would be
+/// taken for a path or an option. Such a password leaves an `@` where none belongs.
 pub(super) fn address_and_path(rest: &str) -> Result<(&str, &str), Fault> {
     let (address, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if behind.contains('@') {

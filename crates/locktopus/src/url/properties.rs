@@ -1,7 +1,7 @@
-//! What holds for every text that somebody may take for a backend URL.
+//! Properties of every text that might be taken for a backend URL.
 //!
-//! The generators make what people write and mistype: passwords of any characters wherever one can
-//! stand, in URLs that are right, wrong in one place, or not URLs at all.
+//! The generators produce what people write and mistype: passwords of any characters wherever one
+//! can occur, in URLs that are right, wrong in one place, or not URLs at all.
 
 mod foreign;
 
@@ -16,14 +16,13 @@ use proptest::sample::select;
 use super::options::{LONGEST_LEASE, LONGEST_WAIT};
 use super::{BackendUrl, Place};
 
-/// Characters that stand in no message, so that a piece of a password with two of them can come
-/// from nowhere else.
+/// Characters that occur in no message, so a piece of a password with two of them proves a leak.
 const TELLTALES: &str = "QXZJЖ漢ß";
 
-/// Everything that means something in a URL, and some that should not.
+/// All characters with a meaning in a URL, and some that should have none.
 const SPECIAL: &str = "/?#@:&=%+;,[]()!*'\"\\<>{}|^~$` \t\n\u{0}-._017aefs";
 
-/// Texts that mean something in a URL.
+/// Texts with a meaning in a URL.
 const TOKENS: [&str; 38] = [
     "://",
     "redis",
@@ -90,8 +89,7 @@ fn password() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 1..14).prop_map(|parts| parts.concat())
 }
 
-/// A URL with a password in it, and what must not be seen: the password as it is and as it was
-/// written.
+/// A URL with a password in it, and the secrets: the password as it is and as it was written.
 pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)> {
     let start = select(
         &[
@@ -180,9 +178,9 @@ pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)
             let encoded = utf8_percent_encode(&password, NON_ALPHANUMERIC).to_string();
             let written = if encode { &encoded } else { &password };
             let mut url = start.to_owned();
-            // Where the password stands: in the login, in an option, or in both.
+            // The place of the password: the login, an option, or both.
             if kind != 1 {
-                // Somebody who forgets the host writes no `@`.
+                // A user who forgets the host writes no `@`.
                 let forgotten =
                     forgotten && kind == 0 && encode && start.len() > 3 && start.ends_with("://");
                 let host = if forgotten { "" } else { "@" };
@@ -203,7 +201,7 @@ pub(crate) fn url_with_password() -> impl Strategy<Value = (String, Vec<String>)
     )
 }
 
-/// All that anybody can read who gets the result of parsing this text.
+/// Every text that the result of parsing shows.
 fn shown(text: &str) -> String {
     match text.parse::<BackendUrl>() {
         Ok(url) => format!("{url} {url:?} {url:#?}"),
@@ -214,8 +212,8 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Pieces of a secret that prove a leak where they are seen: four characters, of which two are
-/// never in a message.
+/// Pieces of a secret that prove a leak if they are seen: four characters, two of which occur in no
+/// message.
 pub(crate) fn pieces(secret: &str) -> impl Iterator<Item = String> {
     let chars: Vec<_> = secret.chars().collect();
     let all: Vec<String> = chars
@@ -223,7 +221,7 @@ pub(crate) fn pieces(secret: &str) -> impl Iterator<Item = String> {
         .map(|piece| piece.iter().collect())
         .collect();
     all.into_iter().filter(|piece| {
-        // Percent-encoded, a telltale beyond ASCII looks like any other.
+        // Percent-encoded, a non-ASCII telltale looks like any other character.
         piece.chars().filter(|c| TELLTALES.contains(*c)).count() >= 2
             || piece.contains("%D0")
             || piece.contains("%E6")
@@ -268,8 +266,8 @@ proptest! {
         prop_assert_eq!(url.options.sentinel_password.as_ref(), Some(&sentinel));
     }
 
-    /// Raw, a password is what it says, or the URL is refused: it never becomes another one, nor
-    /// another host.
+    /// A raw password is taken literally, or the URL is refused. It never becomes another password
+    /// or another host.
     #[test]
     fn a_raw_password_is_itself_or_refused(password in password()) {
         let password = password.replace('%', "");
@@ -280,8 +278,8 @@ proptest! {
         }
     }
 
-    /// Whatever the path of a socket, encoded it is what was meant, and beside a login it is
-    /// neither host nor option.
+    /// An encoded socket path is decoded correctly, and next to a login it is neither host nor
+    /// option.
     #[test]
     fn the_path_of_a_socket_is_what_was_meant(path in "/[^\0]{1,20}", password in password(), db in any::<u32>()) {
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
@@ -338,7 +336,7 @@ fn mode_of(option: &str) -> &'static str {
     }
 }
 
-/// Parses, and counts with every duration as those do who connect.
+/// Parses, and computes with every duration like the code that connects.
 fn usable(text: &str) {
     let Ok(url) = text.parse::<BackendUrl>() else {
         return;
@@ -363,7 +361,7 @@ fn usable(text: &str) {
     let _ = format!("{url} {url:?}");
 }
 
-/// URLs that were trouble once, and that cover the grammar: as they are, and with every slip of one
+/// URLs that caused trouble once, and that cover the grammar: unchanged, and with every slip of one
 /// character.
 #[test]
 fn the_corpus_and_its_neighbours_never_panic_and_hide_their_secret() {
@@ -384,7 +382,7 @@ fn the_corpus_and_its_neighbours_never_panic_and_hide_their_secret() {
             .collect();
         for (at, width) in places {
             let (before, behind) = (&line[..at], &line[at + width..]);
-            // Without what makes a text a secret, nothing is one.
+            // Without the signs that make a text a secret, none is a secret.
             let is_a_sign = "@:=?&/pas".contains(&line[at..at + width]);
             if !is_a_sign {
                 check(&format!("{before}{behind}"));

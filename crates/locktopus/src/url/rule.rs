@@ -1,4 +1,4 @@
-//! What the parts of a URL's options say of a value that they refuse.
+//! Rules that a value of an option may break.
 
-/// What the value must be. The option's name is put before it.
+/// The rule, to be written after the name of the option.
 pub(super) type Rule = &'static str;

@@ -10,7 +10,7 @@ use super::shown::Fault;
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(500);
 const QUARANTINE: Duration = Duration::from_secs(30);
 
-/// What the URL says about safety, before it is put together.
+/// The safety options of a URL, before they are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct SafetyOptions {
     mode: Word,
@@ -69,8 +69,8 @@ impl SafetyOptions {
         Ok(())
     }
 
-    /// The mode, if what was given goes together. `timeout` and `renewed_lease` are the options of
-    /// these names.
+    /// Combines the options into a mode, if they fit together. `timeout` and `renewed_lease` are
+    /// the options of these names.
     pub(super) fn mode(
         self,
         timeout: Duration,
@@ -108,7 +108,7 @@ impl SafetyOptions {
     }
 
     fn replicated(self, timeout: Duration) -> Result<SafetyMode, Fault> {
-        // Without the option, a short timeout must not need another option to be correct.
+        // With a short timeout, the default must be valid without setting this option.
         let default = REPLICATION_TIMEOUT.min(timeout / 2);
         let wait = self.replication_timeout.unwrap_or(default);
         if wait >= timeout {

@@ -1,10 +1,10 @@
-//! Schemes mean the same in capitals.
+//! Schemes may be written in capitals.
 
 use std::borrow::Cow;
 
 use super::shown::SCHEMES;
 
-/// The same URL with its scheme in lower case, if the scheme is one of this crate.
+/// The same URL with its scheme in lower case, if the scheme is one of this crate's.
 pub(super) fn with_small_scheme(text: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = text.split_once(':') else {
         return text.into();

@@ -1,13 +1,13 @@
 //! What messages show of a backend URL: the parts that were understood, and nothing else.
 //!
-//! A password can stand anywhere in a wrong URL. Connection strings of other libraries have it in
-//! their middle, behind a `,`, a `;` or a `#`. So nothing here looks for one. The parser
-//! [adds](Shown::add) each part once it has understood it. The rest is [`HIDDEN`]. An error
-//! ([`Fault`]) quotes only words of ours and values that the parser understood.
+//! A wrong URL can have a password anywhere. Connection strings of other libraries have it in the
+//! middle, after a `,`, a `;` or a `#`. So this code does not search for one: the parser
+//! [adds](Shown::add) each part once it has understood it, and [`HIDDEN`] stands for the rest. An
+//! error ([`Fault`]) quotes only our own words and values that the parser understood.
 
 use percent_encoding::percent_decode_str;
 
-/// What stands for something that is not shown.
+/// Stands for a part that is not shown.
 pub(super) const HIDDEN: &str = "***";
 
 /// The schemes of this crate, besides `memory`.
@@ -29,8 +29,8 @@ pub(crate) const SCHEMES: [&str; 15] = [
     "unix",
 ];
 
-/// Which part of a URL is wrong, and what is wrong with it. Neither has text of the URL in it that
-/// was not understood.
+/// The wrong part of a URL, and what is wrong with it. Neither quotes text of the URL that was not
+/// understood.
 #[derive(Debug)]
 pub(crate) struct Fault {
     part: String,
@@ -50,17 +50,17 @@ impl Fault {
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct Shown {
     text: String,
-    /// Whether nothing is missing at the end.
+    /// Whether the whole URL was understood.
     whole: bool,
 }
 
 impl Shown {
-    /// Adds a part that was understood and is no secret.
+    /// Adds a part that was understood and is not secret.
     pub(super) fn add(&mut self, part: &str) {
         self.text.push_str(part);
     }
 
-    /// Adds a login with `@`, which is hidden, and the addresses behind it.
+    /// Adds the addresses after a login, and hides the login.
     pub(super) fn add_authority(&mut self, text: &str) {
         match text.rsplit_once('@') {
             Some((_, hosts)) => self.add(&format!("{HIDDEN}@{hosts}")),
@@ -68,7 +68,7 @@ impl Shown {
         }
     }
 
-    /// Everything was understood.
+    /// Marks the whole URL as understood.
     pub(super) fn finish(&mut self) {
         self.whole = true;
     }
@@ -105,19 +105,19 @@ impl Shown {
 pub struct UrlError {
     /// The URL as far as it was understood, without login and secrets; the rest is `***`.
     pub url: String,
-    /// Which part of it is wrong.
+    /// The wrong part.
     pub part: String,
     /// What is wrong with it, and what to write instead.
     pub problem: String,
 }
 
-/// Whether a text can be a name or a value as it is written. Other libraries put a password behind
-/// one of these signs.
+/// Whether a raw text can be a name or a value. Other libraries write a password after one of these
+/// signs.
 pub(super) fn is_legible(text: &str) -> bool {
     !text.contains(|c: char| c.is_control() || ",;#=@".contains(c))
 }
 
-/// Refuses a part that has a sign in it behind which other libraries put a password.
+/// Refuses a part with a sign that other libraries write before a password.
 pub(super) fn legible(text: &str, part: impl Into<String>) -> Result<(), Fault> {
     if is_legible(text) {
         return Ok(());

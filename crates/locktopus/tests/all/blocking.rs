@@ -32,7 +32,7 @@ fn threads_exclude_each_other_and_a_drop_releases_before_it_returns() {
     });
     assert_eq!(entered.load(Ordering::SeqCst), 100);
     for _ in 0..50 {
-        // Nothing is left for the background: a process may end right after the drop.
+        // Nothing is left for the background, because a process may end right after the drop.
         drop(locks.mutex("b").try_acquire().unwrap().expect("free"));
         assert_eq!(locks.asynchronous().background_tasks(), 0);
     }
@@ -105,7 +105,7 @@ async fn inside_a_runtime_calls_are_refused_and_drops_do_not_block() {
         again.map(drop).map(|()| locks)
     });
     let locks = free.join().unwrap().unwrap();
-    // The last one, and with it the thread.
+    // The last user, and with it the thread.
     drop(locks);
 }
 

@@ -4,7 +4,7 @@ use ::std::time::Duration;
 
 use locktopus::{LockError, Locktopus, LostCause, locked};
 
-/// Nothing of the attribute's may meet what the caller has.
+/// Names of the attribute do not collide with those of the caller.
 #[allow(dead_code, reason = "only in the way")]
 mod std {}
 
@@ -135,7 +135,7 @@ async fn a_busy_lock_is_waited_for_an_error_or_skipped() {
     guard.release().await.unwrap();
     shop.at_once().await.unwrap();
     shop.patient().await.unwrap();
-    // Only what somebody else is at is skipped.
+    // The function is skipped only if another owner holds the lock.
     let _ = shop.locks.shutdown(Duration::from_secs(1)).await;
     let ended = shop.skipped().await;
     assert!(matches!(ended, Err(LockError::ShutDown)), "{ended:?}");
@@ -170,7 +170,7 @@ async fn a_body_is_dropped_when_its_lock_is_lost() {
 #[tokio::test]
 async fn every_kind_and_lease() {
     let Shop { locks, .. } = Shop::new().await;
-    // Sent elsewhere, as servers do.
+    // Sent to another thread, as servers do.
     let elsewhere = {
         let locks = locks.clone();
         tokio::spawn(async move { reading(&locks).await })

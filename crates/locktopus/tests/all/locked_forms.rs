@@ -1,4 +1,4 @@
-//! Functions under a lock, in every form that functions have: what compiles without the attribute
+//! Functions under a lock, in every form of function: code that compiles without the attribute
 //! compiles with it.
 
 use std::error::Error;
@@ -21,7 +21,7 @@ struct Till {
     total: u32,
 }
 
-/// What is returned, and how.
+/// Kinds of return types and of returning.
 mod returning {
     use super::*;
 
@@ -87,7 +87,7 @@ mod returning {
     }
 }
 
-/// Who has the function, and what it is given.
+/// Receivers and arguments of functions.
 mod taking {
     use super::*;
 
@@ -226,7 +226,7 @@ async fn what_is_returned_becomes_what_the_signature_says() {
         async move { returning::nothing_ever(&locks).await }
     });
     assert!(panicked.await.unwrap_err().is_panic());
-    // The lock went with it.
+    // The lock was released with it.
     returning::collected(&locks).await.unwrap();
     assert_eq!(
         attributes("as it was".to_owned()).await.unwrap(),

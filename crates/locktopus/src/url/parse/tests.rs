@@ -128,7 +128,7 @@ fn logins_are_decoded_and_never_shown() {
         "redis://u:s3c@s3cret@h",
         "redis-sentinel://h/m?sentinel_user=u&sentinel_password=s3cret",
         "redis-sentinel://h/m?sentinel%5Fpassword=s3cret",
-        // Wrong in some way: the error must not show it either.
+        // URLs with an error, whose message must not show the login either.
         "redis://u:s3cret@h:port",
         "redis://u:s3cret@h?nonsense=1",
         "nonsense://u:s3cret@h",
@@ -305,7 +305,7 @@ fn errors_say_which_part_is_wrong() {
     }
 }
 
-/// Percent-encoding is all there is: a form's `+` for a space would be another password.
+/// Only percent-encoding counts: turning a `+` into a space, as forms do, would change a password.
 #[test]
 fn a_plus_is_a_plus() {
     let url = parse("redis-sentinel://u:a+b@h/m?sentinel_password=a+b%20c%2B&client_name=x+y");

@@ -5,7 +5,7 @@ use proptest::sample::select;
 
 use super::{config, hides};
 
-/// A key as other services make them: base64, or a word.
+/// A key in the form that other services use: base64, or a word.
 fn key() -> impl Strategy<Value = String> {
     let letter = select(&['Q', 'X', 'Z', 'J', 'Q', 'X', 'Z', 'J', '0', 'a', '+', '/'][..]);
     let letters = prop::collection::vec(letter, 8..44);
@@ -15,7 +15,7 @@ fn key() -> impl Strategy<Value = String> {
 
 /// Connection strings of other libraries and services, with `KEY` for the password.
 const FOREIGN: [&str; 33] = [
-    // StackExchange.Redis, as Azure gives it
+    // StackExchange.Redis, in the form that Azure shows
     "h:6380,password=KEY,ssl=True,abortConnect=False",
     "h1:6379,h2:6379,allowAdmin=true,user=u,password=KEY",
     "password=KEY,h:6380",
@@ -56,7 +56,7 @@ const FOREIGN: [&str; 33] = [
     "redis://h?KEY",
 ];
 
-/// One of them, as it is or pasted behind the beginning of a URL of ours.
+/// One of these strings, as it is or pasted after the beginning of one of our URLs.
 fn foreign() -> impl Strategy<Value = (String, Vec<String>)> {
     let start = select(
         &[

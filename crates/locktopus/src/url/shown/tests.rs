@@ -34,8 +34,8 @@ fn a_url_is_shown_without_its_secrets() {
     }
 }
 
-/// Other libraries write a password behind one of these. In a name it would go wherever names are
-/// shown.
+/// Other libraries write a password after one of these. As part of a name it would appear wherever
+/// names are shown.
 #[test]
 fn signs_of_other_connection_strings_must_be_encoded() {
     for text in [
@@ -62,7 +62,7 @@ fn signs_of_other_connection_strings_must_be_encoded() {
 
 #[test]
 fn a_secret_without_its_equals_sign_is_no_name() {
-    // The sign that is there belongs to the secret.
+    // Such a sign is part of the secret.
     for url in [
         "redis://h?sentinel_passwordhunter2=&",
         "redis://h?&Sentinel_Passhunter2=x",
