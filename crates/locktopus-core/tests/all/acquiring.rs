@@ -1,4 +1,4 @@
-//! Acquiring under trouble: lost answers, late arrivals, silence, limits.
+//! Acquiring despite trouble: lost answers, late arrivals, silence, limits.
 
 use crate::common;
 
@@ -130,8 +130,7 @@ async fn an_outage_is_put_up_with_for_a_while() {
     let tries = script.calls("attempt").len();
     assert!((20..=200).contains(&tries), "{tries} tries in four seconds");
 
-    // An outage that ends in time is not noticed; what the backend refuses for good is told at
-    // once.
+    // An outage that ends in time is not noticed; a permanent refusal is an error at once.
     script.next("attempt", [Fate::Refuse; 10]);
     script.always("attempt", Fate::Pass);
     drop(locks.lock("a").acquire().await.unwrap());
@@ -288,8 +287,7 @@ async fn an_attempt_under_way_at_a_shutdown_is_given_back() {
     );
 }
 
-/// A backend whose `Locktopus` is shut down, as by another thread, the moment an attempt reaches
-/// it.
+/// A backend whose `Locktopus` is shut down, as by another thread, when an attempt reaches it.
 #[derive(Debug)]
 struct ClosedMeanwhile {
     inner: MemoryBackend,
@@ -354,7 +352,7 @@ async fn impossible_options_are_refused_before_anything_is_sent() {
         ));
     }
     assert!(script.calls("attempt").is_empty());
-    // Limits that never come are no limits.
+    // A limit that is never reached is no limit.
     drop(
         locks
             .lock("a")

@@ -1,5 +1,4 @@
-//! Somebody else has the lock: told apart from failures, and the same whichever way it was asked
-//! for.
+//! A lock held by others: told apart from failures, and the same for every way to acquire.
 
 use crate::common;
 
@@ -49,7 +48,7 @@ async fn failures_are_not_busy() {
     stop.cancel();
     let cancelled = request(&locks).cancel_on(stop).acquire().await.unwrap_err();
     assert!(!cancelled.is_busy(), "{cancelled}");
-    // Held as it is: the last thing that is known is that nobody answered.
+    // Held as before, but the last attempts got no answer.
     script.next("attempt", vec![Fate::LoseReply; 100]);
     let silent = request(&locks).acquire().await.unwrap_err();
     assert!(matches!(silent, LockError::WaitTimeout { .. }), "{silent}");

@@ -26,7 +26,7 @@ fn acquiring(locks: &Locktopus) -> Acquiring {
     Box::pin(locks.lock("a").acquire())
 }
 
-/// Polls once, and leaves nobody to be woken.
+/// Polls once, without a task to wake.
 fn poll(future: &mut Acquiring) -> Poll<Result<LockGuard, LockError>> {
     future
         .as_mut()
@@ -59,7 +59,7 @@ fn memory(store: &MemoryBackend, turns: u32, budget: Duration) -> Locktopus {
         .unwrap()
 }
 
-/// Tasks that take the lock, note their token, hold it for a while and give it back.
+/// Tasks that take the lock, record their token, hold it for a while and release it.
 fn workers(
     locks: &Locktopus,
     tasks: usize,
@@ -74,7 +74,7 @@ fn workers(
                 let guard = locks.lock("a").acquire().await.unwrap();
                 tokens.lock().unwrap().push(guard.token().unwrap());
                 if hold.is_zero() {
-                    tokio::task::yield_now().await; // others come meanwhile
+                    tokio::task::yield_now().await; // others arrive meanwhile
                 } else {
                     sleep(hold).await;
                 }
@@ -113,8 +113,8 @@ async fn a_lease_serves_as_many_turns_as_allowed_each_with_a_token_of_its_own() 
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
 }
 
-/// Twenty who come while one alone holds the lock: it reserved few tokens, or as many as there may
-/// be turns.
+/// Twenty tasks arrive while a single one holds the lock. That one reserved few tokens or, if the
+/// backend counts tokens, as many as the allowed turns.
 #[tokio::test(start_paused = true)]
 async fn one_alone_reserves_few_tokens_unless_they_are_counted() {
     for (source, leases) in [(TokenSource::Clock, 2), (TokenSource::Count, 1)] {
@@ -133,7 +133,7 @@ async fn one_alone_reserves_few_tokens_unless_they_are_counted() {
 #[tokio::test(start_paused = true)]
 async fn two_that_take_turns_have_whole_leases_after_the_first() {
     let script = Scripted::new();
-    // Whoever gives a lease back is busy with that when the other one asks for the next.
+    // The task that gives a lease back is busy with that when the other one asks for the next.
     for call in ["attempt", "release"] {
         script.always(call, Fate::SlowReply(Duration::from_millis(1)));
     }
@@ -162,10 +162,10 @@ async fn the_time_budget_counts_before_the_turns() {
 async fn the_time_budget_includes_giving_back() {
     let script = Scripted::new();
     let locks = with(&script, 1000, Duration::from_millis(20));
-    // Whole milliseconds, as timers have no finer ones.
+    // Whole milliseconds, as timers have no finer resolution.
     let (tasks, _) = workers(&locks, 4, 10, Duration::from_millis(19));
     finish(tasks).await;
-    // A second turn would begin at 19 ms, and what is left then is for giving back.
+    // A second turn would begin at 19 ms, and the rest of the budget is for giving back.
     assert_eq!(script.calls("attempt").len(), 40);
 }
 
@@ -331,7 +331,8 @@ async fn validity_is_inherited_and_never_refreshed_by_passing() {
         passed += 1;
         assert_eq!(guard.valid_until(), valid_until);
     }
-    // Less than half a lease is not passed on: the next one gets a lease of its own.
+    // A lease with less than half of its validity left is not passed on: the next task gets its
+    // own.
     assert!((5..=6).contains(&passed), "{passed}");
     assert!(guard.valid_until() > valid_until);
     guard.release().await.unwrap();
@@ -419,7 +420,7 @@ async fn a_loss_is_told_to_the_holder_and_sends_the_others_to_the_backend() {
     script.store.clear();
     assert_eq!(second.lost().await, LostCause::Missing);
     assert!(second.ensure_valid().is_err());
-    // The third one need not wait for the second one to notice.
+    // The third task need not wait for the second one to notice.
     let third = timeout(Duration::from_secs(1), third).await.unwrap();
     let third = third.unwrap().unwrap();
     assert_ne!(third.owner(), &owner);
@@ -473,7 +474,7 @@ async fn a_maximum_hold_time_is_its_members_own() {
     let fourth = tokio::spawn(acquiring(&locks));
     assert_eq!(third.lost().await, LostCause::MaxHold);
     assert!(begun.elapsed() >= limit && begun.elapsed() < limit * 2);
-    // Nobody believes in the lease any more: it is given back although its holder hangs.
+    // The lease has expired, so it is given back although its holder hangs.
     let fourth = timeout(Duration::from_secs(1), fourth).await.unwrap();
     fourth.unwrap().unwrap().release().await.unwrap();
     assert!(third.release().await.is_err());
@@ -632,7 +633,7 @@ async fn a_try_knows_without_asking_that_a_member_holds_the_lock() {
     assert_eq!(script.calls("attempt").len(), 1);
     guard.release().await.unwrap();
     let guard = locks.lock("a").try_acquire().await.unwrap().unwrap();
-    // What a try took is passed on like any other lease.
+    // A lease from a try is passed on like any other.
     let mut next = queue(&locks);
     guard.release().await.unwrap();
     got(&mut next).release().await.unwrap();
@@ -709,7 +710,7 @@ async fn an_extension_is_the_sessions() {
     let before = guard.valid_until();
     let after = guard.extend(LEASE * 3).await.unwrap();
     assert!(after >= before + LEASE);
-    // Nobody asked for such a long lease: the next one gets its own.
+    // The next task did not ask for such a long lease, so it gets its own.
     let next = tokio::spawn(acquiring(&locks));
     tokio::task::yield_now().await;
     let owner = guard.owner().clone();
@@ -755,7 +756,7 @@ async fn a_shutdown_with_the_lock_in_a_slot_leaves_nothing() {
     let report = locks.shutdown(Duration::from_secs(1)).await;
     assert_eq!(report.abandoned, 0);
     assert_eq!(store.population(), (0, 0));
-    // It need not wait for the one before it, which does not run.
+    // It need not wait for the task ahead of it, which does not run.
     let behind = timeout(Duration::from_secs(1), behind).await.unwrap();
     assert!(matches!(behind.unwrap(), Err(LockError::ShutDown)));
     assert!(matches!(

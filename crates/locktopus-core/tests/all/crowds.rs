@@ -1,5 +1,5 @@
-//! Very many who ask at one moment: a bounded number of attempts is under way, and none waits for
-//! another shard's.
+//! Very many requests at one moment: the number of attempts under way is limited, and no attempt
+//! waits for another shard.
 
 use crate::common;
 
@@ -14,14 +14,14 @@ use tokio::time::{Instant, sleep};
 
 const MOMENT: Duration = Duration::from_millis(10);
 const CROWD: usize = 2_000;
-/// Of a shard: what is under way at once, and those that had to wait for a place in their shard.
+/// The most attempts of a shard: those under way, and those that waited for a slot in it.
 const MOST: usize = 448 + 64;
-/// Releases of a shard without an answer, beyond which attempts wait.
+/// Attempts wait while a shard has more releases without an answer than this.
 const OWED: usize = 1024;
 
 type Crowd = JoinSet<Result<LockGuard, LockError>>;
 
-/// So many that ask, each for a lock of its own, in the shard of this letter.
+/// This many requests, each for its own lock, in the shard of this letter.
 fn crowd(locks: &Locktopus, shard: char, many: usize) -> Crowd {
     let mut crowd = JoinSet::new();
     for number in 0..many {
@@ -55,7 +55,7 @@ async fn a_crowd_is_served_a_bounded_number_at_a_time() {
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
 }
 
-/// Whether the attempts before were answered or nobody waits for them any more.
+/// Whether the earlier attempts were answered or their futures were dropped.
 #[tokio::test(start_paused = true)]
 async fn as_many_are_under_way_in_each_crowd() {
     let script = Scripted::new();
@@ -93,7 +93,7 @@ async fn a_crowd_at_a_distant_server_is_delayed_and_not_refused() {
     while let Some(outcome) = crowd.join_next().await {
         outcome.unwrap().unwrap().unwrap().release().await.unwrap();
     }
-    // Those whose turn has not come after a quarter of the call timeout ask all the same.
+    // Requests that had no turn after a quarter of the call timeout are sent anyway.
     let most = MOMENT * 10 / 4 + round_trip * 2;
     assert!(begun.elapsed() <= most, "{:?}", begun.elapsed());
     assert_eq!((locks.held(), locks.background_tasks()), (0, 0));
@@ -111,7 +111,7 @@ fn owe_too_much(script: &Scripted, locks: &Locktopus) {
     assert_eq!((locks.background_tasks(), sent), (OWED, OWED));
 }
 
-/// Attempts that were sent arrive late and are given back. Those that waited for a turn owe
+/// Attempts that were sent arrive late and are given back. Attempts that waited for a turn owe
 /// nothing.
 #[tokio::test(start_paused = true)]
 async fn futures_that_are_dropped_owe_a_bounded_number_and_hold_up_no_other_shard() {
@@ -134,7 +134,7 @@ async fn futures_that_are_dropped_owe_a_bounded_number_and_hold_up_no_other_shar
     }
 }
 
-/// Answers to 64 releases let 64 attempts in. The wait counts against no lease.
+/// Answers to 64 releases let 64 attempts in. The wait does not shorten any lease.
 #[tokio::test(start_paused = true)]
 async fn those_who_waited_for_owed_releases_come_in_turn_and_get_whole_leases() {
     let script = Scripted::with_call_timeout(MOMENT * 100);
@@ -158,7 +158,7 @@ async fn those_who_waited_for_owed_releases_come_in_turn_and_get_whole_leases() 
         let request = locks.lock(&name);
         waiting.insert(name, tokio::spawn(async move { request.acquire().await }));
     }
-    // All that are sent are dropped, and no release of them is answered.
+    // All attempts that are sent are dropped, and their releases get no answer.
     for _ in 0..50 {
         sleep(MOMENT / 10).await;
         for call in script.calls("attempt").split_off(before) {
@@ -170,7 +170,7 @@ async fn those_who_waited_for_owed_releases_come_in_turn_and_get_whole_leases() 
     waiting.values().for_each(JoinHandle::abort);
 }
 
-/// Waiters in the queue keep their place, and a shutdown ends what waits.
+/// Waiters in the queue keep their place, and a shutdown ends every wait.
 #[tokio::test(start_paused = true)]
 async fn what_is_owed_holds_up_no_place_in_a_queue_and_no_shutdown() {
     let script = Scripted::new().with_safety(SafetyMode::default());
@@ -199,7 +199,7 @@ async fn what_is_owed_holds_up_no_place_in_a_queue_and_no_shutdown() {
     let answer = async { (all.await.unwrap(), begun.elapsed()) };
     let ((answer, took), report) = tokio::join!(answer, locks.shutdown(MOMENT * 20));
     assert!(matches!(answer, Err(LockError::ShutDown)), "{answer:?}");
-    // At once: it would be sent when the releases are abandoned.
+    // At once: otherwise it would be sent when the releases are abandoned.
     assert!(took < MOMENT, "{took:?}");
     assert!(report.abandoned > 0);
 }

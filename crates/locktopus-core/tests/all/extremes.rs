@@ -1,5 +1,4 @@
-//! Durations of any length, in every place where a user can set one: an answer or an error, never a
-//! panic.
+//! Durations of any length, wherever a user can set one, give an answer or an error, never a panic.
 
 use crate::common;
 
@@ -16,7 +15,7 @@ use tokio::time::timeout;
 
 const MOMENT: Duration = Duration::from_millis(700);
 
-/// What is done with one duration, by its name.
+/// The use of one duration, by its name.
 type Setter<T> = (&'static str, fn(T, Duration) -> T);
 
 fn builders() -> Vec<Setter<LocktopusBuilder>> {
@@ -71,7 +70,7 @@ fn kinds(locks: &Locktopus) -> Vec<LockRequest> {
     ]
 }
 
-/// Takes it, extends it, gives it back: an error is fine, and so is waiting.
+/// Acquires, extends and releases it: an error is fine, and so is waiting.
 async fn used(what: &str, request: LockRequest, duration: Duration) {
     println!("{what} {duration:?}");
     let Ok(Ok(guard)) = timeout(MOMENT, request.acquire()).await else {
@@ -82,8 +81,8 @@ async fn used(what: &str, request: LockRequest, duration: Duration) {
     let _ = timeout(MOMENT, guard.release()).await;
 }
 
-/// Everything that can be done with these locks, where they are free, where they are held, and on a
-/// backend that is away.
+/// Every operation on these locks, when they are free, when they are held, and when the backend is
+/// away.
 async fn everything(what: &str, script: &Scripted, locks: &Locktopus, duration: Duration) {
     for state in ["free", "held", "away"] {
         let what = format!("{what}, {state}:");
@@ -171,7 +170,7 @@ async fn every_setting_of_a_request() {
     }
 }
 
-/// What a backend says of itself: it may come from a user, as `?timeout=` does.
+/// A property that the backend reports: it may come from a user, as `?timeout=` does.
 #[tokio::test(start_paused = true)]
 async fn every_call_timeout() {
     for duration in extremes() {

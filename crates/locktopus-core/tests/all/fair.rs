@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Clients of one store, as several processes are.
+/// Clients of one store, like several processes.
 fn clients<const N: usize>() -> (MemoryBackend, [Locktopus; N]) {
     let store = MemoryBackend::new();
     let client = |_| Locktopus::builder(store.another_client()).build().unwrap();
@@ -43,7 +43,7 @@ async fn the_lock_goes_round_in_order_of_arrival() {
                 sleep(Duration::from_millis(3)).await;
                 guard.release().await.unwrap();
             }));
-            // Each has its place before the next one comes.
+            // Each has its place before the next one arrives.
             let queued = async {
                 let waiters = async || {
                     let state = clients[0].fair_lock("a").inspect().await.unwrap();
@@ -75,7 +75,7 @@ async fn nobody_overtakes_the_queue() {
     let waiting = tokio::spawn(b.fair_lock("a").acquire());
     sleep(Duration::from_millis(10)).await;
     holder.release().await.unwrap();
-    // Handed to the waiter by the release itself, whether it has noticed or not.
+    // Handed to the waiter by the release itself, even if it has not noticed yet.
     assert!(a.fair_lock("a").try_acquire().await.unwrap().is_none());
     waiting.await.unwrap().unwrap().release().await.unwrap();
 }
@@ -116,7 +116,7 @@ async fn a_crashed_waiter_is_passed_over() {
     let doomed = Locktopus::builder(crashed.clone()).build().unwrap();
     let waiting = tokio::spawn(doomed.fair_lock("a").acquire());
     sleep(Duration::from_millis(10)).await;
-    // Nothing more is heard of it: its client is gone before it can say so.
+    // It falls silent: its client is gone before it can leave the queue.
     locktopus_core::LockBackend::close(&crashed).await;
     waiting.abort();
     let last = tokio::spawn(locks.fair_lock("a").acquire());

@@ -1,4 +1,4 @@
-//! Locks that are held at least for a time: whoever gives one back early leaves it held by nobody.
+//! Locks with a minimum hold time: a lock that is released early stays held, without a holder.
 
 use crate::common;
 
@@ -74,16 +74,16 @@ async fn who_holds_it_for_longer_gives_it_back_at_once() {
     assert!(others.lock("a").try_acquire().await.unwrap().is_some());
 }
 
-/// The turn that one task of a process is done with goes to no other task before its time, waiting
-/// or not.
+/// A turn that one task of a process has finished goes to no other task before its time, waiting or
+/// not.
 #[tokio::test(start_paused = true)]
 async fn nobody_of_the_same_process_has_it_early() {
     let (locks, _) = two();
     let begun = Instant::now();
     let guard = held_at_least(&locks).acquire().await.unwrap();
     let waiting = tokio::spawn(held_at_least(&locks).into_future());
-    // No time passes, so that the local queue could pass the lease on: its time budget (20 ms) is
-    // not used up.
+    // No time passes, so the local queue could pass the lease on: its time budget (20 ms) is not
+    // used up.
     for _ in 0..100 {
         yield_now().await;
     }
@@ -96,7 +96,7 @@ async fn nobody_of_the_same_process_has_it_early() {
         "{:?}",
         begun.elapsed()
     );
-    // Passed on, its time began anew; a turn that asked for none is passed on as ever.
+    // Passing it on started its time anew; a turn without a minimum time is passed on as usual.
     let third = tokio::spawn(locks.lock("a").into_future());
     sleep(LEAST * 2).await;
     next.release().await.unwrap();
@@ -139,7 +139,7 @@ async fn several_are_held_together_or_leave_nothing() {
     assert!(both().try_acquire().await.unwrap().is_none());
     let waited = both().wait_at_most(SECOND).acquire().await;
     assert!(waited.unless_busy().unwrap().is_none());
-    // What was taken of them was never held.
+    // The locks taken while trying were never held.
     let mut free = others.lock("a").wait_at_most(SECOND).acquire().await;
     free.as_mut().unwrap().ensure_valid().unwrap();
     free.unwrap().release().await.unwrap();
@@ -150,8 +150,8 @@ async fn several_are_held_together_or_leave_nothing() {
     is_free_in_time(&others, begun).await;
 }
 
-/// Locks of one store are taken together or not at all. Of two stores one is taken first, and given
-/// back.
+/// Locks of one store are taken together or not at all. With two stores, one lock is taken first,
+/// and released.
 #[tokio::test(start_paused = true)]
 async fn several_of_two_stores_leave_nothing_either() {
     let ((here, others_here), (there, others_there)) = (two(), two());
@@ -182,7 +182,7 @@ async fn a_lost_answer_is_asked_for_again() {
     is_free_in_time(&script.other(), begun).await;
 }
 
-/// A renewal that was on its way must not make it last.
+/// A renewal under way must not prolong it.
 #[tokio::test(start_paused = true)]
 async fn a_late_renewal_changes_nothing() {
     let script = Scripted::new();
@@ -200,7 +200,7 @@ async fn a_late_renewal_changes_nothing() {
     is_free_in_time(&script.other(), begun).await;
 }
 
-/// An attempt without an answer may come after the release: the reaper looks again.
+/// An attempt without an answer may arrive after the release, so the reaper releases a second time.
 #[tokio::test(start_paused = true)]
 async fn a_late_attempt_takes_nothing() {
     let script = Scripted::new();

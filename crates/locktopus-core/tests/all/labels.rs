@@ -1,4 +1,4 @@
-//! Instances with a label are known by it, and nothing but that depends on it.
+//! Instances with a label are known by it, and nothing else depends on it.
 
 use crate::common;
 
@@ -10,13 +10,13 @@ use tokio::time::{advance, sleep};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The label under which an owner is known to somebody else.
+/// The label that another process sees for an owner.
 async fn known(locks: &Locktopus, owner: &OwnerId) -> Option<String> {
     let who = locks.who([owner]).await.unwrap();
     who.of(owner).map(|record| record.label().to_owned())
 }
 
-/// Lets the labelled instances say so for the first time, this often in all.
+/// Waits until the instances have announced their labels this many times in all.
 async fn said(backend: &Scripted, times: usize) {
     until("said", || backend.calls("announce").len() >= times).await;
 }
@@ -81,7 +81,7 @@ async fn what_is_dropped_is_forgotten_and_what_dies_ends() {
     let worker = backend.builder().label("worker").build().unwrap();
     let owner = owner_of(&worker).await;
     said(&backend, 3).await;
-    // Whoever dies says nothing any more.
+    // A dead instance announces nothing any more.
     backend.always("announce", Fate::Hang);
     advance(MINUTE).await;
     assert!(known(&operator, &owner).await.is_some());
@@ -121,7 +121,7 @@ async fn instances_of_one_process_are_told_apart() {
     assert_eq!(labels, [Some("one"), Some("two")]);
 }
 
-/// Who is asked about is asked about once, and in bounded pieces.
+/// Each instance is queried once, and in batches of limited size.
 #[tokio::test(start_paused = true)]
 async fn many_owners_are_few_questions() {
     let backend = Scripted::new();
@@ -138,8 +138,8 @@ async fn many_owners_are_few_questions() {
     assert_eq!(backend.calls("instances").len(), 1 + 3);
 }
 
-/// Locks are taken, renewed, handed on and given back as ever, and the record is written once it
-/// can be.
+/// Locks are acquired, renewed, handed on and released as usual, and the record is written once
+/// that is possible.
 #[tokio::test(start_paused = true)]
 async fn announcements_that_fail_harm_no_lock() {
     for fate in [Fate::Refuse, Fate::Deny, Fate::LoseReply, Fate::Hang] {

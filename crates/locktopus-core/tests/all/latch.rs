@@ -1,4 +1,4 @@
-//! Latches: waiting for a count, whatever is lost on the way.
+//! Latches: waiting for a count, with messages lost on the way.
 
 use crate::common;
 
@@ -82,7 +82,7 @@ async fn what_happens_while_subscribing_is_seen() {
     let script = Scripted::new();
     let latch = script.locks().latch("a");
     latch.initialise(1).await.unwrap();
-    // Opened after the first look, before the subscription is there.
+    // Opened after the first check, before the subscription is ready.
     script.deafen();
     script.next("subscribe", [Fate::SlowReply(SECOND / 20)]);
     let waiting = tokio::spawn(latch.wait().heartbeat(60 * SECOND).into_future());

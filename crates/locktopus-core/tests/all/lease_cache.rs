@@ -1,4 +1,4 @@
-//! Lease caching: what is kept after a release, for how long, and who gets it back.
+//! Lease caching: which leases are kept after a release, for how long, and how others get them.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 const MS: Duration = Duration::from_millis(1);
 const LEASE: Duration = Duration::from_secs(30);
 const KEEP: Duration = Duration::from_millis(50);
-/// As long as a lease of 30 s can be kept.
+/// The longest time for which a lease of 30 s can be kept.
 const LONG: Duration = Duration::from_secs(10);
 
 fn cached(locks: &Locktopus, keep: Duration) -> LockRequest {
@@ -26,7 +26,7 @@ async fn once(locks: &Locktopus, keep: Duration) -> LockGuard {
     cached(locks, keep).acquire().await.unwrap()
 }
 
-/// Takes the lock and gives it back, so that it is kept.
+/// Takes the lock and releases it, so that it is kept.
 async fn keep(locks: &Locktopus, time: Duration) {
     once(locks, time).await.release().await.unwrap();
     assert_eq!(locks.held_locks()[0].holds, 0, "kept, and held by nobody");
@@ -175,7 +175,7 @@ async fn one_attempt_elsewhere_asks_it_back() {
 async fn what_others_want_is_not_kept() {
     let script = Scripted::new();
     let (locks, other) = (script.locks(), script.other());
-    // Wanted while it is held for the first time, and when it is held again.
+    // Requested elsewhere during the first hold, and during a later one.
     for again in [false, true] {
         if again {
             keep(&locks, LONG).await;
@@ -275,7 +275,7 @@ async fn an_expired_lease_is_never_handed_out() {
         guard.release().await.unwrap();
         sleep(MS * 20).await;
     }
-    // A tenth of a lease that nobody renews is all that may be gone for it to serve another one.
+    // A lease without renewal serves again only if at most a tenth of it is gone.
     assert!(first.saturating_duration_since(Instant::now()) > lease * 8 / 10);
 }
 
@@ -288,7 +288,7 @@ async fn a_lease_that_is_lost_while_it_is_kept_is_gone() {
     sleep(LONG / 2).await;
     guard.release().await.unwrap();
     script.store.clear();
-    // The renewal that is due after a third of the lease finds out.
+    // The renewal due after a third of the lease notices it.
     until("lost", || locks.held() == 0).await;
     let guard = once(&locks, LONG).await;
     assert!(*guard.owner() != owner && guard.token() > token);
@@ -373,7 +373,7 @@ async fn a_message_that_may_be_lost_ends_the_keeping() {
     group.resync();
     all_given_back(&script, &locks).await;
     assert!(disturbed.elapsed() < KEEP, "{:?}", disturbed.elapsed());
-    // While it is held as well.
+    // The same while it is held.
     let guard = once(&locks, LONG).await;
     group.resync();
     guard.release().await.unwrap();

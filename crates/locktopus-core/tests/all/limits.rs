@@ -1,4 +1,4 @@
-//! Waits that end when they should, and tell how they go on; and debts that end with their lease.
+//! Waits end when they should and report their progress; debts end with their lease.
 
 use crate::common;
 
@@ -8,8 +8,8 @@ use common::{Fate, Scripted};
 use locktopus_core::{LockError, LockRequest, Locktopus, WaitPosition, WaitStrategy};
 use tokio::time::{Instant, sleep};
 
-/// What the first attempt has for its answer, and what a backend has that does not keep to its
-/// deadline.
+/// The time that the first attempt has for its answer, and the call timeout of a backend that does
+/// not keep to its deadline.
 const FIRST: Duration = Duration::from_millis(250 + 50);
 const CALL: Duration = Duration::from_secs(5);
 
@@ -81,7 +81,7 @@ async fn a_wait_of_no_time_is_long_enough_for_an_answer() {
     open.await.unwrap();
 }
 
-/// The time that passes before a request is awaited counts too.
+/// Time that passes before a request is awaited counts too.
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_at_its_deadline_whenever_it_began() {
     let locks = Scripted::new().locks();
@@ -100,7 +100,7 @@ async fn a_wait_ends_at_its_deadline_whenever_it_began() {
     assert!(late < Duration::from_millis(10), "{late:?}");
 }
 
-/// How far the wait is, as those see it who wait behind others of the same process.
+/// The progress of waiters behind others of the same process.
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_behind_a_leader_are_told_how_it_goes_on() {
     let script = Scripted::new();
@@ -137,7 +137,7 @@ async fn those_who_wait_behind_a_leader_are_told_how_it_goes_on() {
         assert!(standing.holder_remaining.is_some() && standing.estimate.is_some());
         assert!(standing.seen_at.elapsed() <= Duration::from_millis(1500));
     }
-    // It is passed on in the process, and that is told too.
+    // It is passed on in the process, and progress reports that too.
     held.release().await.unwrap();
     let mut waiting = waiting.into_iter();
     let first = waiting.next().unwrap().await.unwrap().unwrap();
@@ -155,14 +155,14 @@ async fn those_who_wait_behind_a_leader_are_told_how_it_goes_on() {
     }
 }
 
-/// Somebody who comes while a member holds the lock is told at once.
+/// A task that arrives while a member holds the lock gets a report at once.
 #[tokio::test(start_paused = true)]
 async fn a_newcomer_behind_a_holder_of_its_process_is_told() {
     let locks = Scripted::new().locks();
     let held = locks.lock("a").acquire().await.unwrap();
     let (request, mut progress) = locks.lock("a").with_progress();
     let waiting = tokio::spawn(request.acquire());
-    // Before anybody comes by who looks after the queue.
+    // Before the next check of the queue.
     let seen = tokio::time::timeout(Duration::from_millis(10), progress.next()).await;
     assert!(seen.unwrap().unwrap().holder_remaining.is_some());
     held.release().await.unwrap();
@@ -189,8 +189,8 @@ async fn debts_end_with_the_lease_they_are_owed_for() {
     assert!(script.calls("release").len() <= 3 * 64 + 64);
 }
 
-/// A release that was never answered has no second look to make, so an attempt without an answer
-/// gains it no time.
+/// A release that was never answered is not followed by a second one, so an attempt without an
+/// answer does not keep it longer.
 #[tokio::test(start_paused = true)]
 async fn debts_of_attempts_without_an_answer_end_with_their_lease_too() {
     let script = Scripted::with_call_timeout(CALL);

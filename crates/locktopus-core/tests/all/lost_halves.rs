@@ -11,7 +11,7 @@ use tokio::time::{sleep, sleep_until};
 const LEASE: Duration = Duration::from_secs(1);
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Renewals fail, and the writer's lease ends while the readers' half is granted; then everything
+/// Renewals fail, and the writer's lease ends while the readers' half is granted. Then everything
 /// works again.
 async fn lost_meanwhile(script: &Scripted) -> WriteGuard {
     let locks = script.locks();
@@ -30,7 +30,7 @@ async fn lost_meanwhile(script: &Scripted) -> WriteGuard {
 
 async fn nothing_is_left(script: &Scripted) {
     until("nothing is held", || script.store.population() == (0, 0)).await;
-    // Neither then nor later.
+    // Nothing is left, now or later.
     sleep(Duration::from_secs(90)).await;
     assert_eq!(script.store.population(), (0, 0));
     let renewed = script.calls("extend").len();

@@ -1,4 +1,4 @@
-//! What moves between threads, and what errors say.
+//! Which types move between threads, and the texts of errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,7 @@ async fn futures_are_send() {
     sent(&guard.release());
 }
 
-/// Every text says what became of the lock, in words of the caller's side.
+/// Every text says what happened to the lock, from the caller's point of view.
 #[test]
 fn errors_say_what_happened_to_the_lock() {
     let name = LockName::new("job").unwrap();

@@ -1,4 +1,4 @@
-//! A limit to how long a lock is held begins when the lock is there to be used, however it came.
+//! The maximum hold time begins when the lock can be used, however it was acquired.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::{advance, sleep};
 const HOLD: Duration = Duration::from_millis(200);
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Waited for at the backend, and pushed long after its attempt was sent.
+/// The request waits at the backend, and the grant is pushed long after the attempt was sent.
 #[tokio::test(start_paused = true)]
 async fn a_pushed_grant_has_the_whole_of_it() {
     let store = MemoryBackend::new();
@@ -17,7 +17,7 @@ async fn a_pushed_grant_has_the_whole_of_it() {
     let (here, there) = (client(), client());
     let guard = here.lock("a").acquire().await.unwrap();
     let waiter = tokio::spawn(there.lock("a").max_hold(HOLD).acquire());
-    // Less than the heartbeat, which would begin it anew.
+    // Less than the heartbeat, which would start it anew.
     sleep(HOLD * 4).await;
     guard.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
@@ -44,7 +44,7 @@ async fn a_turn_has_the_whole_of_it() {
     guard.release().await.unwrap();
 }
 
-/// What the future has to say by now.
+/// The output of the future, if it is ready.
 fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::Pin::new(future).poll(&mut context) {

@@ -4,7 +4,7 @@ use locktopus_core::{LockName, MAX_NAME_BYTES, NameEncoding, NameError};
 
 const NAMES: u64 = 1_000_000;
 
-/// Numbers that look random (SplitMix64). The same in every run, so a failure can be repeated.
+/// Random numbers (SplitMix64). They are the same in every run, so a failure can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -16,8 +16,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Any bytes, or text made of what means something to somebody. Mostly short, so that names
-    /// meet.
+    /// Any bytes, or text of characters with a special meaning. Mostly short, so that names
+    /// collide.
     fn bytes(&mut self, out: &mut Vec<u8>) {
         const MEANINGFUL: &[u8; 16] = b"{}%2:a7B*[\\\0 \"\n\xff";
         let dice = self.next();
@@ -44,7 +44,7 @@ fn any_bytes_come_back_from_a_name() {
         random.bytes(&mut bytes);
         let name = LockName::encode(&bytes).unwrap();
         assert_eq!(name.decode().as_deref(), Ok(bytes.as_slice()), "{name:?}");
-        // What no key, channel, pattern, shell or log line gives a meaning to.
+        // Characters without a meaning in any key, channel, pattern, shell or log line.
         let harmless = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/@+,=%".contains(&b);
         assert!(
             name.as_str().bytes().all(harmless),
@@ -62,7 +62,7 @@ fn only_one_text_stands_for_given_bytes() {
     for _ in 0..TEXTS {
         random.bytes(&mut text);
         let digits = random.next();
-        // Mostly nearly right.
+        // Mostly nearly valid.
         for (at, byte) in text.iter_mut().enumerate() {
             if digits >> (at % 21 * 3) & 7 != 0 {
                 *byte = b"%%a27BFz"[usize::from(*byte % 8)];
@@ -107,7 +107,7 @@ fn names_in_a_namespace_come_back_too() {
 
 #[test]
 fn limits_are_told_with_what_breaks_them() {
-    // The limit is for what is stored: three bytes for each of these.
+    // The limit is for the stored name: three bytes for each of these.
     let long = vec![0xff_u8; MAX_NAME_BYTES / 3 + 1];
     assert!(LockName::encode(&long[1..]).is_ok());
     let error = LockName::encode(&long).unwrap_err();

@@ -1,4 +1,4 @@
-//! Metrics count each wait and each hold once, and gauges come back to zero whatever happens.
+//! Metrics count each wait and each hold once, and gauges always return to zero.
 #![cfg(feature = "metrics")]
 
 use std::cell::RefCell;
@@ -15,11 +15,11 @@ use tokio::time::sleep;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What was measured, by name and labels (but for `backend`): gauges as they are, the others since
-/// the last look, of histograms how many values.
+/// The measurements, by name and labels (except `backend`): the present value of gauges, counts
+/// since the last snapshot, and how many values of histograms.
 type Measured = BTreeMap<String, f64>;
 
-/// A recorder whose snapshots begin everything anew, gauges too.
+/// A recorder whose snapshots reset everything, gauges too.
 struct Seen {
     snapshotter: Snapshotter,
     gauges: RefCell<Measured>,
@@ -60,7 +60,7 @@ impl Seen {
     }
 }
 
-/// Runs a test on tokio's paused clock under a recorder of its own.
+/// Runs a test on tokio's paused clock with its own recorder.
 fn observed<F: Future<Output = ()>>(test: impl FnOnce(Seen) -> F) {
     let recorder = DebuggingRecorder::new();
     let seen = Seen {

@@ -1,4 +1,4 @@
-//! Each wait and each hold is a span that says how it went, and no more than it was asked to.
+//! Each wait and each hold is a span that tells its outcome, and nothing that was not asked for.
 #![cfg(feature = "tracing")]
 
 use crate::common::listen;
@@ -21,7 +21,8 @@ use tracing_subscriber::registry::LookupSpan;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a span said, with its name as `name` and those of its parent and of what it follows.
+/// The fields of a span, with its name as `name`, and the names of its parent and of the span it
+/// follows.
 type Said = BTreeMap<&'static str, String>;
 
 /// The spans of Locktopus that have ended.
@@ -41,7 +42,7 @@ impl Visit for Fields<'_> {
         self.record_str(field, &format!("{value:?}"));
     }
 
-    /// The attributes of OpenTelemetry are signed: this becomes a text.
+    /// OpenTelemetry attributes are signed: this one becomes a text.
     fn record_u64(&mut self, field: &Field, value: u64) {
         self.0.insert(field.name(), format!("unsigned {value}"));
     }
@@ -49,7 +50,7 @@ impl Visit for Fields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         let before = self.0.insert(field.name(), value.to_owned());
         if before.is_some() {
-            // OpenTelemetry keeps both, up to a number of attributes, and nothing beyond.
+            // OpenTelemetry keeps both, up to a maximum number of attributes, and drops the rest.
             self.0.insert("said twice", field.name().to_owned());
         }
     }
@@ -91,7 +92,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Ended {
     }
 }
 
-/// Runs a test on tokio's paused clock under a subscriber of its own.
+/// Runs a test on tokio's paused clock with its own subscriber.
 fn observed<F: Future<Output = ()>>(test: impl FnOnce(Ended) -> F) {
     let ended = Ended::default();
     let subscriber = tracing_subscriber::registry().with(ended.clone());
@@ -181,7 +182,7 @@ fn a_wait_says_where_it_stands_and_that_it_was_given_up() {
         let waits = tokio::spawn(second.lock("a").into_future());
         tokio::task::yield_now().await;
         ended.take();
-        // Long enough to look again and again, and to be told where it stands each time.
+        // Long enough for many checks, each of which reports the position.
         let error = ours.lock("a").wait_at_most(SECOND * 60).acquire().await;
         assert!(error.is_err());
         // Its place is given back in the background.

@@ -1,4 +1,4 @@
-//! What operators do: look at locks, list them, take them away.
+//! Operators inspect locks, list them, and take them away.
 
 use crate::common;
 
@@ -25,7 +25,7 @@ fn pair() -> (Locktopus, Locktopus) {
 #[tokio::test(start_paused = true)]
 async fn a_lock_can_be_looked_at() {
     let store = MemoryBackend::new();
-    // Otherwise one of a process waits at the backend.
+    // Otherwise only one task of a process waits at the backend.
     let cohort = CohortSettings {
         turns: 1,
         ..CohortSettings::default()
@@ -71,7 +71,7 @@ async fn force_fences_the_victim_and_wakes_the_next() {
     assert_eq!(eviction.evicted, [victim.owner().clone()]);
     let next = timeout(MOMENT, next).await.unwrap().unwrap().unwrap();
     assert!(eviction.fence >= victim.token() && next.token() > eviction.fence);
-    // The victim is in another process: it hears with its next renewal.
+    // The victim is in another process: it learns at its next renewal.
     victim.ensure_valid().unwrap();
     let cause = timeout(Duration::from_secs(15), victim.lost()).await;
     assert_eq!(
@@ -150,7 +150,7 @@ async fn a_victim_elsewhere_is_told_the_reason() {
     }
 }
 
-/// Whatever tells it, and whoever shares the lease.
+/// In every way of learning about the loss, for every guard that shares the lease.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_a_renewal_finds_has_its_reason() {
     let (here, there) = pair();
@@ -176,7 +176,7 @@ async fn a_loss_that_a_renewal_finds_has_its_reason() {
     }
 }
 
-/// Nor does one that comes too late turn a loss into none.
+/// Nor does a reason that comes too late undo the loss.
 #[tokio::test(start_paused = true)]
 async fn a_reason_that_does_not_come_delays_a_loss_for_a_moment_only() {
     for (lease, most) in [(LEASE, 251), (LEASE / 9, 43)] {
@@ -198,7 +198,7 @@ async fn a_reason_that_does_not_come_delays_a_loss_for_a_moment_only() {
     }
 }
 
-/// Released and expired locks have no reason, and neither has a lock that was free.
+/// Released and expired locks have no reason, nor does a lock that was free.
 #[tokio::test(start_paused = true)]
 async fn nobody_else_has_a_reason() {
     let (here, there) = pair();

@@ -1,4 +1,4 @@
-//! What operators do is logged.
+//! Actions of operators are logged.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use common::{listen, until};
 use locktopus_core::Locktopus;
 use locktopus_memory::MemoryBackend;
 
-/// Collects what is logged as a warning.
+/// Collects the warnings in the log.
 #[derive(Clone, Default)]
 struct Warnings(Arc<Mutex<Vec<String>>>);
 

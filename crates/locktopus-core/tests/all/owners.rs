@@ -30,7 +30,7 @@ async fn a_scope_makes_an_owner_of_whatever_runs_in_it() {
         assert_eq!(again.hold_count(), 2);
         outer.release().await.unwrap();
         inner.ensure_valid().unwrap();
-        // The scope is not inherited by tasks, and an owner that is named wins.
+        // Tasks do not inherit the scope, and an owner that is named explicitly wins.
         let request = locks.lock("a");
         let task = tokio::spawn(async move { request.try_acquire().await.unwrap().is_none() });
         assert!(task.await.unwrap());
@@ -89,7 +89,7 @@ async fn entering_again_after_a_loss_is_an_error() {
                 assert_eq!(cause, LostCause::Expired);
             }
             drop((lost, reading));
-            // Whoever let go may begin anew.
+            // Once the guards are dropped, the owner may start again.
             let guard = locks.lock("a").acquire().await.unwrap();
             assert_eq!(guard.hold_count(), 1);
             guard.release().await.unwrap();
@@ -99,7 +99,7 @@ async fn entering_again_after_a_loss_is_an_error() {
     until("nothing is left", || store.population() == (0, 0)).await;
 }
 
-/// A longer fixed lease asks the backend to extend the shared one. A shorter one asks nothing.
+/// A longer fixed lease asks the backend to extend the shared one. A shorter one does not.
 #[tokio::test(start_paused = true)]
 async fn entering_again_lengthens_a_fixed_lease_and_never_shortens_one() {
     let second = Duration::from_secs(1);
@@ -124,7 +124,7 @@ async fn entering_again_lengthens_a_fixed_lease_and_never_shortens_one() {
         matches!(failed, Err(LockError::Backend { .. })),
         "{failed:?}"
     );
-    // It ends when the caller says so, whether the backend answers or not.
+    // The wait ends when the caller says so, even if the backend does not answer.
     script.next("extend", [Fate::Hang, Fate::Hang]);
     let cancel = CancellationToken::new();
     let (limited, cancelled) = (request().fixed_lease(20 * second), cancel.child_token());
@@ -155,7 +155,7 @@ async fn entering_again_lengthens_a_fixed_lease_and_never_shortens_one() {
     assert!(inner.remaining() <= 8 * second);
 }
 
-/// The release of a guard that is lost would end a new hold under the same id.
+/// Releasing the guard of a lost lease would end a new hold under the same id.
 #[tokio::test(start_paused = true)]
 async fn a_writer_may_read_again_once_it_has_dropped_the_guard_of_a_lost_reading() {
     let (rw, me) = (locks().rw_lock("a"), Owner::new());

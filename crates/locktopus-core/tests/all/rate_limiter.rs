@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Neither of these is waited for.
+/// Neither of these waits.
 #[tokio::test(start_paused = true)]
 async fn what_can_never_be_had_is_an_error_at_once() {
     let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
@@ -45,7 +45,7 @@ async fn what_can_never_be_had_is_an_error_at_once() {
     assert!(matches!(limiter.acquire().await, Err(LockError::ShutDown)));
 }
 
-/// Permits are no leases: however short those are, a slow answer is as good as a quick one.
+/// Permits are not leases: even with short leases, a slow answer is as good as a quick one.
 #[tokio::test(start_paused = true)]
 async fn a_slow_answer_spends_once() {
     let script = Scripted::new();
@@ -58,8 +58,7 @@ async fn a_slow_answer_spends_once() {
     assert_eq!(script.calls("release").len(), 0);
 }
 
-/// One permit comes back after the other, and each goes to who came first, whichever process that
-/// is.
+/// Permits come back one after the other, and each goes to the first waiter, in any process.
 #[tokio::test(start_paused = true)]
 async fn a_crowd_gets_one_permit_a_period_in_order() {
     let store = MemoryBackend::new();

@@ -1,4 +1,4 @@
-//! Giving locks back, whatever happens to the release and to the guard.
+//! Releasing locks, with every accident to the release and to the guard.
 
 use crate::common;
 
@@ -124,7 +124,7 @@ fn a_guard_may_be_dropped_outside_any_runtime_and_after_its_runtime() {
 async fn a_guard_may_be_dropped_on_a_thread_without_a_runtime() {
     let script = Scripted::new();
     let locks = script.locks();
-    // Leases that go on, so that the timers must be put right by a thread without a runtime.
+    // These leases continue, so a thread without a runtime must update the timers.
     let _others = [
         locks.lock("b").acquire().await.unwrap(),
         locks.lock("c").acquire().await.unwrap(),
@@ -242,8 +242,8 @@ async fn a_shutdown_twice_and_guards_after_it_are_fine() {
     assert_eq!(locks.shutdown(Duration::ZERO).await.abandoned, 0);
 }
 
-/// Their guards are still there. What they stood for is over, and nobody is kept out by it once the
-/// shutdown says that nothing is left.
+/// Their guards are still there. But their holds are over, and no request is kept out by them once
+/// the shutdown reports that nothing is left.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_leaves_nothing_of_what_was_held_for_too_long() {
     for told in [false, true] {
@@ -265,7 +265,7 @@ async fn a_shutdown_leaves_nothing_of_what_was_held_for_too_long() {
         if !told {
             sleep(limit * 2).await;
         } else {
-            // Whoever looks finds it before the watchdog does.
+            // A guard that checks finds it before the watchdog does.
             tokio::time::advance(limit * 2).await;
         }
         assert!(guards.iter().all(|guard| guard.ensure_valid().is_err()));

@@ -95,7 +95,7 @@ async fn reading_does_not_become_writing() {
         .scope(async { rw.write().try_acquire().await.unwrap_err() })
         .await;
     assert!(matches!(error, LockError::UpgradeRefused { .. }), "{error}");
-    // Others may wait as usual, and the owner may write when it reads no more.
+    // Others may wait as usual, and the owner may write once it has stopped reading.
     assert!(rw.write().try_acquire().await.unwrap().is_none());
     reading.release().await.unwrap();
     let writing = rw.write().owner(&me).acquire().await.unwrap();
@@ -208,7 +208,7 @@ async fn a_lost_writer_is_not_downgraded() {
     drop(guard);
     until("given back", || locks.background_tasks() == 0).await;
     thief.ensure_valid().unwrap();
-    // The same in the presence of readers only: the old id reads, but not as a continuation.
+    // The same with readers only: the old id reads, but not as a continuation.
     thief.release().await.unwrap();
     let writing = rw.write().acquire().await.unwrap();
     assert!(store.forget(&target));

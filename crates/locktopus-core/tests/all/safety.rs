@@ -1,4 +1,4 @@
-//! What the safety mode of a backend changes for those who hold and wait.
+//! The effect of a backend's safety mode on holders and waiters.
 
 use crate::common;
 
@@ -32,7 +32,7 @@ async fn eventually(check: impl AsyncFn() -> bool) {
 }
 
 /// A holder hands the lock to a waiter of a backend with this mode, whose next attempts have these
-/// fates. How many attempts followed the hand-off.
+/// fates. Returns how many attempts followed the hand-off.
 async fn handed_on(
     safety: SafetyMode,
     fates: impl IntoIterator<Item = Fate>,
@@ -43,7 +43,7 @@ async fn handed_on(
     let waiting = tokio::spawn(locks.lock("job").acquire());
     eventually(async || {
         let state = holder.lock("job").inspect().await.unwrap();
-        // The second attempt is the look after the subscription.
+        // The second attempt is the check after the subscription.
         state.waiters.len() == 1 && backend.calls("attempt").len() == 2
     })
     .await;
@@ -128,7 +128,7 @@ async fn a_hold_names_the_mode_of_its_backend() {
     assert_eq!(plain.backend().safety, SafetyMode::Plain);
 }
 
-/// The release that was to undo a grant may arrive when its owner would hold the lock again.
+/// A release meant to undo a grant may arrive when its owner would hold the lock again.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_arrives_late_ends_nothing_that_was_granted_since() {
     let backend = Scripted::new().with_safety(REPLICATED);
@@ -145,7 +145,7 @@ async fn a_release_that_arrives_late_ends_nothing_that_was_granted_since() {
     assert!(other.is_none(), "two hold it");
 }
 
-/// Whether whoever leads next goes on under the owner id of an attempt whose future was dropped.
+/// Whether the next leader continues under the owner id of an attempt whose future was dropped.
 async fn goes_on_under_the_same_id(safety: SafetyMode) -> bool {
     let backend = Scripted::new().with_safety(safety);
     backend.next("attempt", [Fate::SlowReply(SECOND / 20)]);
@@ -160,14 +160,14 @@ async fn goes_on_under_the_same_id(safety: SafetyMode) -> bool {
     attempts[1].owners == attempts[0].owners
 }
 
-/// It may have been undoing its grant, and the release is on its way.
+/// The attempt may have been undoing its grant, and the release is under way.
 #[tokio::test(start_paused = true)]
 async fn nobody_goes_on_under_an_id_that_a_release_is_on_its_way_for() {
     assert!(goes_on_under_the_same_id(SafetyMode::Plain).await);
     assert!(!goes_on_under_the_same_id(REPLICATED).await);
 }
 
-/// A store that ends the locks of one session together, as etcd does, frees a dead process's lock
+/// A store that ends all locks of one session together, like etcd, frees a dead process's lock
 /// late.
 #[tokio::test]
 async fn a_backend_whose_locks_outlive_their_leases_is_said_to() {

@@ -1,4 +1,4 @@
-//! Locks taken together by an owner who holds one of them, and the other way round.
+//! Several locks at once for an owner that already holds one of them, and the other way round.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn locks() -> Locktopus {
     Locktopus::builder(MemoryBackend::new()).build().unwrap()
 }
 
-/// Waiting for oneself would never end.
+/// Otherwise the owner would wait for itself, for ever.
 async fn refused_at_once<T>(what: &str, call: impl Future<Output = Result<T, LockError>>) {
     let outcome = timeout(HOUR, call).await;
     let outcome = outcome.unwrap_or_else(|_| panic!("{what}: it waits for itself"));
@@ -58,7 +58,7 @@ async fn an_owner_that_holds_one_of_several_locks_is_told() {
             MultiLock::new().add(locks.fair_lock("e")).acquire(),
         )
         .await;
-        // Others are nobody's business, and nothing of what was refused is left.
+        // Other locks do not matter, and nothing of the refused request is left.
         timeout(HOUR, several("other").acquire())
             .await
             .expect("nobody holds them")?
@@ -97,7 +97,7 @@ async fn what_is_held_together_is_its_owners() {
     scope.scope(work).await.unwrap();
 }
 
-/// Two acquisitions of one owner at the same time: one after the other.
+/// Two acquisitions of one owner at the same time run one after the other.
 #[tokio::test(start_paused = true)]
 async fn several_locks_and_one_of_them_joined_in_one_scope() {
     let locks = &locks();
@@ -116,8 +116,8 @@ async fn several_locks_and_one_of_them_joined_in_one_scope() {
     several.unwrap();
 }
 
-/// A probe that only finds out that the owner is inside must not be a hold: whoever releases at
-/// that moment would leave the release to the probe.
+/// A probe that only checks whether the owner is inside must not count as a hold: a guard released
+/// at that moment would leave the release to the probe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn being_told_not_reentrant_is_no_hold() {
     let locks = locks();

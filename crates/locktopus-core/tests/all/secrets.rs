@@ -1,4 +1,4 @@
-//! Owner ids are capabilities: no `Debug`, no error and no log line shows one.
+//! Owner ids are secrets: no `Debug`, no error and no log line shows one.
 
 use crate::common;
 
@@ -55,7 +55,7 @@ impl tracing::Subscriber for Capture {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// Everything printable on the way of a few locks through their lives, troubles included.
+/// Collects all printable text from the lives of a few locks, with trouble.
 async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
     let script = Scripted::new();
     let locks = script.locks();
@@ -150,7 +150,7 @@ async fn no_owner_id_is_ever_shown() {
     assert_eq!(secrets.len(), 4);
     for secret in secrets {
         let secret = String::from_utf8(secret).unwrap();
-        // The part after the process's uuid is what makes it a secret.
+        // The part after the process's uuid makes it a secret.
         let private = secret
             .rsplit_once(':')
             .map_or(secret.as_str(), |(_, number)| number);

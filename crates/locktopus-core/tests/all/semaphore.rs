@@ -80,7 +80,7 @@ async fn the_permits_of_a_crashed_holder_come_back_after_its_lease() {
         // Neither released nor renewed any more.
         std::mem::forget(guard.unwrap());
     }
-    // Renewed as long as the process lives, however long that is.
+    // Renewed as long as the process lives.
     sleep(20 * lease).await;
     for semaphore in both(&locks) {
         assert_eq!(semaphore.available().await.unwrap(), Some(0));
@@ -113,7 +113,7 @@ async fn a_fixed_lease_ends_by_itself() {
     }
 }
 
-/// More than the answer can tell is not none.
+/// A number too large for the answer is not reported as zero.
 #[tokio::test(start_paused = true)]
 async fn draining_more_than_can_be_told() {
     for semaphore in both(&locks()) {
@@ -258,7 +258,7 @@ async fn counting_says_whether_it_may_have_run() {
     );
 }
 
-/// A backend that is away is asked again for as long as that is put up with, and not once more.
+/// An unreachable backend is asked again while the outage is tolerated, and not once more.
 #[tokio::test(start_paused = true)]
 async fn counting_ends_when_the_outage_is_not_put_up_with_any_more() {
     let script = Scripted::new();
@@ -325,8 +325,8 @@ async fn tickets_carry_the_permits() {
     until("nothing is left", || store.population() == (0, 0)).await;
 }
 
-/// Backends remember for two minutes what an operation came to. Whatever an outage may last, what
-/// may have run is not sent again after that.
+/// Backends remember the result of an operation for two minutes. After that, an operation that may
+/// have run is not repeated, however long an outage is tolerated.
 #[tokio::test(start_paused = true)]
 async fn what_may_have_run_is_not_repeated_for_longer_than_it_is_remembered() {
     let script = Scripted::new();

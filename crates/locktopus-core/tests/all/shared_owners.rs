@@ -1,9 +1,8 @@
-//! Owners that are shared between tasks, and leases that are passed on inside a process, at random:
-//! guards that are entered again, extended, dropped, given back, turned into tickets and adopted,
-//! futures that are dropped, and shutdowns in the middle of it, while the watchdog renews and calls
-//! fail.
+//! Random schedules of owners that tasks share, and of leases that are passed on inside a process.
+//! Guards are entered again, extended, dropped, released, turned into tickets and adopted. Futures
+//! are dropped, and shutdowns come in the middle, while the watchdog renews and calls fail.
 //!
-//! `LOCKTOPUS_SCHEDULES=20000` for so many schedules; `LOCKTOPUS_SEED=N` for one.
+//! `LOCKTOPUS_SCHEDULES=20000` sets the number of schedules; `LOCKTOPUS_SEED=N` runs a single one.
 
 use crate::common;
 
@@ -37,7 +36,7 @@ impl Dice {
         self.next() % bound
     }
 
-    /// So often out of a hundred.
+    /// True in this percentage of cases.
     fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -51,17 +50,17 @@ impl Dice {
     }
 }
 
-/// What must hold for one lock at any moment.
+/// The rules for one lock that must hold at any moment.
 #[derive(Debug, Default)]
 struct Judge {
-    /// Every lease that somebody may believe in.
+    /// Every lease that may still be valid.
     leases: Vec<Lease>,
-    /// How many guards there are of each lease.
+    /// How many guards each lease has.
     guards: HashMap<Key, usize>,
     newest: Option<FencingToken>,
     /// Leases with a maximum hold time.
     limited: HashSet<Key>,
-    /// Tickets that nobody adopted.
+    /// Tickets that were never adopted.
     left_behind: usize,
     /// Requests under way that may extend a lease of their owner.
     extending: usize,
@@ -77,7 +76,7 @@ fn key(lease: &Lease) -> Key {
 }
 
 impl Judge {
-    /// Of all leases that are believed in there is one.
+    /// At most one lease is valid.
     fn look(&mut self) {
         // Not by `ensure_valid`, which would be the first to find a lease over.
         self.leases.retain(|lease| !lease.remaining().is_zero());
@@ -88,7 +87,7 @@ impl Judge {
         );
     }
 
-    /// A guard of a lease that was granted, or entered again.
+    /// Records a guard of a lease that was granted, or entered again.
     fn guard(&mut self, guard: &LockGuard, limited: bool, extends: bool) {
         let key = key(&guard.lease());
         // The other guards may have gone while it was extended.
@@ -107,7 +106,7 @@ impl Judge {
         self.grants += 1;
     }
 
-    /// How many guards there are of this lease now.
+    /// Adds a guard, and returns how many its lease has now.
     fn add(&mut self, guard: &LockGuard) -> usize {
         let key = key(&guard.lease());
         let known = self.guards.entry(key.clone()).or_default();
@@ -126,7 +125,7 @@ impl Judge {
         assert!(right, "{counted} guards, not {known}, of {guard:?}");
     }
 
-    /// What a release said.
+    /// Records the result of a release.
     fn released(&mut self, lease: &Lease, outcome: Result<(), LockError>) {
         let Err(LockError::Lost { cause, .. }) = outcome else {
             return;
@@ -136,7 +135,7 @@ impl Judge {
         assert!(limited || cause != LostCause::MaxHold, "of another's time");
     }
 
-    /// A guard is about to go.
+    /// Records that a guard is about to be dropped.
     fn gone(&mut self, guard: &LockGuard) {
         self.look();
         let key = key(&guard.lease());
@@ -148,7 +147,7 @@ impl Judge {
 /// One task of a process.
 struct Task {
     locks: Locktopus,
-    /// Where tickets are taken to.
+    /// The process that tickets go to.
     elsewhere: Locktopus,
     owner: Option<Owner>,
     judge: Arc<Mutex<Judge>>,
@@ -160,7 +159,7 @@ impl Task {
         self.judge.lock().unwrap().look();
     }
 
-    /// Also whether it is limited, and whether it may extend what its owner holds.
+    /// A request, whether it is limited, and whether it may extend a lease that its owner holds.
     fn request(&mut self) -> (LockRequest, bool, bool) {
         let dice = &mut self.dice;
         let lease = Duration::from_millis(dice.one_of(&[60, 60, 60, 150, 400]));
@@ -273,7 +272,7 @@ impl Task {
         self.look();
     }
 
-    /// As a ticket to another process, or to this one again.
+    /// Sends it as a ticket to another process, or back to this one.
     async fn travel(&mut self, guard: LockGuard) {
         let judge = Arc::clone(&self.judge);
         let lease = Duration::from_millis(60);
@@ -312,8 +311,8 @@ impl Task {
     }
 }
 
-/// Calls that go wrong, now and then. None comes later than twice the time for its answer: then
-/// nobody would look any more.
+/// Makes calls fail now and then. None arrives later than twice the time for its answer, because by
+/// then no reaper would release it.
 async fn break_things(scripts: [Scripted; 2], mut dice: Dice) {
     loop {
         let pause = dice.millis(20);
@@ -331,7 +330,7 @@ async fn break_things(scripts: [Scripted; 2], mut dice: Dice) {
             })
             .collect();
         if dice.chance(15) {
-            // For longer than many a lease.
+            // Longer than many leases.
             script.always(call, dice.one_of(&[Fate::Refuse, Fate::Hang]));
             let outage = dice.millis(150);
             sleep(outage).await;
@@ -374,7 +373,7 @@ async fn schedule(seed: u64, judge: Arc<Mutex<Judge>>) {
             Task {
                 locks: both[here].clone(),
                 elsewhere: both[usize::from(dice.chance(50))].clone(),
-                // An owner's leases are those of one `Locktopus`.
+                // An owner's leases belong to one `Locktopus`.
                 owner: (here == 0 && dice.chance(75)).then(|| owners[whose].clone()),
                 judge: Arc::clone(&judge),
                 dice: Dice(dice.next()),
@@ -412,18 +411,18 @@ async fn schedule(seed: u64, judge: Arc<Mutex<Judge>>) {
         let report = locks.shutdown(Duration::from_secs(10)).await;
         assert_eq!(report.abandoned, 0);
     }
-    // Tickets that nobody adopted end by themselves, and so does what could not be given back.
+    // Tickets that were never adopted expire, and so does what could not be given back.
     if broken || judge.lock().unwrap().left_behind > 0 {
         sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(script.store.population(), (0, 0), "something is left");
 }
 
-/// Who is inside, and how many guards there are of that lease.
+/// The lease that is inside, and how many guards it has.
 #[derive(Debug, Default)]
 struct Inside {
     now: Mutex<Option<(Key, usize)>>,
-    /// Locks are taken away from whoever is inside.
+    /// From now on locks are taken away from their holders.
     over: AtomicBool,
 }
 
@@ -515,11 +514,11 @@ async fn on_a_thread(
     }
 }
 
-/// The same on threads that run at once, with leases that are not lost.
+/// The same on threads that run in parallel, with leases that are not lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn owners_shared_between_threads_hold_a_lock_as_one_until_it_is_shut_down() {
     for seed in 0..number("LOCKTOPUS_SCHEDULES").map_or(20, |most| most / 10) {
-        // A ticket that is on its way then would stay behind.
+        // A ticket under way at that moment would stay behind.
         let ends_early = seed % 2 == 0;
         let mut dice = Dice(seed);
         let store = MemoryBackend::new();
@@ -540,7 +539,7 @@ async fn owners_shared_between_threads_hold_a_lock_as_one_until_it_is_shut_down(
             .collect();
         if ends_early {
             sleep(dice.millis(20)).await;
-            // Whoever is inside is told, and is not the only one any more.
+            // Holders are told of the loss, and may no longer be alone.
             inside.over.store(true, Ordering::SeqCst);
             let grace = Duration::from_secs(60);
             let [one, other] = &both;
@@ -571,7 +570,8 @@ async fn owners_shared_between_threads_hold_a_lock_as_one_until_it_is_shut_down(
             left.holders.is_empty() && left.waiters.is_empty(),
             "{left:?}"
         );
-        // A task that listened for a lease that was kept ends with it, and nobody waits for that.
+        // A task that listened for a kept lease ends with it, and the shutdown does not wait for
+        // that.
         until("nobody listens", || store.population() == (0, 0)).await;
     }
 }
@@ -604,7 +604,7 @@ fn owners_shared_between_tasks_hold_a_lock_as_one() {
         lost += judge.lost;
     }
     println!("{grants} grants, {again} entered again, {lost} lost");
-    // So that this sees what it is about.
+    // Makes sure that the schedules exercise what they are meant to.
     let schedules = usize::try_from(seeds.end - seeds.start).unwrap();
     if schedules >= 100 {
         assert!(grants > schedules * 10 && again > schedules * 5 && lost > schedules / 2);

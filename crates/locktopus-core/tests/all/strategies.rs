@@ -1,4 +1,4 @@
-//! Every kind with every strategy: to try, to wait, to give up.
+//! Every kind with every strategy: trying, waiting, giving up.
 
 use crate::common;
 
@@ -52,7 +52,7 @@ async fn request(locks: &Locktopus, kind: &str) -> LockRequest {
     }
 }
 
-/// Takes the lock, as somebody whom `wait` has to wait for.
+/// Takes the lock so that `wait` has to wait for it.
 async fn hold(locks: &Locktopus, kind: &str) -> LockGuard {
     match kind {
         "read" | "write" => locks.rw_lock("rw").write().acquire().await.unwrap().into(),
@@ -121,7 +121,7 @@ async fn every_kind_waits_in_every_way_also_without_a_queue() {
     }
 }
 
-/// One release may make room for several; each of them tells the next.
+/// One release may make room for several; each of them notifies the next.
 #[tokio::test(start_paused = true)]
 async fn those_who_only_listen_go_together() {
     let store = MemoryBackend::new();
@@ -149,7 +149,7 @@ async fn those_who_only_listen_go_together() {
     assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
 }
 
-/// Pauses grow from the shortest to the longest, and no two waiters keep step.
+/// Pauses grow from the shortest to the longest, and no two waiters stay in step.
 #[tokio::test(start_paused = true)]
 async fn spinning_backs_off() {
     let script = Scripted::new();

@@ -1,5 +1,5 @@
-//! Members of a line whose tasks do not run: nobody waits for them longer than they said they would
-//! take.
+//! Members of the local queue whose tasks do not run: the others wait for them no longer than the
+//! time that they announced.
 
 use crate::common;
 
@@ -13,14 +13,14 @@ use locktopus_core::{CohortSettings, LockError, LockGuard, LockRequest, Locktopu
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a turn waits to be fetched, and a little for the wheel.
+/// How long a turn waits to be picked up, plus the timer's resolution.
 const PATIENCE: Duration = Duration::from_millis(50);
 const SLACK: Duration = Duration::from_millis(5);
 const HOUR: Duration = Duration::from_secs(3600);
 
 type Acquiring = Pin<Box<dyn Future<Output = Result<LockGuard, LockError>> + Send>>;
 
-/// Polls once, and leaves nobody to be woken.
+/// Polls once, without a task to wake.
 fn poll(future: &mut Acquiring) -> Poll<Result<LockGuard, LockError>> {
     future
         .as_mut()
@@ -42,7 +42,7 @@ fn process(store: &MemoryBackend) -> Locktopus {
     builder.max_lease(HOUR * 2).build().unwrap()
 }
 
-/// A leader says for how long it may be silent; that says nothing about those who come after it.
+/// A leader announces how long it may be silent; that says nothing about the tasks after it.
 #[tokio::test(start_paused = true)]
 async fn a_turn_is_looked_after_whatever_the_leader_before_it_said() {
     for heartbeat in [1, 60].map(Duration::from_secs) {
@@ -59,7 +59,7 @@ async fn a_turn_is_looked_after_whatever_the_leader_before_it_said() {
             sleep(Duration::from_millis(10)).await;
             let _asleep = asleep(request());
             let next = tokio::spawn(request().acquire());
-            // The check has come by, and knows what the leader said.
+            // A check has run, and knows how long the leader may be silent.
             sleep(PATIENCE * 4).await;
             let begun = if handed == "the lease" {
                 held.release().await.unwrap();
@@ -85,7 +85,7 @@ async fn a_turn_is_looked_after_whatever_the_leader_before_it_said() {
     }
 }
 
-/// Each step of a leader has its own time. A short one that follows a long one counts by itself.
+/// Each step of a leader has its own time. A short step after a long one counts by itself.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stops_in_a_short_step_is_deposed_after_that_step() {
     let script = Scripted::with_call_timeout(HOUR);
@@ -95,8 +95,8 @@ async fn a_leader_that_stops_in_a_short_step_is_deposed_after_that_step() {
     script.next("attempt", [Fate::SlowReply(slow)]);
     let mut leader = asleep(locks.lock("a"));
     let follower = tokio::spawn(locks.lock("a").acquire());
-    // The check comes by during the attempt, which may take an hour. Then the leader goes to sleep
-    // for a second.
+    // The check runs during the attempt, which may take an hour. Then the leader sleeps for a
+    // second.
     sleep(slow * 2).await;
     assert!(poll(&mut leader).is_pending());
     held.release().await.unwrap();
@@ -107,8 +107,8 @@ async fn a_leader_that_stops_in_a_short_step_is_deposed_after_that_step() {
     follower.unwrap().unwrap().release().await.unwrap();
 }
 
-/// Wherever a leader stops, it is deposed: in every call of an acquisition, the first time and the
-/// second time.
+/// A leader that stops is deposed, in every call of an acquisition, the first time and the second
+/// time.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stops_anywhere_is_deposed() {
     for (call, skip, keep) in [
@@ -144,8 +144,8 @@ async fn a_leader_that_stops_anywhere_is_deposed() {
     }
 }
 
-/// It was granted the lock and slept, so another one leads. It does not wait behind that one, and
-/// has no limit that is over.
+/// It was granted the lock and slept, so another task leads. It does not wait behind that one, and
+/// its limit has not passed.
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_wait_and_is_deposed_finds_the_lock_free_or_busy() {
     let script = Scripted::new();

@@ -1,4 +1,4 @@
-//! The watchdog: when it renews, what it saves, and when it says that a lock is lost.
+//! The watchdog: when it renews, which calls it saves, and when it declares a lock lost.
 
 use crate::common;
 
@@ -209,7 +209,7 @@ async fn a_maximum_hold_ends_renewal() {
         held >= LEASE * 2 && held <= LEASE * 2 + Duration::from_millis(2),
         "{held:?}"
     );
-    // The work hangs and drops nothing: the store must forget the lock by itself, and soon.
+    // The work hangs and drops nothing, so the lock must expire on the store, and soon.
     let next = timeout(LEASE / 4, script.other().lock("a").acquire()).await;
     assert!(next.is_ok(), "the last renewals were longer than needed");
     drop(guard);
@@ -245,7 +245,7 @@ async fn leases_of_years_do_not_stop_the_watchdog() {
 fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
     let main = tokio::runtime::Runtime::new().unwrap();
     let script = Scripted::new();
-    // Long enough for a machine that is overloaded: this test does not run in paused time.
+    // Long enough for an overloaded machine: this test does not run in paused time.
     let lease = Duration::from_secs(2);
     let locks = {
         let _runtime = main.enter();
@@ -268,8 +268,8 @@ fn a_lock_acquired_on_a_short_lived_runtime_is_renewed() {
     });
 }
 
-/// The place of a released lease is given to the next one, while the answer to the renewal of the
-/// first is still on its way. That answer must not be taken for the other lease's.
+/// The slot of a released lease goes to the next lease, while the answer to the first one's renewal
+/// is still under way. That answer must not count for the new lease.
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_does_not_renew_the_lease_that_took_the_place() {
     let script = Scripted::new();
@@ -298,8 +298,7 @@ async fn a_late_answer_does_not_renew_the_lease_that_took_the_place() {
     );
 }
 
-/// A timer that has fired is dead. Taking its lease out must not disarm the timer that came after
-/// it.
+/// A timer that has fired is dead. Removing its lease must not disarm the timer that came after it.
 #[tokio::test(start_paused = true)]
 async fn leases_that_come_and_go_leave_the_others_watched() {
     let script = Scripted::new();
@@ -324,8 +323,7 @@ async fn leases_that_come_and_go_leave_the_others_watched() {
     kept.release().await.unwrap();
 }
 
-/// Of a lock that was lost the guard still stands for what is to be given back, unless it was held
-/// too long.
+/// A lost lock is given back only when its guard is dropped, unless it was held too long.
 #[tokio::test(start_paused = true)]
 async fn only_what_is_held_too_long_is_given_back_before_its_guard_is() {
     let script = Scripted::new();
@@ -347,7 +345,7 @@ async fn only_what_is_held_too_long_is_given_back_before_its_guard_is() {
     assert_eq!((released("expired"), released("too-long")), (1, 1));
 }
 
-/// An extension is a renewal: the next one is due after a third of the lease from then on.
+/// An extension counts as a renewal: the next one is due after a third of the lease from then on.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_extended_is_renewed_a_third_of_it_later() {
     let script = Scripted::new();

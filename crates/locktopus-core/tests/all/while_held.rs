@@ -1,4 +1,4 @@
-//! Work under a lock takes no step once the lease is over, whether or not anybody has said so yet.
+//! Work under a lock takes no step once the lease is over, even before the loss is noticed.
 
 use std::fmt::Debug;
 use std::future::{Future, poll_fn};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use locktopus_core::{Lease, LockError, LockRequest, Locktopus, LostCause};
 use locktopus_memory::MemoryBackend;
 
-/// Long enough to be had on a busy machine.
+/// Long enough for a busy machine.
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Counts its steps. Each takes until the lease is over.
@@ -26,7 +26,7 @@ fn stopped(lease: Lease, steps: &Arc<AtomicUsize>) -> impl Future<Output = ()> +
     })
 }
 
-/// A process that was stopped goes on: its clock says that the lease is over, and no task of it has
+/// A paused process continues: its clock says that the lease is over, and none of its tasks has
 /// noticed yet. The work is polled by hand, so that nothing else of this runtime can run between
 /// two steps.
 fn takes_one_step<T: Debug>(

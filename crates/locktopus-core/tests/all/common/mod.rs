@@ -1,4 +1,4 @@
-//! The embedded backend under a script, with every call on record.
+//! The embedded backend under a script, with every call recorded.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep};
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
-/// Gives what this thread logs to a subscriber. While a process knows of only one, tracing-core
-/// 0.1.36 asks the thread that first comes by a line whether anybody listens, which may be a thread
+/// Sends this thread's log to a subscriber. While a process has only one, tracing-core 0.1.36 asks
+/// the thread that first reaches a log line whether there is a listener, and that may be a thread
 /// of another test. So there are always two.
 pub(crate) fn listen(subscriber: impl tracing::Subscriber + Send + Sync) -> DefaultGuard {
     static NOBODY: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
@@ -31,7 +31,7 @@ pub(crate) fn listen(subscriber: impl tracing::Subscriber + Send + Sync) -> Defa
     tracing::subscriber::set_default(subscriber)
 }
 
-/// What happens to a call.
+/// The fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Pass,
@@ -41,12 +41,12 @@ pub(crate) enum Fate {
     Deny,
     /// Runs; the answer is lost.
     LoseReply,
-    /// Runs; too few replicas have it, and nobody knows whether it was undone.
+    /// Runs on too few replicas, and may or may not have been undone.
     Unconfirmed,
-    /// Runs at once; the answer comes so much later.
+    /// Runs at once; the answer is delayed by this time.
     SlowReply(Duration),
-    /// The same on a backend that keeps to the deadline of an attempt or a count, which then may
-    /// have run.
+    /// The same on a backend that keeps to the deadline of an attempt or a count. After the
+    /// deadline the error says that the call may have run.
     SlowReplyInTime(Duration),
     /// Runs after the given time, even if the call is dropped before.
     Late(Duration),
@@ -54,7 +54,7 @@ pub(crate) enum Fate {
     Hang,
 }
 
-/// One call.
+/// A recorded call.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) what: &'static str,
@@ -78,7 +78,7 @@ struct State {
     next: Vec<(&'static str, VecDeque<Fate>)>,
     always: Vec<(&'static str, Fate)>,
     hanging_shard: Option<u32>,
-    /// Streams made meanwhile hear nothing but what is said here.
+    /// Streams made after `deafen` hear only what is sent to this group.
     deaf: Option<Arc<WakeGroup>>,
 }
 
@@ -98,17 +98,17 @@ impl Scripted {
         }
     }
 
-    /// Says that it has a safety mode, and a queue. The rest is up to its script.
+    /// Reports a safety mode, and a queue. Its script does the rest.
     pub(crate) fn with_safety(self, safety: SafetyMode) -> Self {
         self.saying(|info| info.with_queues().with_safety(safety))
     }
 
-    /// Leaves no lock held.
+    /// Supports no minimum hold time.
     pub(crate) fn without_linger(self) -> Self {
         self.saying(|info| info.with_linger(Duration::ZERO))
     }
 
-    /// Says something else of itself.
+    /// Changes the information that it reports.
     pub(crate) fn saying(mut self, change: impl FnOnce(BackendInfo) -> BackendInfo) -> Self {
         self.info = Arc::new(change((*self.info).clone()));
         self
@@ -152,7 +152,7 @@ impl Scripted {
         self.state.lock().unwrap().hanging_shard == Some(self.shard(target))
     }
 
-    /// Messages to subscriptions made from now on are lost; the group says what they hear instead.
+    /// Messages to subscriptions made from now on are lost; they hear only the returned group.
     pub(crate) fn deafen(&self) -> Arc<WakeGroup> {
         let group = Arc::<WakeGroup>::default();
         self.state.lock().unwrap().deaf = Some(Arc::clone(&group));
@@ -258,7 +258,7 @@ impl locktopus_core::Layer for Scripted {
         &self.info
     }
 
-    /// The first letter of the name.
+    /// The shard is the first letter of the name.
     fn shard(&self, target: &LockTarget) -> u32 {
         u32::from(target.name().as_str().as_bytes()[0])
     }
@@ -421,7 +421,7 @@ impl Instances for Scripted {
     }
 }
 
-/// Durations: the ends, and what lies near where clocks, timers and sums overflow.
+/// Durations: the extremes, and values close to where clocks, timers and sums overflow.
 pub(crate) fn extremes() -> Vec<Duration> {
     let mut all = vec![
         Duration::ZERO,
@@ -438,7 +438,7 @@ pub(crate) fn extremes() -> Vec<Duration> {
     all
 }
 
-/// Lets time pass until `check` holds; at most a minute of it.
+/// Lets time pass until `check` holds, for at most a minute.
 pub(crate) async fn until(what: &str, check: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !check() {
