@@ -22,7 +22,7 @@
 //!
 //! | option | values | default | meaning |
 //! |---|---|---|---|
-//! | `client` | `redis`, `fred` | `redis`, whatever features are on | which client library |
+//! | `client` | `redis`, `fred` | `redis`, with any features | the client library |
 //! | `timeout` | duration | `1s` | longest wait for one answer, in a quorum for that of one node; other time limits follow from it. Choose at least four round trips to the servers |
 //! | `connect_timeout` | duration | `timeout`, at least `1s` | longest wait for one connection with TLS and login, which takes four or five exchanges with the server |
 //! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases; must be the same for all programs that share locks |

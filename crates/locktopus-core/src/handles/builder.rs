@@ -202,9 +202,9 @@ impl LocktopusBuilder {
         self
     }
 
-    /// Names the holder or waiter to everyone who looks at locks: a label, with this host and process.
-    /// Plain text will do; [`Label`] lists what you can choose. [`Locktopus::who`] and the command
-    /// `locktopus` show it.
+    /// Sets a label that everyone who looks at locks sees, with this host and process, for each
+    /// lock that this `Locktopus` holds or waits for. Plain text will do; [`Label`] lists what you
+    /// can choose. [`Locktopus::who`] and the command `locktopus` show it.
     ///
     /// Costs one request every 25 seconds, and nothing for each acquisition: owner ids name their
     /// instance, and the backend keeps one record for each instance, for two minutes after the last

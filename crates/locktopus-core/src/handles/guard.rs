@@ -97,7 +97,7 @@ impl LockGuard {
         self.target().name()
     }
 
-    /// The id under which the lock is held. Keep it secret: it is enough to release the lock.
+    /// The holder's id. Keep it secret: it is enough to release the lock.
     #[must_use]
     pub fn owner(&self) -> &OwnerId {
         &self.turn().lease.owner
@@ -243,8 +243,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`LockError::Lost`] if the lock was lost before or turns out to be; [`LockError::Backend`]
-    /// if the backend failed, in which case the deadline is unchanged; [`LockError::Option`] for an
-    /// invalid lease.
+    /// if the backend failed (the deadline is then unchanged); [`LockError::Option`] for an invalid
+    /// lease.
     ///
     /// # Cancel safety
     ///
@@ -313,8 +313,8 @@ impl LockGuard {
         self.held.release().await
     }
 
-    /// Turns the guard into a ticket with which another process can take over the lease, by
-    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now, so the ticket must be
+    /// Turns the guard into a ticket, so that another process can take over the lease by
+    /// [`LockRequest::adopt`](crate::LockRequest::adopt). Renewal stops now: the ticket must be
     /// adopted before the lease ends.
     ///
     /// ```

@@ -43,7 +43,7 @@ pub struct HeldLock {
     pub permits: u32,
     /// The safety mode of the grant.
     pub safety: SafetyMode,
-    /// The lease, with which you can wait for its end.
+    /// The lease. Use it to wait for the loss of the lock.
     pub lease: Lease,
 }
 

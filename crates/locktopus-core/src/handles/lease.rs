@@ -59,7 +59,7 @@ impl Lease {
         self.turn.lease.target.name()
     }
 
-    /// The id under which the lock is held. Keep it secret: it is enough to release the lock.
+    /// The holder's id. Keep it secret: it is enough to release the lock.
     #[must_use]
     pub fn owner(&self) -> &OwnerId {
         &self.turn.lease.owner

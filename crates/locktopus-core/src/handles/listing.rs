@@ -136,7 +136,7 @@ impl ListedLock {
         settings.names.decode(&settings.namespace, &self.name).ok()
     }
 
-    /// The kind, judged by the stored bytes. Kinds with the same layout cannot be told apart.
+    /// The kind, judged by the stored bytes. Kinds with the same layout look alike.
     #[must_use]
     pub fn kind(&self) -> &LockKind {
         &self.kind

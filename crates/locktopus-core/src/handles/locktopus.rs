@@ -185,8 +185,8 @@ impl Locktopus {
         Semaphore::new(Arc::clone(&self.engine), name, LockKind::Semaphore)
     }
 
-    /// A semaphore in which each permit has an id and an expiry, visible to all libraries. On Redis
-    /// it is Redisson's `RPermitExpirableSemaphore`.
+    /// A semaphore whose permits have ids and expiry times, visible to all libraries. On Redis it
+    /// is Redisson's `RPermitExpirableSemaphore`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,7 +3,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | `locktopus`, `builder` | the entry point: requests for each kind, shutdown; its settings |
-//! | `lock_request` | a request: its options and their checks, the ways to acquire; inspection, eviction |
+//! | `lock_request` | a request: its options and their checks, acquiring; inspection, eviction |
 //! | `guard`, `any_guard`, `lease` | a held lock; the guard of each kind; its view of the lease |
 //! | `while_held` | work that is dropped when its lease ends |
 //! | `owner_handle` | owners, who may enter a reentrant lock again |

@@ -48,7 +48,7 @@ tokio::task_local! {
 /// A lock of one `Locktopus`; both halves of a read-write lock have the same key.
 pub(crate) type HeldKey = (usize, LockTarget);
 
-/// What an owner holds of one lock. It is locked while the owner acquires that lock, so that two of
+/// An owner's entry for one lock. It is locked while the owner acquires that lock, so that two of
 /// the owner's tasks do not race for it.
 pub(crate) type HeldCell = Arc<tokio::sync::Mutex<HeldByOwner>>;
 

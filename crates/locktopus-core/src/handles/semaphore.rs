@@ -137,8 +137,8 @@ impl Semaphore {
     /// waiters take theirs. No holder loses a permit: if more are held, the number of free ones is
     /// negative until enough have come back.
     ///
-    /// Permits of a plain semaphore that Redisson clients hold are not on record and are not
-    /// counted at all: with four of them out, a resize to ten leaves ten free ones.
+    /// The record does not include permits of a plain semaphore that Redisson clients hold, so they
+    /// are not counted at all: with four of them out, a resize to ten leaves ten free ones.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

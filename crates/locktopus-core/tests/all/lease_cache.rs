@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 const MS: Duration = Duration::from_millis(1);
 const LEASE: Duration = Duration::from_secs(30);
 const KEEP: Duration = Duration::from_millis(50);
-/// The longest time for which a lease of 30 s can be kept.
+/// The limit for keeping a lease of 30 s.
 const LONG: Duration = Duration::from_secs(10);
 
 fn cached(locks: &Locktopus, keep: Duration) -> LockRequest {

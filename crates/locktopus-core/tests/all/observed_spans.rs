@@ -1,4 +1,4 @@
-//! Each wait and each hold is a span that tells its outcome, and nothing that was not asked for.
+//! Each wait and each hold is one span that tells how it went, and shows names only on request.
 #![cfg(feature = "tracing")]
 
 use crate::common::listen;

@@ -30,7 +30,7 @@ async fn a_scope_makes_an_owner_of_whatever_runs_in_it() {
         assert_eq!(again.hold_count(), 2);
         outer.release().await.unwrap();
         inner.ensure_valid().unwrap();
-        // Tasks do not inherit the scope, and an owner that is named explicitly wins.
+        // Tasks do not inherit the scope. An owner that is named explicitly wins.
         let request = locks.lock("a");
         let task = tokio::spawn(async move { request.try_acquire().await.unwrap().is_none() });
         assert!(task.await.unwrap());

@@ -258,7 +258,8 @@ async fn counting_says_whether_it_may_have_run() {
     );
 }
 
-/// An unreachable backend is asked again while the outage is tolerated, and not once more.
+/// Requests to an unreachable backend are repeated while the outage is tolerated, and not once
+/// more.
 #[tokio::test(start_paused = true)]
 async fn counting_ends_when_the_outage_is_not_put_up_with_any_more() {
     let script = Scripted::new();

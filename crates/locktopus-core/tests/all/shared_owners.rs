@@ -539,7 +539,7 @@ async fn owners_shared_between_threads_hold_a_lock_as_one_until_it_is_shut_down(
             .collect();
         if ends_early {
             sleep(dice.millis(20)).await;
-            // Holders are told of the loss, and may no longer be alone.
+            // Holders learn of the loss, and may no longer be alone.
             inside.over.store(true, Ordering::SeqCst);
             let grace = Duration::from_secs(60);
             let [one, other] = &both;

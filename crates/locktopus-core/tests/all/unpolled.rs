@@ -85,7 +85,7 @@ async fn a_turn_is_looked_after_whatever_the_leader_before_it_said() {
     }
 }
 
-/// Each step of a leader has its own time. A short step after a long one counts by itself.
+/// Each step of a leader has its own time, even a short step after a long one.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stops_in_a_short_step_is_deposed_after_that_step() {
     let script = Scripted::with_call_timeout(HOUR);

@@ -51,8 +51,9 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::Lock`] with [`LockError::Lost`] if the lock had been lost before;
-    /// [`BlockingError::InsideRuntime`], in which case it is released in the background.
+    /// [`BlockingError::Lock`] with [`LockError::Lost`] if the lock had been lost before.
+    /// [`BlockingError::InsideRuntime`] inside a runtime; the lock is then released in the
+    /// background.
     pub fn release(mut self) -> Result<(), BlockingError> {
         self.give_back()
     }

@@ -174,7 +174,7 @@ async fn open(url: &BackendUrl) -> Result<Connected, String> {
     Ok(Connected { backend, probe })
 }
 
-/// The reason why a node is not connected, without its URL, which the errors of the quorum add.
+/// The reason why a node is not connected. The errors of the quorum add its URL.
 fn reason(error: &ConnectError) -> String {
     match error {
         ConnectError::Unreachable { source, .. } => with_causes(&**source),

@@ -1,4 +1,4 @@
-//! The name under which the nodes of a quorum keep notes about each other.
+//! The name by which the nodes of a quorum keep notes about each other.
 
 use locktopus_protocol::HostPort;
 

@@ -25,7 +25,7 @@ pub(super) async fn open(
     Ok(Arc::new(open_backend(url, tls, authority, shape).await?))
 }
 
-/// As [`open`], but with the concrete type, which knows its server.
+/// As [`open`], with the concrete type, which knows its server.
 pub(super) async fn open_backend(
     url: &BackendUrl,
     tls: bool,

@@ -90,8 +90,8 @@ impl CustomUrl {
         &self.scheme
     }
 
-    /// The URL as written, **with its secrets**, but with the scheme in lower case and without the
-    /// options `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks`.
+    /// The URL as written, **with its secrets**. The scheme is in lower case, and the options
+    /// `namespace`, `names`, `renewed_lease`, `label`, `label_host` and `checks` are left out.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.exposed

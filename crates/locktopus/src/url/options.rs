@@ -25,7 +25,7 @@ pub enum ClientChoice {
     Fred,
 }
 
-/// Who decides which node of a cluster a command goes to.
+/// The choice of the cluster node for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Routing {
     #[default]

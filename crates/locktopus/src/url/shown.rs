@@ -1,4 +1,4 @@
-//! What messages show of a backend URL: the parts that were understood, and nothing else.
+//! The parts of a backend URL that messages show: those that were understood, and nothing else.
 //!
 //! A wrong URL can have a password anywhere. Connection strings of other libraries have it in the
 //! middle, after a `,`, a `;` or a `#`. So this code does not search for one: the parser

@@ -1,4 +1,4 @@
-//! What an operator can do to a lock without holding it: inspect it, or force its release.
+//! Operators' view of a lock: inspect it, or release it by force, without holding it.
 
 use locktopus_contract::clock::timer_in;
 use locktopus_contract::{Eviction, Executed, LockKind, LockState, LockTarget, OwnerId};

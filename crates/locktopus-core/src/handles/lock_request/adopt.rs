@@ -37,8 +37,8 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Errors
     ///
     /// [`LockError::Ticket`] if the ticket is for another lock; [`LockError::Lost`] if its lease
-    /// has ended meanwhile; [`LockError::Backend`] if the backend failed, in which case you can try
-    /// the ticket again.
+    /// has ended meanwhile; [`LockError::Backend`] if the backend failed: then you can try the
+    /// ticket again.
     ///
     /// # Cancel safety
     ///

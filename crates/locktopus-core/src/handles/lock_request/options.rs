@@ -67,8 +67,8 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Holds the lock for this long at most: the watchdog does not renew it. At least
     /// [`MIN_LEASE`](crate::MIN_LEASE), at most the configured maximum; cut to whole milliseconds.
     ///
-    /// If an [owner](Self::owner) enters the lock again with a longer lease than was granted or last
-    /// extended to, and the old lease would end sooner, it is extended for all its guards.
+    /// If an [owner](Self::owner) enters the lock again with a longer lease than was granted or
+    /// last extended to, and the old lease would end sooner, it is extended for all its guards.
     /// Otherwise it does not change, nor does a lease that the watchdog renews.
     ///
     /// ```
@@ -133,11 +133,11 @@ impl<G: AnyGuard> LockRequest<G> {
     /// for jobs that many instances start at about the same time: if one finishes at once, an
     /// instance whose clock is late would run the job again.
     ///
-    /// If the guard is released or dropped early, or the lock is lost without an eviction, the lock
+    /// If the guard is released or dropped early, or the lock is lost other than by an eviction, it
     /// stays held without a holder until then. It is not renewed; [`inspect`](Self::inspect) shows
     /// it, [`held_locks`](crate::Locktopus::held_locks) does not. The release returns at once.
-    /// Waiters are not notified when the time is over. As after a crash of the holder, they find the
-    /// lock free at their next check, tasks of this process too. Only
+    /// Waiters are not notified when the time is over. As after a crash of the holder, they find
+    /// the lock free at their next check, tasks of this process too. Only
     /// [`force_release`](Self::force_release) ends it sooner. A lock that is held for longer is not
     /// affected.
     ///

@@ -201,7 +201,7 @@ impl Collector {
         }
     }
 
-    /// Acquires the locks of a group except one that is already held, without waiting.
+    /// Acquires the locks of a group without waiting, except the one that it already holds.
     async fn rest(
         &self,
         taken: &mut Vec<Taken>,

@@ -134,7 +134,7 @@ impl MultiGuard {
             .collect()
     }
 
-    /// The locks, in the order in which they were taken.
+    /// The locks, in the order of acquisition.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

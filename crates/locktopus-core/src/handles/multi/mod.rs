@@ -2,7 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `set` | which locks, each once, and in which order |
+//! | `set` | which locks, each once, and their order |
 //! | `collect`, `group` | acquiring them, those of one group by one request |
 //! | `owner_holds` | which of them the owner already holds |
 //! | `guard` | holding them, and losing them together |

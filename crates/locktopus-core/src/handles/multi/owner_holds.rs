@@ -17,16 +17,16 @@ use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
 use crate::handles::owner_handle::{HeldByOwner, HeldKey, Owner};
 
-/// What an owner holds of these locks, locked while they are acquired. Empty outside an owner's
+/// The owner's entries for these locks, locked during the acquisition. Empty outside an owner's
 /// scope.
 pub(super) struct OwnerHolds {
     inside: HashMap<HeldKey, OwnedMutexGuard<HeldByOwner>>,
 }
 
 impl OwnerHolds {
-    /// Locks these entries in the order in which the locks are acquired, so that two tasks of one
-    /// owner do not wait for each other in a circle. `None` if only one attempt was allowed, and
-    /// another task of the same owner is acquiring one of them.
+    /// Locks the entries in the order of acquisition, so that two tasks of one owner do not wait
+    /// for each other in a circle. `None` if only one attempt was allowed, and another task of the
+    /// same owner is acquiring one of the locks.
     pub(super) async fn enter(
         units: &[Unit],
         wait: Wait,
