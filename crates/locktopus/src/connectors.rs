@@ -69,7 +69,7 @@ pub trait Connector: Send + Sync + 'static {
 /// use locktopus::url::CustomUrl;
 /// use locktopus::{Connector, ConnectorError, Connectors, DynBackend, MemoryBackend};
 ///
-/// An example of a crate that keeps locks in PostgreSQL.
+/// /// An example of a crate that keeps locks in PostgreSQL.
 /// struct Postgres;
 ///
 /// #[async_trait::async_trait]
@@ -88,7 +88,7 @@ pub trait Connector: Send + Sync + 'static {
 /// let locks = connectors.connect("postgres://app:s3cret@db/locks?sslmode=require&namespace=shop:").await?;
 /// let guard = locks.lock("invoice:42").acquire().await?;
 /// guard.release().await?;
-/// All other URLs keep their meaning.
+/// // All other URLs keep their meaning.
 /// let tests = connectors.connect("memory:").await?;
 /// # Ok(()) }
 /// ```

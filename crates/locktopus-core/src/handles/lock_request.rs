@@ -38,7 +38,6 @@ use crate::handles::guard::LockGuard;
 ///
 /// `G` is the guard it turns into: [`LockGuard`], or [`WriteGuard`](crate::WriteGuard) for the
 /// exclusive half of a read-write lock.
-/// exclusive half of a read-write lock.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -100,13 +99,12 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`LockError::NotReentrant`] or [`LockError::UpgradeRefused`] instead of a deadlock, if the
     /// owner already holds this mutex, or reads what it wants to write. [`LockError::Lost`] if the
     /// owner's earlier hold of this lock is lost and not yet dropped.
-    /// dropped.
     ///
     /// # Cancel safety
+    ///
     /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind, and gives up
     /// its place in the queue. If an attempt under way still takes the lock, it is given back in
     /// the background.
-    /// waiters is lost.
     #[expect(
         clippy::manual_async_fn,
         reason = "an `async fn` keeps its arguments twice, and there may be many who wait"
@@ -141,7 +139,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let Some(guard) = locks.lock("nightly").try_acquire().await? else {
-    /// another instance is doing it
+    ///     return Ok(()); // another instance is doing it
     /// };
     /// assert!(locks.lock("nightly").try_acquire().await?.is_none());
     /// guard.release().await?;

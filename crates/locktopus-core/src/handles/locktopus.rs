@@ -70,7 +70,7 @@ impl Locktopus {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::Locktopus;
-    /// One connection for all tenants of a service, each with its own names.
+    /// // One connection for all tenants of a service, each with its own names.
     /// let backend = locktopus::connect_backend("memory:").await?;
     /// let one = Locktopus::builder_dyn(backend.clone()).namespace("one:").build()?;
     /// let other = Locktopus::builder_dyn(backend).namespace("other:").build()?;
@@ -141,7 +141,7 @@ impl Locktopus {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::MutexProfile;
-    /// Excludes Python programs that use redis-py's `Lock("invoice:42")`.
+    /// // Excludes Python programs that use redis-py's `Lock("invoice:42")`.
     /// let guard = locks.mutex_as("invoice:42", MutexProfile::redis_py()).acquire().await?;
     /// guard.release().await?;
     /// # Ok(()) }

@@ -79,7 +79,7 @@ impl Owner {
     /// use locktopus_memory::MemoryBackend;
     ///
     /// async fn audit(locks: &Locktopus) -> Result<usize, LockError> {
-    /// Works with and without the lock held.
+    ///     // Works with and without the lock held.
     ///     let guard = locks.lock("account:7").acquire().await?;
     ///     Ok(guard.hold_count())
     /// }

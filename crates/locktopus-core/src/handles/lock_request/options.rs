@@ -318,7 +318,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::WaitStrategy;
-    /// The holder is a program that notifies no waiter when it releases.
+    /// // The holder is a program that notifies no waiter when it releases.
     /// let look = WaitStrategy::Poll { min: Duration::from_millis(5), max: Duration::from_millis(50) };
     /// locks.lock("shared").strategy(look).acquire().await?.release().await?;
     /// # Ok(()) }

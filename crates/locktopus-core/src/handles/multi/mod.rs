@@ -43,7 +43,7 @@ use crate::handles::lock_request::{LockRequest, WaitLimit};
 /// assert_eq!(both.tokens().len(), 2);
 /// both.release().await?;
 ///
-/// Locks of different kinds and backends. Every process must use the same labels.
+/// // Locks of different kinds and backends. Every process must use the same labels.
 /// let other = Locktopus::builder(there).build()?;
 /// let guard = MultiLock::new()
 ///     .add_on("accounts", locks.lock("account:1"))
