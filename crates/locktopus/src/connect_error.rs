@@ -1,4 +1,4 @@
-//! Why connecting failed.
+//! The error of connecting.
 
 use std::error::Error;
 
@@ -29,7 +29,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Url(#[from] UrlError),
 
-    /// The URL asks for something this build does not have.
+    /// The URL needs a feature that this build does not have.
     #[error("{url} needs the feature \"{feature}\" of the locktopus crate, which is not enabled")]
     FeatureMissing {
         /// The URL, without secrets.
@@ -68,7 +68,7 @@ pub enum ConnectError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// The servers answered, but not in a way that can carry locks.
+    /// The servers answered, but locks cannot be kept on them.
     #[error("{url} cannot be used: {}", with_causes(source))]
     Backend {
         /// The URL, without secrets.
@@ -122,7 +122,7 @@ pub enum ConnectError {
     /// cannot use.
     #[error("the client's own settings cannot be used: {setting} {problem}")]
     ClientSettings {
-        /// Which setting, as the client library calls it.
+        /// The setting, by its name in the client library.
         setting: &'static str,
         /// What is wrong with it, and what to do.
         problem: String,

@@ -41,7 +41,7 @@ impl LocktopusBuilder {
         }
     }
 
-    /// Puts this in front of every lock name. Default: nothing.
+    /// Sets the prefix of every lock name. Default: none.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -123,7 +123,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors); more than [`MAX_TOTAL`] is a bad option.
+    /// See [above](Self#errors). More than [`MAX_TOTAL`] is [`LockError::Option`].
     ///
     /// # Cancel safety
     ///
@@ -154,7 +154,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors); more than [`MAX_TOTAL`] is a bad option.
+    /// See [above](Self#errors). More than [`MAX_TOTAL`] is [`LockError::Option`].
     ///
     /// # Cancel safety
     ///

@@ -56,9 +56,9 @@ use crate::handles::lock_request::{LockRequest, WaitLimit};
 ///
 /// # Order
 ///
-/// Every process takes locks in the same order, so that holders of some locks who wait for others
-/// never wait in a circle: by backend, then by [group](crate::Groups::group) of the backend, then
-/// by name. Backends are ordered by their labels, or without labels by their
+/// Every process takes the locks in the same order, so that no two of them wait for each other. The
+/// order is by backend, then by [group](crate::Groups::group) of the backend, then by name.
+/// Backends are ordered by their labels, or without labels by their
 /// [descriptions](crate::BackendInfo::description). A process that labels the same backend
 /// differently, or reaches it by another client without labels, breaks the order; then only wait
 /// limits end a deadlock. The same goes for a task that holds other locks while it waits for these.

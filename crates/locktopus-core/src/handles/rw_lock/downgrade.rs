@@ -1,4 +1,4 @@
-//! Why a downgrade failed.
+//! The error of a failed downgrade.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl DowngradeError {
         }
     }
 
-    /// The write guard was released already.
+    /// The write guard is already released.
     pub(super) fn released(source: LockError) -> Self {
         Self {
             guard: None,
@@ -76,7 +76,7 @@ impl std::error::Error for DowngradeError {
 }
 
 impl From<DowngradeError> for LockError {
-    /// The cause. The guard is dropped, which releases the lock in the background.
+    /// Keeps the cause. The guard is dropped, which releases the lock in the background.
     fn from(error: DowngradeError) -> Self {
         error.source
     }
