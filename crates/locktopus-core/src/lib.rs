@@ -8,8 +8,8 @@
 //!
 //! | layer | what it is | where to begin |
 //! |---|---|---|
-//! | `engine` | how a lock is acquired, renewed, passed on, lost, released | `engine/acquisition/mod.rs` |
-//! | `handles` | requests, guards, read-write locks, semaphores, latches, ... | `handles/locktopus.rs` |
+//! | `engine` | acquiring, renewing, passing on, losing, releasing | `engine/acquisition/mod.rs` |
+//! | `handles` | requests, guards, and the kinds of locks | `handles/locktopus.rs` |
 //!
 //! A layer imports only from layers below it. `scripts/check-layers` reads the next line.
 //!

@@ -6,9 +6,9 @@
 //! | `memory:` | embedded, private to this `Locktopus` |
 //! | `memory:NAME` | embedded, shared by all users of the same name in this process |
 //! | `redis://[USER[:PASSWORD]@]HOST[:PORT][/DB]` | one server |
-//! | `redis-sentinel://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT/MASTER[/DB]` | the primary that the sentinels know as `MASTER` |
-//! | `redis-cluster://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT` | a cluster; the rest of its nodes is discovered |
-//! | `redis+unix://[USER:PASSWORD@]/PATH` or `unix://` | one server on this machine, by its socket |
+//! | `redis-sentinel://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT/MASTER[/DB]` | the primary `MASTER` |
+//! | `redis-cluster://[USER[:PASSWORD]@]HOST:PORT,HOST:PORT` | a cluster, by some of its nodes |
+//! | `redis+unix://[USER:PASSWORD@]/PATH` or `unix://` | one server, by its unix socket |
 //! | `rediss://`, `rediss-sentinel://`, `rediss-cluster://` | the same with TLS (feature `tls`) |
 //!
 //! You may write `valkey` for `redis`, and schemes in capitals. The default port is 6379, for
@@ -16,38 +16,66 @@
 //! is `%2F`, `?` is `%3F`, `@` is `%40`, `&` is `%26`, `=` is `%3D`, `#` is `%23`, `,` is `%2C`,
 //! `;` is `%3B`. A `+` is a `+`.
 //!
-//! An `@` after the address is refused, because it may end a password that was not encoded. A raw
-//! `,`, `;`, `#` or second `=` in a name or a value is refused too, except in passwords, because
-//! other libraries write a password after one of them. Options follow after `?`, joined by `&`:
+//! An `@` after the address is refused, because a raw `/` or `?` in a password looks like that. A
+//! raw `,`, `;`, `#` or second `=` in a name or a value is refused too, except in passwords,
+//! because other libraries write a password after one of them. Options follow after `?`, joined by
+//! `&`:
 //!
 //! | option | values | default | meaning |
 //! |---|---|---|---|
 //! | `client` | `redis`, `fred` | `redis`, with any features | the client library |
-//! | `timeout` | duration | `1s` | longest wait for one answer, in a quorum for that of one node; other time limits follow from it. Choose at least four round trips to the servers |
-//! | `connect_timeout` | duration | `timeout`, at least `1s` | longest wait for one connection with TLS and login, which takes four or five exchanges with the server |
-//! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases; must be the same for all programs that share locks |
-//! | `checks` | `off`, `warn`, `refuse` | `warn` | connect-time checks: `off` makes none, `warn` logs the findings, `refuse` also fails if locks could be lost silently |
-//! | `connect` | `now`, `lazy` | `now` | `now` fails if no server answers. With `lazy`, locks fail as not taken until one does; the checks are made only if a server answers at once |
-//! | `router` | `own`, `client` | `own` | who finds the node of a cluster: Locktopus, or the cluster connection of redis-rs (feature `cluster-async`, without TLS); [when to choose which](https://github.com/locktopus/locktopus/blob/main/docs/routers.md) |
+//! | `timeout` | duration | `1s` | longest wait for one answer |
+//! | `connect_timeout` | duration | `timeout`, at least `1s` | longest wait for one connection |
+//! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases |
+//! | `checks` | `off`, `warn`, `refuse` | `warn` | what the connect-time checks do |
+//! | `connect` | `now`, `lazy` | `now` | whether connecting needs a server that answers |
+//! | `router` | `own`, `client` | `own` | who finds the node of a cluster |
 //! | `namespace` | text | empty | prefix of every lock name |
-//! | `names` | `plain`, `escaped` | `plain` | whether names may be any bytes ([`NameEncoding`](crate::NameEncoding)); must be the same for all programs that share locks |
-//! | `renewed_lease` | duration | `30s` | lease of locks requested without one; renewed after a third |
-//! | `label` | text of at most 64 characters | none | shown to everyone who looks at locks, with this host and process ([`Label`](crate::Label)) |
-//! | `label_host` | text, `off` | the system's name | the host that is shown with the label; `off`: none |
-//! | `token_retention` | duration from `1m`, `forever` | `1d` | how long a token key stays after the last grant ([`TokenRetention`](crate::TokenRetention)); `forever` if Java services use `RFencedLock` on the same names |
-//! | `safety` | `plain`, `replicated`, `quarantine` | `plain` | what a grant is worth when a server fails ([`SafetyMode`](crate::SafetyMode)); must be the same for all programs that share locks |
-//! | `replicas` | `one`, `majority`, `all` | `majority` | with `safety=replicated`: how many replicas must confirm a grant; the primary counts towards the majority |
-//! | `replication_timeout` | duration | `500ms`, at most half of `timeout` | with `safety=replicated`: how long to wait for the replicas; shorter than `timeout` |
-//! | `quarantine_max_lease` | duration | `30s` | with `safety=quarantine`: the longest lease allowed, and the time after a failover when nothing is granted. Must be the same for all programs that share the servers. `renewed_lease` is then at most this |
+//! | `names` | `plain`, `escaped` | `plain` | [`escaped`](crate::NameEncoding) allows any bytes |
+//! | `renewed_lease` | duration | `30s` | lease of requests without one; renewed after a third |
+//! | `label` | text of at most 64 characters | none | [names](crate::Label) this instance |
+//! | `label_host` | text, `off` | the system's name | the host shown with the label; `off`: none |
+//! | `token_retention` | duration from `1m`, `forever` | `1d` | how long a token key is kept |
+//! | `safety` | `plain`, `replicated`, `quarantine` | `plain` | [safety mode](crate::SafetyMode) |
+//! | `replicas` | `one`, `majority`, `all` | `majority` | how many replicas must confirm a grant |
+//! | `replication_timeout` | duration | `500ms`, at most half of `timeout` | limit for this |
+//! | `quarantine_max_lease` | duration | `30s` | longest lease, and length of a quarantine |
 //! | `client_name` | visible ASCII characters without spaces | none | shown by `CLIENT LIST` |
 //! | `sentinel_user`, `sentinel_password` | text | none | login for the sentinels |
 //! | `ca` | path | system's | PEM file with the authorities to trust |
 //! | `cert`, `key` | paths | none | PEM files with a client certificate and its key |
-//! | `tls_server_name` | host name | the host of each server | the name that certificates must have, if servers are reached by other addresses. One for all servers, and for the sentinels unless they have their own TLS settings |
+//! | `tls_server_name` | host name | the host of each server | the name in the certificates |
 //! | `danger_accept_invalid_certs` | `true`, `false` | `false` | accept any certificate |
-//! | `sentinel_tls` | `on`, `off` | as the scheme says | whether the sentinels use TLS, if they differ from the servers |
-//! | `sentinel_ca`, `sentinel_cert`, `sentinel_key`, `sentinel_tls_server_name`, `sentinel_danger_accept_invalid_certs` | as without `sentinel_` | as for the servers, if none is given | the sentinels' own TLS settings; if you set one, the others have their defaults |
+//! | `sentinel_tls` | `on`, `off` | as the scheme says | whether the sentinels use TLS |
+//! | `sentinel_ca`, `sentinel_cert`, `sentinel_key` | paths | see below | for the sentinels |
+//! | `sentinel_tls_server_name` | host name | see below | for the sentinels |
+//! | `sentinel_danger_accept_invalid_certs` | `true`, `false` | see below | for the sentinels |
 //! | `db` | number | `0` | the database, of a unix socket |
+//!
+//! `pubsub`, `names` and `safety` must be the same for all programs that share locks, and
+//! `quarantine_max_lease` for all that share the servers.
+//!
+//! * **Timeouts.** In a quorum, `timeout` is for the answer of one node. Other time limits follow
+//!   from it. Choose at least four round trips to the servers. A connection with TLS and login
+//!   takes four or five exchanges with the server.
+//! * **`checks`**: `off` makes none, `warn` logs the findings, `refuse` also fails if locks could
+//!   be lost silently.
+//! * **`connect`**: `now` fails if no server answers. With `lazy`, locks fail as not taken until
+//!   one does, and the checks are made only if a server answers at once.
+//! * **`router`**: `own` is Locktopus, `client` the cluster connection of redis-rs (feature
+//!   `cluster-async`, without TLS). See [when to choose
+//!   which](https://github.com/locktopus/locktopus/blob/main/docs/routers.md).
+//! * **`label`** is shown to everyone who looks at locks, with this host and process.
+//! * **`token_retention`** counts from the last grant ([`TokenRetention`](crate::TokenRetention)).
+//!   Choose `forever` if Java services use `RFencedLock` on the same names.
+//! * **Safety.** `replicas` and `replication_timeout` need `safety=replicated`. The primary counts
+//!   towards the majority, and `replication_timeout` must be shorter than `timeout`.
+//!   `quarantine_max_lease` needs `safety=quarantine`: nothing is granted for this long after a
+//!   failover, and `renewed_lease` is at most this.
+//! * **TLS.** Set `tls_server_name` if servers are reached by addresses that are not in their
+//!   certificates. It is one name for all servers, and for the sentinels too. Sentinels use the
+//!   servers' TLS settings unless you set one of their own; the others then have their defaults.
+//!   Set `sentinel_tls` if only the servers, or only the sentinels, use TLS.
 //!
 //! Features never choose the client: a URL without `client` means `client=redis` in every build,
 //! and is an error if the feature `redis` is off. Features add up over a program's dependencies. If
