@@ -35,16 +35,25 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 ///
 /// | option | meaning | default |
 /// |---|---|---|
-/// | `name = "invoice:{id}"` | the lock's name; `{argument}`, `{argument.field}` and `{self.field}` with the format options of `format!`; braces are doubled | required |
-/// | `locks = self.locks` | an expression that gives a [`Locktopus`], or something that dereferences to one | required |
-/// | `kind = "fair_lock"` | `lock`, `mutex`, `fair_lock`, `read_lock`, `write_lock` (the halves of a read-write lock), `semaphore`, `permit_semaphore` (one permit) | `lock` |
+/// | `name = "invoice:{id}"` | the lock's name | required |
+/// | `locks = self.locks` | an expression for a [`Locktopus`] | required |
+/// | `kind = "fair_lock"` | the kind of lock | `lock` |
 /// | `wait = "5s"` | how long to wait for it | for ever; not at all with `skip` and `error` |
-/// | `lease = "30s"` | a [lease that is renewed](LockRequest::renewed_lease) | 30 s, or as the [builder](locktopus_core::LocktopusBuilder::renewed_lease) says |
-/// | `fixed_lease = "30s"` | a [lease that is not](LockRequest::fixed_lease) | |
-/// | `at_least = "1m"` | [how long the lock stays held](LockRequest::hold_at_least), even if the function returns sooner: an instance whose clock is late does not run the job again. For `lock`, `fair_lock` and `mutex` | released at once |
-/// | `max_hold = "10m"` | [when the lock is declared lost](LockRequest::max_hold), renewed or not | never |
-/// | `when_busy = "skip"` | `wait`: wait for it; `skip`: the function is [skipped](Skipped); `error`: fail at once | `wait` |
-/// | `bind = lease` | names the [`Lease`] in the body, for example to pass on the fencing token | |
+/// | `lease = "30s"` | a [renewed lease](LockRequest::renewed_lease) | as the builder says, 30 s |
+/// | `fixed_lease = "30s"` | a [fixed lease](LockRequest::fixed_lease) | |
+/// | `at_least = "1m"` | the [minimum hold time](LockRequest::hold_at_least) | released at once |
+/// | `max_hold = "10m"` | the [maximum hold time](LockRequest::max_hold), renewed or not | none |
+/// | `when_busy = "skip"` | `wait` for it, [`skip`](Skipped) the function, or `error` at once | `wait` |
+/// | `bind = lease` | names the [`Lease`] in the body, for example to pass on the token | |
+///
+/// **Values.** `name` may contain `{argument}`, `{argument.field}` and `{self.field}`, with the
+/// format options of `format!`; double a literal brace. `locks` may also be something that
+/// dereferences to a [`Locktopus`]. The kinds are `lock`, `mutex`, `fair_lock`, `read_lock` and
+/// `write_lock` (the halves of a read-write lock), `semaphore` and `permit_semaphore` (one permit).
+/// `at_least` keeps a `lock`, `fair_lock` or `mutex` held even if the function returns sooner, so
+/// that an instance whose clock is late does not run the job again. The default lease is that of
+/// the [builder](locktopus_core::LocktopusBuilder::renewed_lease).
+/// [builder](locktopus_core::LocktopusBuilder::renewed_lease).
 ///
 /// **The return type** is a `Result<T, E>` with `E: From<LockError>`, or an alias such as
 /// `anyhow::Result`. The function returns what the body returns. It fails with
