@@ -238,7 +238,6 @@ impl Connectors {
     }
 }
 
-/// Shows the schemes that were added.
 impl fmt::Debug for Connectors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connectors ")?;

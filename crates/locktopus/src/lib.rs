@@ -9,7 +9,7 @@
 //! | to | see |
 //! |---|---|
 //! | connect | [`connect`], [`connect_with`] and the table of [URL options](mod@url) |
-//! | connect like your own client | [`redis`](mod@redis) and [`fred`](mod@fred): `from_client`, ... |
+//! | connect like your client | [`redis`](mod@redis) and [`fred`](mod@fred): `from_client`, ... |
 //! | send commands of your own | [`connect_client`] and [`client`] |
 //! | take a lock | [`Locktopus::lock`], [`Locktopus::mutex`], [`LockRequest`] |
 //! | hold it | [`LockGuard`], [`Lease`], [`FencingToken`] |

@@ -43,7 +43,7 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// | `fixed_lease = "30s"` | a [fixed lease](LockRequest::fixed_lease) | |
 /// | `at_least = "1m"` | the [minimum hold time](LockRequest::hold_at_least) | released at once |
 /// | `max_hold = "10m"` | the [maximum hold time](LockRequest::max_hold), renewed or not | none |
-/// | `when_busy = "skip"` | `wait` for it, [`skip`](Skipped) the function, or `error` at once | `wait` |
+/// | `when_busy = "skip"` | `wait`, [`skip`](Skipped) the function, or `error` at once | `wait` |
 /// | `bind = lease` | names the [`Lease`] in the body, for example to pass on the token | |
 ///
 /// **Values.** `name` may contain `{argument}`, `{argument.field}` and `{self.field}`, with the
@@ -53,7 +53,6 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 /// `at_least` keeps a `lock`, `fair_lock` or `mutex` held even if the function returns sooner, so
 /// that an instance whose clock is late does not run the job again. The default lease is that of
 /// the [builder](locktopus_core::LocktopusBuilder::renewed_lease).
-/// [builder](locktopus_core::LocktopusBuilder::renewed_lease).
 ///
 /// **The return type** is a `Result<T, E>` with `E: From<LockError>`, or an alias such as
 /// `anyhow::Result`. The function returns what the body returns. It fails with

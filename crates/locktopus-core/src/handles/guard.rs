@@ -44,7 +44,6 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
-    /// The guard of a hold.
     pub(crate) fn new(held: Held) -> Self {
         Self { held }
     }

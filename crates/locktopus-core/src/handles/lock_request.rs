@@ -59,7 +59,6 @@ pub struct LockRequest<G = LockGuard> {
     guard: PhantomData<fn() -> G>,
 }
 
-/// Options and ways to acquire, for every type of guard.
 impl<G: AnyGuard> LockRequest<G> {
     pub(crate) fn new(engine: Arc<Engine>, name: Named, kind: LockKind) -> Self {
         Self {

@@ -144,12 +144,10 @@ impl HeldByOwner {
         Held::join(services, &turn).map(LockGuard::new)
     }
 
-    /// Whether this half is held.
     pub(crate) fn holds(&self, kind: &LockKind) -> bool {
         is_held(self.half(kind))
     }
 
-    /// Records a lease that was acquired.
     pub(crate) fn entered(&mut self, guard: &LockGuard) {
         let turn = Arc::downgrade(guard.turn());
         match guard.target().kind() {
@@ -165,7 +163,6 @@ impl HeldByOwner {
         }
     }
 
-    /// Whether any half is held.
     pub(crate) fn is_alive(&self) -> bool {
         is_held(&self.exclusive) || is_held(&self.read)
     }

@@ -306,7 +306,6 @@ async fn a_turn_that_nobody_else_wants_is_given_back_when_revoked() {
     holder.release().await.unwrap();
     until("given back", || script.store.population().0 == 0).await;
     assert_eq!(locks.held(), 0);
-    // It leads now, on its own.
     assert!(poll(&mut asleep).is_ready());
 }
 

@@ -125,7 +125,6 @@ impl Judge {
         assert!(right, "{counted} guards, not {known}, of {guard:?}");
     }
 
-    /// Records the result of a release.
     fn released(&mut self, lease: &Lease, outcome: Result<(), LockError>) {
         let Err(LockError::Lost { cause, .. }) = outcome else {
             return;

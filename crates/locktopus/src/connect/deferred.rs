@@ -25,7 +25,6 @@ use super::servers;
 use crate::connect_error::{ConnectError, with_causes};
 use crate::url::{BackendUrl, Place};
 
-/// A Redis backend that connects when it is first needed.
 #[derive(Debug)]
 pub(super) struct Deferred {
     info: BackendInfo,

@@ -130,7 +130,7 @@ impl CustomUrl {
     }
 }
 
-/// Shows the addresses and the path of a connector's URL, as far as they look like that.
+/// Shows the addresses and the path of a connector's URL, if they look like such.
 fn show_place(address: &str, path: &str, shown: &mut Shown) {
     let hosts = address.rsplit_once('@').map_or(address, |(_, hosts)| hosts);
     if !hosts.is_empty() && addresses(hosts, 1).is_err() {

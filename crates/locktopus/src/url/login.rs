@@ -55,7 +55,6 @@ impl IntoBackendUrl for BackendUrl {
     }
 }
 
-/// The providers of credentials.
 #[cfg(any(feature = "redis", feature = "fred"))]
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Providers {

@@ -11,7 +11,6 @@ pub(super) fn is_hidden(name: &str) -> bool {
     [SECRET_OPTION, "key", "sentinel_key"].contains(&name)
 }
 
-/// All options.
 pub(super) const OPTIONS: [&str; 32] = [
     "client",
     "connect",

@@ -155,7 +155,6 @@ impl UrlOptions {
         }
     }
 
-    /// The label of a `Locktopus`.
     pub(crate) fn label(&self) -> Option<Label> {
         let label = Label::new(self.label.as_deref()?);
         Some(match self.label_host.as_deref() {

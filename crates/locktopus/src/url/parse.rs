@@ -33,7 +33,6 @@ pub struct BackendUrl {
     /// Settings of the program's own client that a URL cannot carry.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(crate) read: Option<Box<ReadSettings>>,
-    /// The providers of credentials.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(crate) providers: Providers,
     /// A cluster connection that the program has handed in.
@@ -121,7 +120,6 @@ impl BackendUrl {
         }
     }
 
-    /// An error about this URL.
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(super) fn error(&self, part: &str, problem: &str) -> UrlError {
         self.shown.error(Fault::new(part, problem))
@@ -206,9 +204,7 @@ fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The default port of a server.
 pub(crate) const SERVER_PORT: u16 = 6_379;
-/// The default port of a sentinel.
 const SENTINEL_PORT: u16 = 26_379;
 
 fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Fault> {

@@ -22,7 +22,6 @@ const TELLTALES: &str = "QXZJЖ漢ß";
 /// All characters with a meaning in a URL, and some that should have none.
 const SPECIAL: &str = "/?#@:&=%+;,[]()!*'\"\\<>{}|^~$` \t\n\u{0}-._017aefs";
 
-/// Texts with a meaning in a URL.
 const TOKENS: [&str; 38] = [
     "://",
     "redis",

@@ -50,7 +50,6 @@ impl LockRequest {
         self.options.hold_at_least
     }
 
-    /// The checked plan of this request.
     pub(crate) fn plan_for(&self, wait: Wait) -> Result<Plan, LockError> {
         self.plan(wait)
     }

@@ -31,7 +31,6 @@ pub(crate) struct Options {
     pub(super) progress: Option<Reporter>,
 }
 
-/// How long a request waits, as the user gave it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WaitLimit {
     AtMost(Duration),
@@ -39,7 +38,6 @@ pub(crate) enum WaitLimit {
 }
 
 impl WaitLimit {
-    /// The wait of a request that begins now.
     pub(crate) fn to_wait(self) -> Wait {
         Wait::at_most(match self {
             Self::AtMost(limit) => limit,

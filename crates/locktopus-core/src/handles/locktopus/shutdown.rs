@@ -89,7 +89,6 @@ fn over_after(time: Duration) -> impl Future<Output = ()> {
     })
 }
 
-/// Waits for everything under way, and closes the backend.
 async fn drain(services: Arc<Services>, grace: Duration) -> ShutdownReport {
     services.attempts.close();
     services.tasks.close();
@@ -132,7 +131,6 @@ pub struct ShutdownReport {
 }
 
 impl ShutdownReport {
-    /// Counts what is under way at this moment.
     fn of(services: &Services) -> Self {
         Self {
             abandoned: services.attempts.len() + services.tasks.len(),

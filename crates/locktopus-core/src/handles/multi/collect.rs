@@ -21,7 +21,6 @@ use crate::handles::guard::LockGuard;
 /// How often a group is tried as a whole before its locks are acquired one by one.
 const GROUP_ROUNDS: u32 = 3;
 
-/// The result of one step.
 enum Step {
     Taken,
     /// One attempt was allowed, and the lock is held by another owner.

@@ -18,7 +18,6 @@ use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 use crate::handles::lock_request::hold;
 
-/// The result of a group's request.
 pub(super) enum Group {
     Taken,
     /// This member is held by another owner.

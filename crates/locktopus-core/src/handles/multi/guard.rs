@@ -66,7 +66,6 @@ struct Shared {
     /// Taken out by the first release, drop or loss.
     guards: Mutex<Option<Vec<LockGuard>>>,
     loss: OnceLock<(LockTarget, LostCause)>,
-    /// The hold has ended.
     ended: CancellationToken,
 }
 

@@ -53,7 +53,6 @@ impl OwnerHolds {
         Ok(Some(Self { inside }))
     }
 
-    /// Records the locks that were acquired.
     pub(super) fn entered(mut self, taken: &[Taken]) {
         for Taken { guard, .. } in taken {
             let key = Owner::key(guard.services(), guard.target());

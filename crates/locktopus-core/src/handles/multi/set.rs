@@ -18,7 +18,6 @@ pub(super) struct Wanted {
     pub(super) request: LockRequest,
 }
 
-/// One lock to acquire.
 pub(super) struct Member {
     pub(super) backend: Arc<str>,
     pub(super) target: LockTarget,
@@ -62,7 +61,6 @@ enum Group {
     Alone(LockName),
 }
 
-/// Checks the requests and puts them in order.
 pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
     if wanted.is_empty() {
         return Err(OptionError::new("locks", 0, "at least one lock is needed").into());

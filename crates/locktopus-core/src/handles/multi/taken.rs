@@ -15,7 +15,6 @@ use crate::handles::lease::Lease;
 /// A fixed lease may lose a tenth of its validity while the other locks are acquired.
 const FRESH: (u32, u32) = (9, 10);
 
-/// A lock that was acquired, and is held while the others are acquired.
 pub(super) struct Taken {
     pub(super) backend: Arc<str>,
     pub(super) guard: LockGuard,

@@ -31,7 +31,6 @@ impl DowngradeError {
         }
     }
 
-    /// The write guard is already released.
     pub(super) fn released(source: LockError) -> Self {
         Self {
             guard: None,

@@ -100,7 +100,6 @@ struct Unsettled<'a> {
     writer: &'a Arc<Lease>,
     lease: Duration,
     loan: Arc<SharedOwner>,
-    /// An attempt was sent.
     sent: bool,
     /// An attempt without an answer may still arrive.
     late_attempt: bool,
