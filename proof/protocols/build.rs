@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// What is compiled, from the sources of the core.
-const FILES: [&str; 13] = [
+const FILES: [&str; 12] = [
     "engine/holding/give_back.rs",
-    "engine/holding/grant.rs",
     "engine/holding/held.rs",
     "engine/holding/lease.rs",
     "engine/holding/shared_owner.rs",

@@ -9,14 +9,14 @@ use async_trait::async_trait;
 use locktopus_contract::Simulated;
 use tokio::time::Instant;
 
-use crate::clock;
-use crate::engine::holding::grant::Grant;
+use crate::clock::{self, BootInstant};
+use crate::engine::holding::lease::Lease;
 use crate::lock;
 use crate::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, CounterOutcome,
     CounterRequest, Counters, Executed, ExtendOutcome, ExtendRequest, FencingToken, GroupOutcome,
     Groups, LockBackend, LockKind, LockName, LockState, LockTarget, Mode, NameError, OwnerId,
-    ReleaseOutcome, ReleaseRequest, SafetyMode, WaiterState,
+    ReleaseOutcome, ReleaseRequest, WaiterState,
 };
 
 /// Lets this thread see that the machine has just been asleep for this long.
@@ -27,23 +27,17 @@ pub(crate) fn sleep_machine(time: Duration) {
 }
 
 /// A renewed lease of this length, granted now.
-pub(crate) fn grant(lease: Duration) -> Grant {
-    let now = clock::now();
-    Grant {
-        target: LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant),
-        owner: OwnerId::generate(),
-        token: FencingToken::new(1),
-        permits: 1,
-        turns: 1,
-        lease,
-        renewed: true,
-        hold_until: None,
-        granted_at: now,
-        valid_until: now + lease,
-        late_attempt: false,
-        safety: SafetyMode::default(),
-        retention: None,
-    }
+pub(crate) fn granted(lease: Duration) -> Lease {
+    granted_until(lease, clock::now() + lease)
+}
+
+/// The same, valid until then.
+pub(crate) fn granted_until(lease: Duration, valid_until: BootInstant) -> Lease {
+    let target = LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant);
+    let (owner, token) = (OwnerId::generate(), FencingToken::new(1));
+    let mut lease = Lease::granted(target, owner, token, lease, valid_until);
+    lease.renewed = true;
+    lease
 }
 
 /// The error of a call that did not run because the server is away.

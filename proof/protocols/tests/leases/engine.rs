@@ -83,7 +83,7 @@ macro_rules! shipped {
 }
 
 pub(crate) mod holding {
-    shipped!(give_back grant held lease shared_owner term turn watchdog);
+    shipped!(give_back held lease shared_owner term turn watchdog);
 
     /// No lock is held for longer than its holder wants.
     mod linger {

@@ -32,7 +32,6 @@ use loom::future::block_on;
 use loom::thread::{JoinHandle, spawn};
 
 use contract::clock;
-use engine::holding::grant::Grant;
 use engine::holding::held::Held;
 use engine::holding::lease::Lease;
 use engine::holding::services::{Services, at};
@@ -57,23 +56,16 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     });
 }
 
-fn grant() -> Grant {
-    let name = LockName::new("a").unwrap();
-    Grant {
-        target: LockTarget::new(name, LockKind::Reentrant),
-        owner: OwnerId::from_bytes(*b"me"),
-        token: FencingToken::new(7),
-        permits: 1,
-        turns: 1,
-        lease: LEASE,
-        renewed: true,
-        hold_until: None,
-        granted_at: clock::now(),
-        valid_until: at(LEASE),
-        late_attempt: false,
-        safety: SafetyMode::default(),
-        retention: None,
-    }
+fn granted_until(valid_until: clock::BootInstant) -> Lease {
+    let target = LockTarget::new(LockName::new("a").unwrap(), LockKind::Reentrant);
+    let (owner, token) = (OwnerId::from_bytes(*b"me"), FencingToken::new(7));
+    let mut lease = Lease::granted(target, owner, token, LEASE, valid_until);
+    lease.renewed = true;
+    lease
+}
+
+fn granted() -> Lease {
+    granted_until(at(LEASE))
 }
 
 /// Does something on another thread.
@@ -87,20 +79,20 @@ fn at_once<T: 'static, R: 'static>(
 
 /// A lease that is not watched.
 fn lease() -> Arc<Lease> {
-    Lease::new(grant(), None)
+    Arc::new(granted())
 }
 
 fn turn_of(lease: &Arc<Lease>) -> Arc<Turn> {
     Turn::begin(lease, lease.token, clock::now())
 }
 
-fn hold(services: &Arc<Services>, grant: Grant) -> (Held, Arc<Lease>) {
-    let lease = Lease::start(services, grant, None).expect("not shut down");
+fn hold(services: &Arc<Services>, lease: Lease) -> (Held, Arc<Lease>) {
+    let lease = lease.start(services, clock::now()).expect("not shut down");
     (lease.begin_turn(services, None, clock::now()), lease)
 }
 
 fn held(services: &Arc<Services>) -> (Held, Arc<Lease>) {
-    hold(services, grant())
+    hold(services, granted())
 }
 
 fn shut_down(services: &Arc<Services>) -> usize {
@@ -179,9 +171,8 @@ fn a_lease_ends_once_and_for_the_first_reason() {
 fn a_limit_is_lifted_or_the_lease_is_over() {
     model(|| {
         time::set(DUE);
-        let mut limited = grant();
-        limited.hold_until = Some(at(DUE));
-        let lease = Lease::new(limited, None);
+        let lease = lease();
+        lease.limit_hold(Some(at(DUE)));
         let judges = at_once(&lease, |lease| lease.judge(clock::now(), None).is_some());
         let lifted = lease.limit_hold(None);
         let over = judges.join().unwrap();
@@ -251,9 +242,7 @@ fn an_answer_about_one_lease_ends_no_other() {
         time::set(DUE);
         let holder = at_once(&services, |services| {
             drop(held);
-            let mut another = grant();
-            another.valid_until = at(DUE + LEASE);
-            hold(services, another)
+            hold(services, granted_until(at(DUE + LEASE)))
         });
         let asked = renew(&services);
         let (held, another) = holder.join().unwrap();

@@ -7,9 +7,7 @@ use super::attempts::Acquisition;
 use super::kept_lease::Keeping;
 use super::lead::Stop;
 use super::plan::least_validity;
-use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::Lease;
 use crate::engine::settings::WaitStrategy;
 
 impl Acquisition<'_> {
@@ -31,26 +29,24 @@ impl Acquisition<'_> {
         let plan = self.plan;
         let token = token.filter(|_| plan.target.kind().has_tokens());
         let ask = &self.state.ask;
-        let grant = Grant {
-            turns: ask.tokens,
-            late_attempt: self.state.late_attempt,
-            ..plan.granted(self.engine, &ask.owner, token, sent, granted_at)
-        };
+        let mut lease = plan.granted(self.engine, &ask.owner, token, sent);
+        lease.late_attempt = self.state.late_attempt;
+        let valid_until = self.valid_until(sent);
         let keeping = self.state.hints.take_if(|_| recall).map(|mut hints| {
             hints.hold();
-            Box::new(Keeping::new(hints, plan.keep, grant.valid_until))
+            Box::new(Keeping::new(hints, plan.keep, valid_until))
         });
         // If this fails, dropping `self` gives the grant back.
         let held = match self.lead.as_mut() {
             Some(lead) => {
-                let held = lead.won(grant, keeping)?;
+                let held = lead.won(lease, ask.tokens, granted_at, keeping)?;
                 // The local queue has the way back; there is nothing to leave to the next leader.
                 self.lead = None;
                 held
             }
             None => {
-                let hold_until = grant.hold_until;
-                let lease = Lease::start(self.engine, grant, None)?;
+                let hold_until = lease.hold_until();
+                let lease = lease.start(self.engine, granted_at)?;
                 lease.begin_turn(self.engine, hold_until, granted_at)
             }
         };

@@ -11,7 +11,6 @@ use super::passing::Passing;
 use super::state::{AcquisitionState, Asks};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::give_back::Owed;
-use crate::engine::holding::grant::Grant;
 use crate::engine::holding::held::Held;
 use crate::engine::holding::lease::Lease;
 
@@ -67,16 +66,25 @@ impl Member {
         Ok(())
     }
 
-    /// The backend granted the lock, and the leader has the first turn of the lease. With
-    /// `keeping`, the lease may be kept after a turn.
+    /// The backend granted the lock `now`, with this many `tokens`, and the leader has the first
+    /// turn of the lease. With `keeping`, the lease may be kept after a turn.
     pub(crate) fn won(
         &mut self,
-        grant: Grant,
+        mut lease: Lease,
+        tokens: u32,
+        now: BootInstant,
         keeping: Option<Box<Keeping>>,
     ) -> Result<Held, Stop> {
-        let (hold_until, now) = (grant.hold_until, grant.granted_at);
-        let passing = Passing::new(&self.engine, &self.cohort, &grant, keeping);
-        let lease = Lease::start(&self.engine, grant, Some(passing))?;
+        let hold_until = lease.hold_until();
+        let turns = lease.token.map(|_| tokens);
+        lease.passing = Some(Passing::new(
+            &self.engine,
+            &self.cohort,
+            turns,
+            now,
+            keeping,
+        ));
+        let lease = lease.start(&self.engine, now)?;
         let won = self.cohort.queue().won(self.number, &lease);
         if !won {
             // The caller gives the grant back.

@@ -17,7 +17,6 @@ use super::kept_lease::Keeping;
 use super::plan::least_validity;
 use super::stage::Waiter;
 use crate::engine::error::LostCause;
-use crate::engine::holding::grant::Grant;
 use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
@@ -40,7 +39,8 @@ impl Passing {
     pub(super) fn new(
         services: &Arc<Services>,
         cohort: &Arc<Cohort>,
-        grant: &Grant,
+        turns: Option<u32>,
+        granted_at: BootInstant,
         keeping: Option<Box<Keeping>>,
     ) -> Self {
         let settings = services.settings.cohort;
@@ -48,8 +48,8 @@ impl Passing {
             cohort: Arc::clone(cohort),
             services: Arc::downgrade(services),
             turns: AtomicU32::new(0),
-            most_turns: grant.token.map_or(settings.turns, |_| grant.turns),
-            until: grant.granted_at + settings.last_turn(),
+            most_turns: turns.unwrap_or(settings.turns),
+            until: granted_at + settings.last_turn(),
             keeping,
         }
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::LockError;
-use crate::engine::holding::grant::Grant;
+use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::WaitStrategy;
 use crate::engine::wait_progress::Reporter;
@@ -56,23 +56,14 @@ impl Plan {
         owner: &OwnerId,
         token: Option<FencingToken>,
         sent: BootInstant,
-        granted_at: BootInstant,
-    ) -> Grant {
-        Grant {
-            target: self.target.clone(),
-            owner: owner.clone(),
-            token,
-            permits: self.permits,
-            turns: 1,
-            lease: self.lease,
-            renewed: self.renewed,
-            hold_until: self.max_hold.map(|hold| sent + hold),
-            granted_at,
-            valid_until: services.settings.margin.valid_until(sent, self.lease),
-            late_attempt: false,
-            safety: services.safety(),
-            retention: self.retention,
-        }
+    ) -> Lease {
+        let valid_until = services.settings.margin.valid_until(sent, self.lease);
+        let (target, owner) = (self.target.clone(), owner.clone());
+        let mut lease = Lease::granted(target, owner, token, self.lease, valid_until);
+        (lease.permits, lease.renewed, lease.retention) =
+            (self.permits, self.renewed, self.retention);
+        lease.limit_hold(self.max_hold.map(|hold| sent + hold));
+        lease.with_safety(services.safety())
     }
 
     pub(crate) fn cancellation(&self) -> LockError {

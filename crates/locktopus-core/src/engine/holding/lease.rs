@@ -13,7 +13,6 @@ use locktopus_contract::{
 use crate::engine::acquisition::passing::Passing;
 use crate::engine::error::{LockError, LostCause};
 use crate::engine::holding::give_back::Owed;
-use crate::engine::holding::grant::Grant;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
 use crate::engine::holding::term::Term;
@@ -51,36 +50,28 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(grant: Grant, passing: Option<Passing>) -> Arc<Self> {
-        let Grant {
+    /// A lease of this length that the backend granted: one permit, not renewed, for one turn.
+    pub(crate) fn granted(
+        target: LockTarget,
+        owner: OwnerId,
+        token: Option<FencingToken>,
+        lease: Duration,
+        valid_until: BootInstant,
+    ) -> Self {
+        Self {
             target,
             owner,
             token,
-            permits,
-            turns: _,
-            lease,
-            renewed,
-            hold_until,
-            granted_at: _,
-            valid_until,
-            late_attempt,
-            safety,
-            retention,
-        } = grant;
-        Arc::new(Self {
-            target,
-            owner,
-            token,
-            permits,
-            renewed,
-            late_attempt,
-            safety: (safety != SafetyMode::default()).then(|| Box::new(safety)),
-            retention,
+            permits: 1,
+            renewed: false,
+            late_attempt: false,
+            safety: None,
+            retention: None,
             term: Mutex::new(Term {
                 lease,
                 longest: lease,
                 valid_until,
-                hold_until,
+                hold_until: None,
                 linger_until: None,
                 token_until: None,
             }),
@@ -89,22 +80,27 @@ impl Lease {
             turn: Mutex::new(Weak::new()),
             slot: AtomicUsize::new(usize::MAX),
             loan: Mutex::new(None),
-            passing,
-        })
+            passing: None,
+        }
     }
 
-    /// A lease that the watchdog watches from now on.
+    /// The same with the safety mode of the grant.
+    pub(crate) fn with_safety(mut self, safety: SafetyMode) -> Self {
+        self.safety = (safety != SafetyMode::default()).then(|| Box::new(safety));
+        self
+    }
+
+    /// Starts the lease: the watchdog watches it from now on.
     ///
     /// # Errors
     ///
     /// [`LockError::ShutDown`] after a shutdown.
     pub(crate) fn start(
+        self,
         services: &Services,
-        grant: Grant,
-        passing: Option<Passing>,
+        granted_at: BootInstant,
     ) -> Result<Arc<Self>, LockError> {
-        let granted_at = grant.granted_at;
-        let lease = Self::new(grant, passing);
+        let lease = Arc::new(self);
         let watched = services.watchdog.watch(&lease, granted_at);
         watched.then_some(lease).ok_or(LockError::ShutDown)
     }
@@ -336,22 +332,11 @@ mod tests {
     /// A lease of three seconds that may be held for two.
     fn lease() -> Arc<Lease> {
         let now = clock::now();
-        let grant = Grant {
-            target: LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant),
-            owner: OwnerId::generate(),
-            token: FencingToken::new(7),
-            permits: 1,
-            turns: 1,
-            lease: 3 * SECOND,
-            renewed: false,
-            hold_until: Some(now + 2 * SECOND),
-            granted_at: now,
-            valid_until: now + 3 * SECOND,
-            late_attempt: false,
-            safety: SafetyMode::Quorum,
-            retention: None,
-        };
-        Lease::new(grant, None)
+        let target = LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant);
+        let (owner, token) = (OwnerId::generate(), FencingToken::new(7));
+        let lease = Lease::granted(target, owner, token, 3 * SECOND, now + 3 * SECOND);
+        lease.limit_hold(Some(now + 2 * SECOND));
+        Arc::new(lease.with_safety(SafetyMode::Quorum))
     }
 
     #[tokio::test(start_paused = true)]

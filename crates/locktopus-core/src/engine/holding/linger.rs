@@ -45,14 +45,16 @@ pub(super) fn left(kind: &LockKind, until: Option<BootInstant>, ids: &OwnerIds) 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::test_backend::grant;
+    use crate::test_backend::granted;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
     async fn what_is_held_at_least_so_long_stays_held_so_long_and_not_longer() {
-        let lease = Lease::new(grant(SECOND * 30), None);
+        let lease = Arc::new(granted(SECOND * 30));
         lease.hold_at_least(Duration::ZERO);
         assert!(lease.linger_until().is_none() && !lease.lingers());
         lease.hold_at_least(SECOND);

@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `grant`, `lease`, `term` | a lease of the backend: its grant, its length, why it ended |
+//! | `lease`, `term` | a lease of the backend: what was granted, its length, why it ended |
 //! | `turn` | a task's turn of a lease: where its guards hear of a loss |
 //! | `announcing` | keeps the record of a labelled instance |
 //! | `services` | what all leases of one `Locktopus` share: backend, settings, watchdog |
@@ -29,7 +29,6 @@ pub(crate) mod background;
 pub(crate) mod calls;
 pub(crate) mod counting;
 pub(crate) mod give_back;
-pub(crate) mod grant;
 pub(crate) mod held;
 pub(crate) mod lease;
 mod limits;

@@ -348,7 +348,7 @@ mod tests {
 
     use super::*;
     use crate::engine::settings::Settings;
-    use crate::test_backend::{TestBackend, away, grant, sleep_machine};
+    use crate::test_backend::{TestBackend, away, granted, sleep_machine};
     use crate::{CohortSettings, LockError, LockGuard, Locktopus};
 
     const LIMIT: Duration = Duration::from_secs(1);
@@ -418,7 +418,7 @@ mod tests {
     fn watching(leases: &[Duration]) -> (Watchdog, Vec<Arc<Lease>>) {
         let watchdog = Watchdog::default();
         let watch = |lease: &Duration| {
-            let lease = Lease::new(grant(*lease), None);
+            let lease = Arc::new(granted(*lease));
             assert!(watchdog.watch(&lease, clock::now()));
             lease
         };
@@ -494,9 +494,9 @@ mod tests {
         let backend = Arc::new(TestBackend::new());
         let services = Services::start(backend, Settings::default());
         let watchdog = &services.watchdog;
-        let (lost, mut too_long) = (grant(LIMIT), grant(LIMIT * 2));
-        too_long.hold_until = Some(clock::now() + LIMIT);
-        let leases = [lost, too_long].map(|grant| Lease::new(grant, None));
+        let (lost, too_long) = (granted(LIMIT), granted(LIMIT * 2));
+        too_long.limit_hold(Some(clock::now() + LIMIT));
+        let leases = [lost, too_long].map(Arc::new);
         for lease in &leases {
             assert!(watchdog.watch(lease, clock::now()));
         }

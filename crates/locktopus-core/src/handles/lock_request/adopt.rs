@@ -8,8 +8,6 @@ use locktopus_contract::{ExtendOutcome, ExtendRequest, FencingToken, LockKind, O
 use super::LockRequest;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::{LockError, LostCause, Phase};
-use crate::engine::holding::grant::Grant;
-use crate::engine::holding::lease::Lease;
 use crate::engine::holding::services::Services;
 use crate::handles::any_guard::{AnyGuard, Taken};
 use crate::handles::guard::LockGuard;
@@ -110,12 +108,11 @@ pub(crate) fn hold(
     late_attempt: bool,
 ) -> Result<LockGuard, LockError> {
     let granted_at = clock::now();
-    let grant = Grant {
-        late_attempt,
-        ..plan.granted(services, owner, token, sent, granted_at)
-    };
-    let hold_until = grant.hold_until;
-    let held = Lease::start(services, grant, None)?.begin_turn(services, hold_until, granted_at);
+    let mut lease = plan.granted(services, owner, token, sent);
+    lease.late_attempt = late_attempt;
+    let hold_until = lease.hold_until();
+    let lease = lease.start(services, granted_at)?;
+    let held = lease.begin_turn(services, hold_until, granted_at);
     held.turn()
         .observed(services.observer.holds(&plan.target, token));
     Ok(LockGuard::new(held))

@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
     use crate::engine::settings::Settings;
-    use crate::test_backend::{TestBackend, grant};
+    use crate::test_backend::{TestBackend, granted};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -91,9 +91,8 @@ mod tests {
             (Some(ms(2_000)), ms(2_308)),
             (Some(Duration::ZERO), ms(308)),
         ] {
-            let mut grant = grant(usual);
-            grant.hold_until = left.map(|left| now + left);
-            let lease = Lease::new(grant, None);
+            let lease = granted(usual);
+            lease.limit_hold(left.map(|left| now + left));
             assert_eq!(renewal_lease(&lease, now, &services), asked, "{left:?}");
         }
     }

@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
     use crate::engine::holding::services::Services;
-    use crate::test_backend::grant;
+    use crate::test_backend::{granted, granted_until};
 
     const MS: Duration = Duration::from_millis(1);
     const SECOND: Duration = Duration::from_secs(1);
@@ -273,7 +273,7 @@ mod tests {
 
     /// A lease granted now.
     fn lease() -> Arc<Lease> {
-        Lease::new(grant(LEASE), None)
+        Arc::new(granted(LEASE))
     }
 
     fn put(watched: &mut WatchedLeases, lease: &Arc<Lease>) {
@@ -326,9 +326,9 @@ mod tests {
     /// The index has it at its former end, which is no reason to renew it.
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_ends_later_than_it_did_is_left_alone_until_then() {
-        let mut not_renewed = grant(LEASE);
+        let mut not_renewed = granted(LEASE);
         not_renewed.renewed = false;
-        let (not_renewed, under_way) = (Lease::new(not_renewed, None), lease());
+        let (not_renewed, under_way) = (Arc::new(not_renewed), lease());
         let mut watched = watched();
         put(&mut watched, &not_renewed);
         put(&mut watched, &under_way);
@@ -441,9 +441,7 @@ mod tests {
         ] {
             let now = clock::now();
             let mut watched = WatchedLeases::new(now);
-            let mut grant = grant(LEASE);
-            grant.valid_until = now + LEASE.saturating_sub(took);
-            let lease = Lease::new(grant, None);
+            let lease = Arc::new(granted_until(LEASE, now + LEASE.saturating_sub(took)));
             put(&mut watched, &lease);
             let entry = watched.get(&lease).unwrap();
             assert_eq!(entry.renew_at, Some(now + renewed), "{took:?}");
