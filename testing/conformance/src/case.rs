@@ -1,4 +1,4 @@
-//! What a case is.
+//! A case.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,10 +6,10 @@ use std::pin::Pin;
 use crate::ctx::Ctx;
 use crate::flavour::Flavour;
 
-/// A case under way.
+/// A running case.
 pub type CaseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One rule, tried out. Panics if the rule is broken.
+/// A test of one rule. Panics if the rule is broken.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub(crate) name: &'static str,
@@ -25,19 +25,19 @@ impl Case {
         self.name
     }
 
-    /// The flavours it is about.
+    /// The flavours it runs on.
     #[must_use]
     pub fn flavours(&self) -> &'static [Flavour] {
         self.flavours
     }
 
-    /// Whether it is about waiters in a queue, and does not apply to a backend without one.
+    /// Whether it needs a queue, and so does not apply to a backend without one.
     #[must_use]
     pub fn needs_queue(&self) -> bool {
         self.queue
     }
 
-    /// Whether it evicts, and does not apply to a backend without a directory.
+    /// Whether it evicts, and so does not apply to a backend without a directory.
     #[must_use]
     pub fn needs_directory(&self) -> bool {
         self.name.contains("eviction")

@@ -1,4 +1,4 @@
-//! One client on one lock, for cases that speak to the backend directly.
+//! One client on one lock, for cases that call the backend directly.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::rule::Rule;
 use crate::timing::LONG;
 
-/// What gives a kind its number, unless it has one.
+/// The operation that gives a kind its number, unless it has one.
 pub(crate) fn initial(kind: &LockKind, number: u64) -> CounterAction {
     match kind {
         LockKind::RateLimiter => CounterAction::Rate {
@@ -24,7 +24,8 @@ pub(crate) fn initial(kind: &LockKind, number: u64) -> CounterAction {
     }
 }
 
-/// A client on one lock. Its methods fail the case where a healthy store must answer.
+/// A client on one lock. If a healthy store would answer and this one does not, its methods fail
+/// the case.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Client {
@@ -47,20 +48,20 @@ impl Client {
         Self::new(self.backend.clone(), target)
     }
 
-    /// When a call that is made now must be answered.
+    /// The deadline of a call made now.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         Instant::now() + self.backend.info().call_timeout
     }
 
-    /// A plain attempt, to be sent or changed.
+    /// A plain attempt, to send or modify.
     #[must_use]
     pub fn attempt_of(&self, owner: &OwnerId, lease: Duration) -> AcquireAttempt {
         let (target, owner) = (self.target.clone(), owner.clone());
         AcquireAttempt::new(target, owner, lease, self.deadline())
     }
 
-    /// One attempt, whatever its answer.
+    /// One attempt with any answer.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Client {
         }
     }
 
-    /// One release, whatever its answer.
+    /// One release with any answer.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl Client {
         );
     }
 
-    /// One extension, whatever its answer.
+    /// One extension with any answer.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl Client {
         Rule::Errors.ok(state, "an inspection")
     }
 
-    /// The holder, who must be `owner`.
+    /// The holder, which must be `owner`.
     pub async fn holder(&self, owner: &OwnerId) -> HolderState {
         let state = self.state().await;
         let Some(holder) = state.holder() else {
@@ -167,7 +168,7 @@ impl Client {
         holder.clone()
     }
 
-    /// What is left of the lease of `owner`, who must be the holder.
+    /// The rest of the lease of `owner`, which must be the holder.
     pub async fn remaining(&self, owner: &OwnerId) -> Duration {
         let remaining = self.holder(owner).await.remaining;
         remaining.unwrap_or_else(|| Rule::Inspection.broken("a lease without an end"))
@@ -187,7 +188,7 @@ impl Client {
         Rule::Errors.ok(self.backend.release(&request).await, "a release")
     }
 
-    /// A given attempt, which must be answered.
+    /// The given attempt, which must be answered.
     pub async fn send(&self, attempt: &AcquireAttempt) -> AttemptOutcome {
         Rule::Errors.ok(self.backend.attempt(attempt).await, "an attempt")
     }
@@ -202,13 +203,13 @@ impl Client {
         self.count_as(&OwnerId::generate(), action).await
     }
 
-    /// One operation on the number inside under an id of the caller's, which must be answered.
+    /// One operation on the number inside under the caller's id, which must be answered.
     pub async fn count_as(&self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
         let outcome = self.try_count(operation, action).await;
         Rule::Errors.ok(outcome, format_args!("{action:?}"))
     }
 
-    /// One operation on the number inside, whatever its answer.
+    /// One operation on the number inside, with any answer.
     ///
     /// # Errors
     ///
@@ -238,13 +239,13 @@ impl Client {
         Rule::Errors.ok(eviction, "an eviction")
     }
 
-    /// Whether this owner is among the holders shown.
+    /// Whether the state shows this owner as a holder.
     pub async fn is_held_by(&self, owner: &OwnerId) -> bool {
         let holders = self.state().await.holders;
         holders.iter().any(|holder| holder.owner == *owner)
     }
 
-    /// Subscribes, which must work.
+    /// Subscribes, which must succeed.
     pub async fn subscribe(&self) -> WakeStream {
         let stream = self.backend.subscribe(&self.target, self.deadline()).await;
         Rule::Wakes.ok(stream, "a subscription")

@@ -1,4 +1,4 @@
-//! What a case has in hand.
+//! The tools of a case.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::lasting;
 use crate::store::Store;
 use crate::timing::{HEARTBEAT, SLACK};
 
-/// One case on one flavour: names, owners and clients of its own. Clones are the same.
+/// One case on one flavour, with its own names, owners and clients. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Ctx {
     store: Store,
     flavour: Flavour,
     name: String,
     skipped: Arc<OnceLock<String>>,
-    /// How often it was begun anew, each time with leases twice as long.
+    /// How often it was restarted, each time with leases twice as long.
     doublings: u32,
 }
 
-/// Leases of 400 ms are 3.2 s long then: no machine is that slow on which tests are run.
+/// By then leases of 400 ms last 3.2 s, and no test machine is that slow.
 const DOUBLINGS: u32 = 3;
 
 impl Ctx {
@@ -40,11 +40,10 @@ impl Ctx {
         }
     }
 
-    /// For the same case, from its beginning, with leases twice as long; `None` if that was done
-    /// often enough.
+    /// The context to restart the case with leases twice as long; `None` after the last doubling.
     pub(super) fn with_longer_leases(&self) -> Option<Self> {
         (self.doublings < DOUBLINGS).then(|| Self {
-            // What the last attempt left there is not looked at again.
+            // A new name, because the last attempt may have left something.
             name: format!("{}'", self.name),
             skipped: Arc::default(),
             doublings: self.doublings + 1,
@@ -76,7 +75,7 @@ impl Ctx {
         self.target_named(&format!("{}{suffix}", self.name))
     }
 
-    /// A lock whose name this case makes up. It must contain the case's own.
+    /// A lock with a name of the case's choice, which must contain the case's own name.
     #[must_use]
     pub fn target_named(&self, name: &str) -> LockTarget {
         let name = LockName::new(name).expect("case names are short enough");
@@ -99,7 +98,7 @@ impl Ctx {
         self.prepared(self.bare(1).await).await
     }
 
-    /// One of the clients, on the lock of this case as it is.
+    /// One of the clients, on the lock of this case, unprepared.
     pub async fn bare(&self, index: usize) -> Client {
         Client::new(self.backend(index).await, self.target())
     }
@@ -117,13 +116,13 @@ impl Ctx {
         self.store.client(index).await
     }
 
-    /// A client of this case alone, which it may close.
+    /// A client for this case alone, which it may close.
     pub async fn fresh(&self) -> DynBackend {
         self.store.fresh().await
     }
 
-    /// How long things may go on in the background: a request that nobody waited for may be under
-    /// way for as long as a call may take, and is looked for again after that.
+    /// How long background work may take: an abandoned request may be in flight for as long as a
+    /// call may take, and is then checked once more.
     pub(super) async fn settling(&self) -> Duration {
         self.backend(0).await.info().call_timeout
     }
@@ -133,26 +132,25 @@ impl Ctx {
         self.flavour.announces() && self.backend(0).await.wake_ups().is_some()
     }
 
-    /// Whether the store is a quorum, where nobody may win if several try at the same moment.
+    /// Whether the store is a quorum, where simultaneous attempts may all fail.
     #[must_use]
     pub fn is_quorum(&self) -> bool {
         self.store.quorum
     }
 
-    /// Whether `again` is what a holder of `token` must get when it repeats its attempt: the same,
-    /// but of a quorum through another client perhaps a later one, because nodes that were late to
-    /// grant have tokens of their own.
+    /// Whether `again` is a correct answer to the holder of `token` that repeats its attempt. It
+    /// must be equal, except at a quorum through another client: there it may be later, because
+    /// nodes that granted late have tokens of their own.
     #[must_use]
     pub fn repeats<T: PartialOrd>(&self, token: T, again: T, through_another: bool) -> bool {
         again == token || through_another && self.is_quorum() && again > token
     }
 
-    /// A lease that the case waits for: [`SHORT`](crate::SHORT), or longer where a call takes
+    /// A lease whose end the case waits for: [`SHORT`](crate::SHORT), or longer if calls take
     /// longer.
     ///
-    /// Until the case begins to wait, a rule that it finds broken later than such a lease may last
-    /// says nothing about the store: a busy machine was too slow, and the case is run again with a
-    /// longer one.
+    /// Until the case begins to wait, a broken rule counts only while such a lease surely lasts.
+    /// After that the machine was too slow, and the suite runs the case again with longer leases.
     #[must_use]
     pub fn short(&self) -> Duration {
         let lease = self.store.short() * 2_u32.pow(self.doublings);
@@ -160,26 +158,26 @@ impl Ctx {
         lease
     }
 
-    /// Says that the case begins to wait for its leases to end, and that what it finds from now on
-    /// is true whether they have ended or not.
+    /// Tells the suite that the case now waits for its leases to end. From now on its findings hold
+    /// even if they have ended.
     pub fn waits_for_leases(&self) {
         lasting::relies_on_no_lease();
     }
 
-    /// How much later than planned things may happen: [`SLACK`], and a score of round trips, which
-    /// is more than any acquisition takes and far less than any heartbeat.
+    /// How late things may happen: [`SLACK`] and twenty round trips, which is more than any
+    /// acquisition takes and far less than any heartbeat.
     #[must_use]
     pub fn slack(&self) -> Duration {
         SLACK + self.store.far * 20
     }
 
-    /// Lets a client that was just started get something done that takes `nearby` on a store
-    /// nearby, and up to three round trips: to ask, to listen, and to ask again.
+    /// Gives a client that was just started the time for something that takes `nearby` on a nearby
+    /// store and up to three round trips: to try, to listen, and to try again.
     pub async fn let_it_act(&self, nearby: Duration) {
         tokio::time::sleep(nearby + self.store.far * 3).await;
     }
 
-    /// How far away the store is: what an exchange takes beyond what it takes nearby.
+    /// How far away the store is: how much longer an exchange takes than on a nearby store.
     #[must_use]
     pub fn far(&self) -> Duration {
         self.store.far
@@ -191,8 +189,8 @@ impl Ctx {
         self.store.shared_waiters
     }
 
-    /// Deletes the lock behind the backend's back. False, and the case counts as skipped, if the
-    /// suite was not told how.
+    /// Deletes the lock behind the backend's back. If the suite has no way to, it returns false and
+    /// the case counts as skipped.
     pub async fn wipe(&self) -> bool {
         match self.store.wiper() {
             Some(wipe) => {
@@ -206,7 +204,7 @@ impl Ctx {
         }
     }
 
-    /// Everything that is stored under the names of this case, if the suite was told how to see it.
+    /// Everything stored under the names of this case, if the suite has a way to read it.
     pub async fn picture(&self) -> String {
         match self.store.painter() {
             Some(picture) => picture(self.name.clone()).await,
@@ -214,7 +212,7 @@ impl Ctx {
         }
     }
 
-    /// Says why the case does not apply.
+    /// Records why the case does not apply.
     pub fn skip(&self, reason: impl Into<String>) {
         let _ = self.skipped.set(reason.into());
     }
@@ -239,8 +237,8 @@ impl Ctx {
     }
 
     fn build(&self, builder: LocktopusBuilder) -> Locktopus {
-        // Where messages exist nothing else may get a waiter on: the heartbeat is out of reach. A
-        // heartbeat is at most a twelfth of the lease, so that is long, too.
+        // With messages nothing else may move a waiter, so the heartbeat must be out of reach. A
+        // heartbeat is at most a twelfth of the lease, so the lease is long, too.
         let strategy = if self.flavour.announces() {
             WaitStrategy::HandOff {
                 heartbeat: HEARTBEAT,

@@ -16,13 +16,13 @@ pub enum Flavour {
     SingleKey,
     /// A lock in strict order of arrival.
     Fair,
-    /// A read-write lock. What is about one exclusive holder is tried on its write lock.
+    /// A read-write lock. Cases about one exclusive holder use its write lock.
     ReadWrite,
-    /// A semaphore. What is about one exclusive holder is tried on one of a single permit.
+    /// A semaphore. Cases about one exclusive holder give it a single permit.
     Semaphore,
     /// A semaphore whose permits have ids.
     Permits,
-    /// So many permits in a period.
+    /// N permits in each period.
     RateLimiter,
     /// A count-down latch.
     Latch,
@@ -31,7 +31,7 @@ pub enum Flavour {
 use Flavour::{Fair, Latch, Lock, Mutex, Permits, RateLimiter, ReadWrite, Semaphore, SingleKey};
 
 impl Flavour {
-    /// All of them.
+    /// All flavours.
     pub const ALL: [Self; 9] = [
         Lock,
         Mutex,
@@ -43,33 +43,32 @@ impl Flavour {
         RateLimiter,
         Latch,
     ];
-    /// Those that can be held.
+    /// Flavours that can be held.
     pub const HELD: &'static [Self] =
         &[Lock, Mutex, SingleKey, Fair, ReadWrite, Semaphore, Permits];
-    /// Those that somebody can have.
+    /// Flavours that can be acquired: all except latches.
     pub const TAKEN: &'static [Self] = Self::ALL.split_last().expect("latches are last").1;
-    /// Those with at most one holder.
+    /// Flavours with at most one holder.
     pub const EXCLUSIVE: &'static [Self] = &[Lock, Mutex, SingleKey, Fair, ReadWrite];
-    /// Those of which several can be taken together everywhere.
+    /// Flavours that every backend can acquire several of in one group.
     pub const GROUPED: &'static [Self] = &[Lock, Mutex];
-    /// Those with one queue for whatever kind the name is in use as, where nobody has a turn of his
-    /// own.
+    /// Flavours that share one queue per name with all kinds, without reserved turns.
     pub const ONE_QUEUE: &'static [Self] = &[Lock, Mutex, ReadWrite];
-    /// Those with a queue.
+    /// Flavours with a queue.
     pub const QUEUED: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite, Semaphore, Permits];
-    /// Those whose holders can ask to be told that others want them.
+    /// Flavours whose holder can ask to be notified when others want the lock.
     pub const KEPT: &'static [Self] = &[Lock, Mutex];
-    /// Those that a release can leave held.
+    /// Flavours that a release can leave held.
     pub const LINGERING: &'static [Self] = &[Lock, Mutex, SingleKey, Fair];
-    /// Those of them with a queue.
+    /// Flavours of [`LINGERING`](Self::LINGERING) that have a queue.
     pub const LINGERING_QUEUED: &'static [Self] = &[Lock, Mutex, Fair];
-    /// Those whose grants carry fencing tokens.
+    /// Flavours whose grants carry fencing tokens.
     pub const WITH_TOKENS: &'static [Self] = &[Lock, Mutex, Fair, ReadWrite];
-    /// Those whose holders share permits.
+    /// Flavours whose holders share permits.
     pub const COUNTED: &'static [Self] = &[Semaphore, Permits];
-    /// Those that give out permits, which holders give back or which come back by themselves.
+    /// Flavours that give out permits. A holder returns them, or the period does.
     pub const PERMITS: &'static [Self] = &[Semaphore, Permits, RateLimiter];
-    /// Those whose waiters stand in line, for a hold or for permits that come back by themselves.
+    /// Flavours whose waiters queue, for a hold or for permits that a period returns.
     pub const IN_LINE: &'static [Self] = &[
         Lock,
         Mutex,
@@ -89,7 +88,7 @@ impl Flavour {
         }
     }
 
-    /// What the contract calls it; of a read-write lock the write lock.
+    /// The kind in the contract; for a read-write lock, its write lock.
     #[must_use]
     pub fn kind(self) -> LockKind {
         match self {
@@ -105,7 +104,7 @@ impl Flavour {
         }
     }
 
-    /// Whether waiters are told of releases.
+    /// Whether waiters are notified of releases.
     #[must_use]
     pub fn announces(self) -> bool {
         self.kind().announces()
@@ -117,7 +116,7 @@ impl Flavour {
         self.kind().has_tokens()
     }
 
-    /// Whether it must be given permits before any can be had.
+    /// Whether it must be given permits before anyone can acquire one.
     #[must_use]
     pub fn is_counted(self) -> bool {
         self.kind().mode() == Mode::Permits
@@ -129,8 +128,7 @@ impl Flavour {
         self.kind().new_owner()
     }
 
-    /// The request that a user would make: for one permit of a semaphore, to read a read-write
-    /// lock.
+    /// A user's typical request: one permit of a semaphore, the read half of a read-write lock.
     pub fn request(self, locks: &Locktopus, name: &str) -> LockRequest {
         match self {
             Self::ReadWrite => locks.rw_lock(name).read(),

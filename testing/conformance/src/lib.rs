@@ -2,8 +2,8 @@
 //! [`LockBackend`](locktopus_core::LockBackend), and the behaviour that users of [`Locktopus`](locktopus_core::Locktopus)
 //! see on top of it.
 //!
-//! Written for those who write backends. The suite needs one thing: a way to connect another client
-//! to the same store, because most rules are about two clients.
+//! For authors of backends. The suite needs one thing, a way to connect another client to the same
+//! store, because most rules concern two clients.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
@@ -21,9 +21,10 @@
 //! # }
 //! ```
 //!
-//! Start servers once, then
-//! [`Suite::run`] every case on them at the same time: each case uses lock names of its own. A failed case names the rule that it breaks. Those who have a test runner of their own take [`Suite::trials`].
-//! Set `LOCKTOPUS_CONFORMANCE` to a part of a case's name to run only some of them.
+//! Start servers once, then [`Suite::run`] every case on them at the same time: each case uses lock
+//! names of its own. A failed case names the rule that it breaks. If you have a test runner of your
+//! own, use [`Suite::trials`]. To run only some cases, set `LOCKTOPUS_CONFORMANCE` to a part of
+//! their names.
 //!
 //! Not stable API: cases are added and tightened without a new major version.
 //!
@@ -31,8 +32,8 @@
 //! |---|---|
 //! | `suite`, `store` | what to run, and on which store |
 //! | [`cases`], `case`, `rule` | the cases, and the rules that they prove |
-//! | `ctx`, `client`, `waiter` | what a case has in hand |
-//! | `flavour`, `timing`, `lasting` | the locks that cases are run on, how long things may take, whether leases last still |
+//! | `ctx`, `client`, `waiter` | what a case works with |
+//! | `flavour`, `timing`, `lasting` | the locks that cases run on, time limits, and whether leases may have expired |
 //! | `report`, `record` | what a run found: for people, and as lines of JSON |
 //! | [`cancel`] | the sweep that drops futures at every await |
 //!

@@ -1,4 +1,4 @@
-//! Results of runs as lines of JSON, from which the table in `docs/conformance.md` is made.
+//! Appends results of runs as JSON lines; `docs/conformance.md` shows them as a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::report::{Report, Verdict};
 /// The variable that names the file to append to.
 const OUT: &str = "LOCKTOPUS_CONFORMANCE_OUT";
 
-/// Where the suite was run.
+/// The place of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -20,18 +20,18 @@ const OUT: &str = "LOCKTOPUS_CONFORMANCE_OUT";
 pub struct Setting {
     /// The backend, for example `redis`.
     pub backend: String,
-    /// The topology, for example `cluster`; `-` where there is none.
+    /// The topology, for example `cluster`; `-` for none.
     pub topology: String,
-    /// How the servers ran, for example `plain`; `-` where there are none.
+    /// How the servers ran, for example `plain`; `-` for none.
     pub provider: String,
-    /// The client library, or several joined by ` + `; `-` where there is none.
+    /// The client library, or several joined by ` + `; `-` for none.
     pub client: String,
-    /// The server and its version; `-` where there is none.
+    /// The server and its version; `-` for none.
     pub server: String,
 }
 
 impl Setting {
-    /// A backend of this process, without servers.
+    /// A backend inside this process, without servers.
     #[must_use]
     pub fn embedded(backend: &str) -> Self {
         let none = || "-".to_owned();
@@ -54,9 +54,8 @@ struct Count {
 }
 
 impl Report {
-    /// Appends one line for each flavour to the file that `LOCKTOPUS_CONFORMANCE_OUT` names, if it
-    /// is set. The report of a run that was told to leave out cases says nothing about a backend,
-    /// and is not recorded.
+    /// Appends one line for each flavour to the file named by `LOCKTOPUS_CONFORMANCE_OUT`, if it is
+    /// set. A report of a partial run says nothing about a backend, so this skips it.
     ///
     /// # Errors
     ///
@@ -75,7 +74,7 @@ impl Report {
     /// If the file cannot be written.
     pub fn record_in(&self, path: &Path, setting: &Setting) -> io::Result<()> {
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        // In one piece: several test programs may append at the same time.
+        // In one piece, because several test programs may append at the same time.
         file.write_all(self.lines(setting).as_bytes())
     }
 
@@ -126,8 +125,7 @@ impl Report {
     }
 }
 
-/// Text as it stands between quotes in JSON. Control characters, which no version or name has, are
-/// left out.
+/// Escapes text for a JSON string. Drops control characters; no version or name has any.
 fn escaped(text: &str) -> String {
     let printable = text.chars().filter(|c| !c.is_control());
     printable

@@ -1,4 +1,4 @@
-//! What a run of the suite found.
+//! The findings of a run.
 
 use std::fmt;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Report {
         }
     }
 
-    /// Whether the run was told to leave out cases.
+    /// Whether the run left out cases on request.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.partial
@@ -77,7 +77,7 @@ impl Report {
     ///
     /// # Panics
     ///
-    /// If a case failed, or if none was run: a suite that does nothing proves nothing.
+    /// If a case failed, or if none ran: a suite that does nothing proves nothing.
     #[track_caller]
     pub fn assert_passed(&self) {
         println!("{self}");

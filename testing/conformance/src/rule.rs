@@ -10,15 +10,15 @@ use crate::lasting::{self, TooLate};
 pub enum Rule {
     /// One owner at a time.
     Exclusion,
-    /// A lease lasts as long as it was asked for, and then it is over.
+    /// A lease lasts as long as requested, and then ends.
     Lease,
-    /// Executed twice, the effect of once.
+    /// Running a request twice has the effect of running it once.
     Idempotence,
-    /// Only the holder's id changes or ends a hold.
+    /// Only the holder's id can change or end a hold.
     Ownership,
     /// Tokens grow strictly over the grants of a name.
     Tokens,
-    /// `Err` says whether the request ran, and of what kind it is.
+    /// `Err` says whether the request ran, and which kind of error it is.
     Errors,
     /// Nothing takes much longer than its deadline.
     Deadlines,
@@ -26,11 +26,11 @@ pub enum Rule {
     CancelSafety,
     /// A release wakes a waiter.
     Wakes,
-    /// First come, first served; nobody overtakes; nobody who is gone stays in the way.
+    /// First come, first served. Waiters do not overtake, and dead ones do not block the queue.
     Queue,
-    /// What is released goes to the first waiters that can have it, and they are told.
+    /// A release grants the lock to the first waiters that can have it, and notifies them.
     HandOff,
-    /// A holder that asked for it is told when others want its lock.
+    /// A holder that asked for it is notified when others want its lock.
     Recall,
     /// Several locks are taken together or not at all.
     Group,
@@ -40,21 +40,21 @@ pub enum Rule {
     Permits,
     /// The number inside a semaphore or a latch changes once for each operation.
     Counter,
-    /// An eviction ends what there is, and a list shows what there is.
+    /// An eviction ends every hold, and a list shows the locks that exist.
     Admin,
-    /// A name means one lock, or is refused.
+    /// A name means one lock, or the backend refuses it.
     Names,
     /// A name is in use as one kind at a time.
     Kinds,
-    /// What [`inspect`](locktopus_core::LockBackend::inspect) says is what is.
+    /// [`inspect`](locktopus_core::LockBackend::inspect) reports the real state.
     Inspection,
     /// What [`Locktopus`](locktopus_core::Locktopus) promises its users.
     Api,
 }
 
 impl Rule {
-    /// Fails the case. If the machine was so slow that [leases of the case](crate::Ctx::short) may
-    /// be over, it is run again with longer ones instead.
+    /// Fails the case. If [leases of the case](crate::Ctx::short) may have expired because the
+    /// machine is slow, the suite runs it again with longer ones instead.
     ///
     /// # Panics
     ///
@@ -63,7 +63,7 @@ impl Rule {
     pub fn broken(self, what: impl fmt::Display) -> ! {
         let message = format!("rule {self:?} is broken: {what}");
         if lasting::is_too_late() {
-            // Nobody is to be alarmed yet.
+            // Skips the panic hook: the case may still pass.
             std::panic::resume_unwind(Box::new(TooLate(message)));
         }
         panic!("{message}")
@@ -81,7 +81,7 @@ impl Rule {
         }
     }
 
-    /// The value of an operation that must work on a healthy store.
+    /// The value of an operation that a healthy store must accept.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! What the suite knows of a store: how to connect to it, and what it was told about it.
+//! A store under test: how to connect to it, and its declared properties.
 
 use std::fmt;
 use std::future::Future;
@@ -15,16 +15,15 @@ type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = DynBackend> + Send>> + Se
 type Picture = dyn Fn(String) -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync;
 type Wipe = dyn Fn(LockTarget) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// How many clients the cases share. A few more are connected by the cases that close theirs.
+/// How many clients the cases share. Cases that close their client connect another one.
 const CLIENTS: usize = 3;
-/// How much longer short leases of a quorum are.
+/// How many times longer short leases are on a quorum.
 const QUORUM_FACTOR: u32 = 10;
 /// Longer than any case takes on a healthy store nearby.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
-/// More exchanges than any case makes one after the other.
+/// More consecutive exchanges than any case makes.
 const EXCHANGES: u32 = 400;
-/// Exchanges that a short lease must outlast: a case that takes something for a short while looks
-/// at it before the end.
+/// Exchanges that fit into a short lease: a case must check what it holds before the lease ends.
 const EXCHANGES_WITHIN_SHORT: u32 = 8;
 
 /// A store, and the clients that the cases share. Clones share them too.
@@ -36,9 +35,9 @@ pub(crate) struct Store {
     clients: Arc<[OnceCell<DynBackend>; CLIENTS]>,
     /// A release wakes one waiter of all clients together.
     pub(crate) shared_waiters: bool,
-    /// Nobody may win if several try at the same moment.
+    /// If several clients try at the same moment, they may all fail.
     pub(crate) quorum: bool,
-    /// How far away it is.
+    /// How much longer an exchange takes than on a nearby store.
     pub(crate) far: Duration,
 }
 
@@ -101,7 +100,7 @@ impl Store {
         self.wipe.as_deref()
     }
 
-    /// How long leases are that cases wait for the end of.
+    /// The length of leases whose end a case waits for.
     pub(crate) fn short(&self) -> Duration {
         let nearby = SHORT * if self.quorum { QUORUM_FACTOR } else { 1 };
         nearby + self.far * EXCHANGES_WITHIN_SHORT

@@ -1,4 +1,4 @@
-//! What is to be run on a store, and how.
+//! What to run on a store, and how.
 
 use std::cell::Cell;
 use std::fmt;
@@ -50,8 +50,8 @@ impl Suite {
         }
     }
 
-    /// Adds a way to delete a lock behind the backend's back, as an operator or an eviction does.
-    /// Without it the cases about vanished locks are skipped.
+    /// Adds a way to delete a lock behind the backend's back, as an operator or an eviction would.
+    /// Without it the suite skips the cases about vanished locks.
     #[must_use]
     pub fn wipe<F, Fut>(mut self, wipe: F) -> Self
     where
@@ -62,9 +62,9 @@ impl Suite {
         self
     }
 
-    /// Adds a way to see everything that is stored under names with this in them, as text that is
-    /// the same if nothing was written in between. Without it, that nothing was written is judged
-    /// by what the backend shows.
+    /// Adds a way to read everything stored under names that contain a given text. The result must
+    /// be equal if nothing was written in between. Without it, cases that check that nothing was
+    /// written rely on what the backend shows.
     #[must_use]
     pub fn picture<F, Fut>(mut self, picture: F) -> Self
     where
@@ -75,40 +75,40 @@ impl Suite {
         self
     }
 
-    /// Runs the cases on these flavours only.
+    /// Runs the cases only on these flavours.
     #[must_use]
     pub fn flavours(mut self, flavours: &[Flavour]) -> Self {
         self.flavours = flavours.to_vec();
         self
     }
 
-    /// Runs only the cases with this in their names.
+    /// Runs only the cases with `part` in their names.
     #[must_use]
     pub fn only(mut self, part: impl Into<String>) -> Self {
         self.only = Some(part.into());
         self
     }
 
-    /// Says that a release wakes one waiter of all clients together, not one of each: true for
-    /// stores that live in this process.
+    /// Declares that a release wakes one waiter of all clients together, not one of each client.
+    /// This is true for stores inside this process.
     #[must_use]
     pub fn shared_waiters(mut self) -> Self {
         self.store.shared_waiters = true;
         self
     }
 
-    /// Says that the store is a quorum of nodes. Of attempts at the same moment none may be
-    /// granted, because each may have some of the nodes; and since a node must answer within a part
-    /// of the lease, no lease is short.
+    /// Declares that the store is a quorum of nodes. Simultaneous attempts may all fail, because
+    /// each may win some of the nodes. Leases are longer, since a node must answer within a part of
+    /// the lease.
     #[must_use]
     pub fn quorum(mut self) -> Self {
         self.store.quorum = true;
         self
     }
 
-    /// Says that an exchange with the store takes this long even if nothing is in its way. Leases
-    /// that cases wait for, and their bounds, grow by a fixed number of exchanges, so that a store
-    /// that makes more of them than it should, or waits for a heartbeat, is still found out.
+    /// Declares how long an exchange with the store takes without any disturbance. Leases that
+    /// cases wait for, and their time limits, grow by a fixed number of exchanges, so the suite
+    /// still catches a store that makes too many exchanges or waits for a heartbeat.
     #[must_use]
     pub fn round_trip(mut self, round_trip: Duration) -> Self {
         self.store.far = round_trip;
@@ -145,13 +145,12 @@ impl Suite {
 
     /// Runs every case, many at a time, and closes the clients.
     ///
-    /// Each case is a task of its own: in one task for all, a case that computes for long would
-    /// keep the others from looking at their answers until the deadlines of their calls have
-    /// passed.
+    /// Each case is a task of its own. In one task for all, a case that computes for a long time
+    /// would delay the others' answers past the deadlines of their calls.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe; locks that cases hold at that moment lapse.
+    /// Cancel safe; locks that cases hold at that moment expire.
     pub async fn run(&self) -> Report {
         let started = Instant::now();
         let outcomes = futures_util::stream::iter(self.trials())
@@ -164,7 +163,7 @@ impl Suite {
         Report::new(outcomes, started.elapsed(), self.only.is_some())
     }
 
-    /// Closes the clients that the cases share. [`run`](Self::run) does this by itself.
+    /// Closes the clients that the cases share. [`run`](Self::run) calls it.
     pub async fn close(&self) {
         self.store.close().await;
     }
@@ -195,7 +194,7 @@ impl Trial {
         &self.name
     }
 
-    /// Runs it. A panic of the case is a verdict, not a panic of this call.
+    /// Runs it. A panic of the case becomes a verdict; this call does not panic.
     pub async fn run(self) -> Outcome {
         let started = Instant::now();
         let mut ctx = self.ctx;

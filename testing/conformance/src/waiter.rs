@@ -1,4 +1,4 @@
-//! Somebody in a queue, for cases that speak to the backend directly.
+//! A waiter in a queue, for cases that call the backend directly.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::timing::{LONG, SLACK};
 
 /// Far longer than any message takes, far shorter than any lease or place in these cases.
 const SOON: Duration = Duration::from_secs(5);
-/// How often a waiter asks that was told to look.
+/// How often a waiter polls after a hint to check.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A waiter that listens and has a place in the queue.
@@ -21,11 +21,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub struct Waiter {
     /// Its client, on its lock.
     pub client: Client,
-    /// What it repeats.
+    /// The attempt it repeats.
     pub attempt: AcquireAttempt,
     /// How many were ahead of it at its last attempt.
     pub ahead: u64,
-    /// The last token given to anybody before its last attempt.
+    /// The last token given to anyone before its last attempt.
     pub fence: u64,
     hints: WakeStream,
 }
@@ -36,7 +36,7 @@ pub struct Waiter {
 pub struct Handed {
     /// The first token of the grant, if there is one.
     pub token: Option<FencingToken>,
-    /// The grant was pushed, and not found by asking.
+    /// Whether the grant was pushed, rather than found by polling.
     pub pushed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Waiter {
         Self::join_with(client, client.attempt_of(owner, LONG)).await
     }
 
-    /// As [`join`](Self::join), with an attempt of the caller's.
+    /// As [`join`](Self::join), with the caller's own attempt.
     pub async fn join_with(client: &Client, mut attempt: AcquireAttempt) -> Self {
         attempt.place = attempt.place.or(Some(LONG));
         let hints = client.subscribe().await;
@@ -67,13 +67,13 @@ impl Waiter {
         waiter
     }
 
-    /// Who waits.
+    /// The owner id that waits.
     #[must_use]
     pub fn owner(&self) -> &OwnerId {
         &self.attempt.owner
     }
 
-    /// Repeats the attempt, which must be answered with the place, or with a grant.
+    /// Repeats the attempt. The answer must be the waiter's place or a grant.
     pub async fn repeat(&mut self) -> Option<Option<FencingToken>> {
         self.attempt.deadline = self.client.deadline();
         match self.client.send(&self.attempt).await {
@@ -88,7 +88,7 @@ impl Waiter {
         }
     }
 
-    /// Waits to be handed the lock. A waiter that is told to look asks until it has it.
+    /// Waits for the hand-off. After a hint to check, it tries until it has the lock.
     pub async fn handed(&mut self) -> Handed {
         match timeout(SOON, self.hints.next()).await {
             Ok(Wake::Granted { token }) => Handed {
@@ -102,7 +102,7 @@ impl Waiter {
         }
     }
 
-    /// Asks until it has the lock.
+    /// Tries until it has the lock.
     pub async fn asks(&mut self) -> Handed {
         let end = Instant::now() + SLACK;
         loop {
@@ -120,12 +120,12 @@ impl Waiter {
         }
     }
 
-    /// Where it stands; `None` if it does not wait.
+    /// Its position; `None` if it does not wait.
     pub async fn position(&self) -> Option<usize> {
         self.client.state().await.position(self.owner())
     }
 
-    /// Releases what it was handed.
+    /// Releases the lock.
     pub async fn gives_back(&self) {
         let released = self.client.release_of(&self.attempt).await;
         Rule::Ownership.check(
@@ -134,7 +134,7 @@ impl Waiter {
         );
     }
 
-    /// Gives up, whatever it has by now.
+    /// Gives up, whether or not it holds the lock by now.
     pub async fn leaves(self) -> ReleaseOutcome {
         self.client.release_of(&self.attempt).await
     }

@@ -1,4 +1,4 @@
-//! Makes the table `docs/conformance.md` from recorded runs of the suite, and checks it.
+//! Renders recorded runs of the suite as the table `docs/conformance.md`, and checks that table.
 //!
 //! ```text
 //! conformance_table render RUNS.jsonl TABLE.md

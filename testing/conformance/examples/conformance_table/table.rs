@@ -1,4 +1,4 @@
-//! The table of who conforms: read from recorded runs, written as Markdown, and checked.
+//! The conformance table: read from recorded runs, written as Markdown, and checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,34 +8,33 @@ use locktopus_conformance::Flavour;
 /// One run of the suite: backend, topology, provider, server, client.
 pub(crate) type Place = [String; 5];
 
-/// What the columns before those of the kinds are called.
+/// The columns before those of the kinds.
 pub(crate) const PLACE: [&str; 5] = ["backend", "topology", "provider", "server", "client"];
 
-/// What stands above the table, whoever made it.
+/// The text above the table.
 const INTRODUCTION: &str = "\
 # Who conforms
 
-Made by `scripts/conformance-table` from what the conformance suite said; do not edit. Each cell is the number of cases
-that passed, of those that ran, for one kind of lock. A case that does not apply to a place is skipped there, and is not
-counted. `redis-rs + fred`: clients of both libraries at the same time, on the same locks. `quorum`: RedLock over five
-servers, which has mutexes only, without queue and wake-ups; `one node of a quorum`: every kind on one of those servers
-alone.
+`scripts/conformance-table` makes this page from reports of the conformance suite; do not edit it. A cell shows how many
+cases passed and how many ran, for one kind of lock. Cases that do not apply are skipped and not counted. `redis-rs + fred`
+means clients of both libraries on the same locks at the same time. `quorum` is Redlock over five servers, which offers
+only mutexes, without a queue and wake-ups. `one node of a quorum` runs every kind on one of those servers alone.
 ";
 
-/// Cases that passed, and cases that ran.
+/// How many cases passed, and how many ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell {
     passed: u64,
     total: u64,
 }
 
-/// The whole table. A place that was run more than once has its last run.
+/// The whole table. If a setting was run more than once, its last run counts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     rows: BTreeMap<Place, BTreeMap<String, Cell>>,
 }
 
-/// The kinds that a place must have: a quorum refuses all but mutexes.
+/// The kinds that a setting must cover: a quorum refuses all except mutexes.
 fn kinds_at(place: &Place) -> impl Iterator<Item = &'static str> {
     let quorum = place[1] == QUORUM;
     let offered = move |flavour: &Flavour| !quorum || QUORUM_KINDS.contains(flavour);
@@ -49,7 +48,7 @@ fn kinds() -> impl Iterator<Item = &'static str> {
 }
 
 impl Table {
-    /// Reads lines of JSON as the suite appends them.
+    /// Reads the JSON lines that the suite appends.
     pub(crate) fn recorded(lines: &str) -> Result<Self, String> {
         let mut table = Self::default();
         for (number, line) in lines.lines().enumerate() {
@@ -129,7 +128,7 @@ impl Table {
         text
     }
 
-    /// What is wrong: places and kinds that are missing, and cases that failed.
+    /// The problems: missing settings, missing kinds, and failed cases.
     pub(crate) fn problems(&self, wanted: &[Wanted]) -> Vec<String> {
         let mut problems = BTreeSet::new();
         for place in wanted {
@@ -172,13 +171,13 @@ fn cells(row: &str) -> Vec<&str> {
     row.split('|').map(str::trim).collect()
 }
 
-/// A place that the table must have.
+/// A setting that the table must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     backend: &'static str,
     topology: &'static str,
     provider: &'static str,
-    /// How the server's name and version must begin.
+    /// How the server's name and version must start.
     server: &'static str,
     client: &'static str,
 }
@@ -213,7 +212,7 @@ const QUORUM: &str = "quorum";
 const ONE_NODE: &str = "one node of a quorum";
 const QUORUM_KINDS: [Flavour; 2] = [Flavour::Mutex, Flavour::SingleKey];
 
-/// The places that the tests of the facade run the suite on; `pods`: also those in containers.
+/// The settings in which the tests run the suite; with `pods`, also those in containers.
 pub(crate) fn wanted(pods: bool) -> Vec<Wanted> {
     let redis = |provider, server, topology, client| Wanted {
         backend: "redis",

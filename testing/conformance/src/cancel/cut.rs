@@ -1,24 +1,24 @@
-//! A future that is polled so many times and then dropped.
+//! A future that is polled a fixed number of times and then dropped.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Polls a future at most so many times. See [`cut_after`].
+/// Polls a future a limited number of times. See [`cut_after`].
 pub struct Cut<F> {
     inner: Option<Pin<Box<F>>>,
     polls_left: usize,
     budget: Option<usize>,
 }
 
-/// What tokio lets a task do before it makes it yield.
+/// How much work tokio lets a task do before it makes it yield.
 const WHOLE_BUDGET: usize = 128;
 
 impl<F> Cut<F> {
-    /// Leaves the future only so many units of tokio's budget at each poll, so that it can be cut
-    /// where a busy task would be made to yield: also at an await that is never pending otherwise,
-    /// such as that of a mutex nobody else has.
+    /// Leaves the future this many units of tokio's budget at each poll. This cuts it wherever a
+    /// busy task would have to yield, even at an await that is otherwise never pending, such as an
+    /// uncontended mutex.
     #[must_use]
     pub fn on_budget(self, units: usize) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl<F> Cut<F> {
     }
 }
 
-/// Uses up all but so many units.
+/// Uses up all but `units`.
 fn starve(cx: &mut Context<'_>, units: usize) {
     for _ in units..WHOLE_BUDGET {
         let used = std::pin::pin!(tokio::task::consume_budget()).poll(cx);
@@ -38,8 +38,8 @@ fn starve(cx: &mut Context<'_>, units: usize) {
     }
 }
 
-/// Runs `future` until it completes, or drops it where it stands after it was pending `polls`
-/// times. `None` if it was dropped. With 0 polls it is dropped before it has done anything.
+/// Runs `future` until it completes, or drops it where it stands once it was pending `polls` times.
+/// `None` if it was dropped. With 0 polls it is dropped before its first poll.
 pub fn cut_after<F: Future>(polls: usize, future: F) -> Cut<F> {
     Cut {
         inner: Some(Box::pin(future)),

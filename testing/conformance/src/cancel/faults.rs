@@ -1,4 +1,4 @@
-//! What a faulty backend does to a call.
+//! The faults of a faulty backend.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ pub struct Faults {
     pub yields: usize,
     /// Longest random delay before and again after the execution.
     pub delay: Duration,
-    /// Calls that fail without having run.
+    /// Calls that fail without running.
     pub refused: u32,
-    /// Calls that run, but whose answer is lost.
+    /// Calls that run but lose their answer.
     pub lost: u32,
     /// Calls that run twice.
     pub duplicated: u32,
-    /// Executions go on when their call is dropped, as a request does that is on its way.
+    /// Executions outlive a dropped call, as a request on its way does.
     pub detached: bool,
-    /// Where the generator starts.
+    /// The seed of the generator.
     pub seed: u64,
 }
 
@@ -40,7 +40,7 @@ impl Faults {
         Self { lost: rate, ..self }
     }
 
-    /// Sets the rate of calls that fail without having run.
+    /// Sets the rate of calls that fail without running.
     #[must_use]
     pub fn refused(self, rate: u32) -> Self {
         Self {
@@ -68,14 +68,14 @@ impl Faults {
         }
     }
 
-    /// Sets where the generator starts.
+    /// Sets the seed of the generator.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 }
 
-/// What happens to one call.
+/// The fate of one call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fate {
     yields: usize,

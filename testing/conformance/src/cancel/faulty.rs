@@ -43,13 +43,13 @@ impl FaultyBackend {
         *current = (faults, Dice::new(faults.seed));
     }
 
-    /// How many calls were made so far.
+    /// How many calls were made.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// How many executions are on their way, also those whose calls were dropped.
+    /// How many executions are in flight, including those of dropped calls.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Acquire)
@@ -63,7 +63,7 @@ impl FaultyBackend {
         dice.fate(&faults)
     }
 
-    /// Runs one call under its fate. `run` is called once, or twice if the call is duplicated.
+    /// Runs one call with its fate. Calls `run` once, or twice if the call is duplicated.
     async fn call<T, F, Fut>(&self, run: F) -> Result<T, BackendError>
     where
         T: Send + 'static,
@@ -111,7 +111,7 @@ impl FaultyBackend {
     }
 }
 
-/// Counts an execution for as long as it is under way.
+/// Counts an execution while it is in flight.
 struct Travelling(Arc<AtomicUsize>);
 
 impl Travelling {
@@ -127,7 +127,7 @@ impl Drop for Travelling {
     }
 }
 
-/// Runs a call whose only argument is a reference under its fate.
+/// Runs a call with its fate. The call's only argument is a reference.
 macro_rules! faulty {
     ($self:ident.$method:ident($argument:ident $(, $deadline:ident)?)) => {{
         let argument = $argument.to_owned();

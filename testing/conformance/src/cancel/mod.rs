@@ -1,10 +1,9 @@
 //! Cancellation at every await point, and a layer that makes any backend misbehave.
 //!
-//! [`cut_after`] drops a future after so many polls. [`FaultyBackend`] gives every backend call
-//! await points, lost replies, duplicates, delays, and executions that go on after the call was
-//! dropped, as requests on a network do. [`Sweep`] puts the two together: it cuts one operation at
-//! every point there is, and after each cut waits until nothing is left: no lock, no waiter, no
-//! task.
+//! [`cut_after`] drops a future after a number of polls. [`FaultyBackend`] gives every backend call
+//! await points, lost replies, duplicates, delays, and executions that outlive a dropped call, as
+//! requests on a network do. [`Sweep`] combines the two: it cuts one operation at every point, and
+//! after each cut waits until nothing is left: no lock, no waiter, no task.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {

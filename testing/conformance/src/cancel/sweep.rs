@@ -1,4 +1,4 @@
-//! One operation, cut at every point there is.
+//! One operation, cut at every point.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::faults::Faults;
 use super::faulty::FaultyBackend;
 
-/// More polls than any operation takes that ends at all.
+/// More polls than any operation that ends takes.
 const MOST_POLLS: usize = 5_000;
 
 /// Cuts an operation after 0, 1, 2, ... polls until it completes. Meant for tokio's paused clock.
@@ -22,7 +22,7 @@ pub struct Sweep {
     patience: Duration,
 }
 
-/// Nobody waits this long; the paused clock gets there in no time.
+/// No case waits this long; the paused clock gets there at once.
 const STUCK: Duration = Duration::from_secs(3600);
 
 /// A store, a misbehaving client of it, and locks on top; fresh for every cut.
@@ -39,7 +39,7 @@ pub struct World {
 }
 
 impl Sweep {
-    /// A sweep under these faults. The name is for messages.
+    /// A sweep with these faults. The name appears in messages.
     pub fn new(name: impl Into<String>, faults: Faults) -> Self {
         Self {
             name: name.into(),
@@ -48,22 +48,22 @@ impl Sweep {
         }
     }
 
-    /// Sets how long cleaning up may take. The default, three seconds, is far below the default
-    /// lease: what is clean by then was cleaned up and did not merely lapse.
+    /// Sets how long clean-up may take. The default, three seconds, is far below the default lease:
+    /// locks that are gone by then were released and did not just expire.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Runs the scenario on a fresh world with 0, 1, 2, ... polls, and after each checks that
-    /// nothing is left. The scenario wraps its operation in
-    /// [`cut_after`](super::cut_after), ends whatever else it started, and returns `None` if the
-    /// operation was cut. Returns the number of cuts.
+    /// Runs the scenario on a fresh world with 0, 1, 2, ... polls, and after each run checks that
+    /// nothing is left. The scenario wraps its operation in [`cut_after`](super::cut_after), ends
+    /// everything else it started, and returns `None` if the operation was cut. Returns the number
+    /// of cuts.
     ///
     /// # Panics
     ///
-    /// If anything is left after a cut, or if the operation does not complete.
+    /// If anything is left after a cut, or if the operation never completes.
     pub async fn run(self, scenario: impl AsyncFn(&World, usize) -> Option<()>) -> usize {
         for polls in 0..MOST_POLLS {
             let world = World::new(self.faults);
@@ -71,7 +71,7 @@ impl Sweep {
                 panic!("{} cut after {polls} polls is stuck", self.name);
             };
             let completed = completed.is_some();
-            // The background may lose replies too, but it must be able to finish.
+            // Background calls may lose replies too, but must be able to finish.
             if let Err(left) = world.settle(self.patience).await {
                 panic!("{} cut after {polls} polls leaves {left}", self.name);
             }
@@ -83,7 +83,7 @@ impl Sweep {
     }
 }
 
-/// What is still there.
+/// What is left.
 struct Left {
     locks: usize,
     waiters: usize,
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Waits until nothing is left, or says what is.
+    /// Waits until nothing is left, or returns what is.
     async fn settle(&self, patience: Duration) -> Result<(), Left> {
         let end = Instant::now() + patience;
         loop {

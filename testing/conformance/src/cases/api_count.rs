@@ -11,7 +11,7 @@ use crate::flavour::Flavour;
 use crate::rule::Rule;
 use crate::timing::until;
 
-/// A semaphore of so many permits, through two clients.
+/// A semaphore of `permits`, through two clients.
 async fn semaphores(ctx: &Ctx, permits: u32) -> (Semaphore, Semaphore) {
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let of = |locks: &Locktopus| match ctx.flavour() {
@@ -31,7 +31,7 @@ async fn free(semaphore: &Semaphore, expected: i64, when: &str) {
     );
 }
 
-/// Permits are taken, waited for and given back in portions.
+/// Permits are acquired, waited for and returned in portions.
 pub async fn permits_are_shared_out(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 3).await;
@@ -62,7 +62,7 @@ pub async fn permits_are_shared_out(ctx: Ctx) {
     free(&a, 3, "after all").await;
 }
 
-/// Whoever waits for permits that were drained gets them when they are put back.
+/// A waiter for drained permits gets them when they are put back.
 pub async fn a_waiter_gets_permits_that_are_given(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 3).await;
@@ -85,8 +85,8 @@ pub async fn a_waiter_gets_permits_that_are_given(ctx: Ctx) {
     free(&a, 0, "after a drain").await;
 }
 
-/// Permits of a semaphore without a number, and more than there are, are an error at once,
-/// whichever way they are asked for.
+/// Requesting permits of a semaphore without a number, or more permits than exist, is an error at
+/// once, with every way to request them.
 pub async fn permits_that_there_are_not_are_an_error(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 2).await;
@@ -118,7 +118,7 @@ async fn told(slack: Duration, semaphore: &Semaphore, permits: u32, total: Optio
     }
 }
 
-/// A dropped or cancelled wait for permits takes none and holds up nobody.
+/// A dropped or cancelled wait takes no permits and blocks no other waiter.
 pub async fn a_wait_for_permits_can_be_dropped(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 2).await;
@@ -156,7 +156,7 @@ pub async fn a_wait_for_permits_can_be_dropped(ctx: Ctx) {
     .await;
 }
 
-/// Permits whose holder died come back with its lease, to those who wait.
+/// Permits of a dead holder return with the end of its lease, and go to waiters.
 pub async fn permits_of_a_dead_holder_come_back(ctx: Ctx) {
     let short = ctx.short();
     let slack = ctx.slack();
@@ -176,7 +176,7 @@ pub async fn permits_of_a_dead_holder_come_back(ctx: Ctx) {
     free(&b, 2, "after all").await;
 }
 
-/// Everybody who waits for a latch goes when it has been counted down, and at once from then on.
+/// All waiters of a latch return when it reaches zero, and later ones return at once.
 pub async fn a_latch_is_waited_for(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -193,7 +193,7 @@ pub async fn a_latch_is_waited_for(ctx: Ctx) {
             )
         })
         .into();
-    // Long enough for them to listen; what comes before that is not missed either.
+    // Long enough for them to listen. They do not miss an earlier message either.
     ctx.let_it_act(Duration::from_millis(50)).await;
     let left = Rule::Api.ok(two.count_down().await, "counting down");
     Rule::Counter.check(left == 1, format_args!("{left} are left of 2 after 1"));
@@ -216,7 +216,7 @@ pub async fn a_latch_is_waited_for(ctx: Ctx) {
     Rule::Counter.check(count == 0, format_args!("an open latch is at {count}"));
 }
 
-/// A wait for a latch ends in time, or when it is cancelled, and leaves the latch as it is.
+/// A wait for a latch ends on time or when cancelled, and leaves the latch unchanged.
 pub async fn a_wait_for_a_latch_ends(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);

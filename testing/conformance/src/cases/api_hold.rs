@@ -11,26 +11,26 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// A lease that the watchdog renews several times while a case runs on a store nearby; long enough
-/// that a busy machine is in time.
+/// A lease that the watchdog renews several times during a case on a nearby store. Long enough that
+/// a busy machine renews in time.
 const RENEWED: Duration = Duration::from_millis(2_400);
-/// It is longer by so many exchanges: a renewal has a third of the lease for its answer, and needs
-/// up to two.
+/// It is longer by this many exchanges: a renewal must be answered within a third of the lease, and
+/// needs up to two exchanges.
 const EXCHANGES: u32 = 8;
 
-/// The lease of a lock that is renewed by `locks`.
+/// The lease of a lock that `locks` renews.
 fn renewed_lease(ctx: &Ctx, locks: &Locktopus) -> Duration {
     let nearby = match locks.backend().safety {
-        // The nodes of a quorum have a tenth of the lease for their answers.
+        // The nodes of a quorum must answer within a tenth of the lease.
         _ if ctx.is_quorum() => RENEWED * 3,
-        // Answers wait for a replica, one behind the other.
+        // Answers wait for a replica, one after the other.
         SafetyMode::Replicated { .. } => RENEWED * 2,
         _ => RENEWED,
     };
     nearby + ctx.far() * EXCHANGES
 }
 
-/// The watchdog keeps a lock past several leases, and stops with the release.
+/// The watchdog keeps a lock for several leases, and stops at the release.
 pub async fn the_watchdog_renews(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let renewed = renewed_lease(&ctx, &a);
@@ -52,8 +52,7 @@ pub async fn the_watchdog_renews(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// A lease that is not to be renewed ends on time, on both sides: the holder knows before the
-/// server.
+/// A lease that is not renewed ends on time on both sides; the holder knows before the server.
 pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
     let slack = ctx.slack();
     let short = ctx.short();
@@ -84,12 +83,12 @@ pub async fn an_explicit_lease_ends_on_time(ctx: Ctx) {
     );
 }
 
-/// A renewed lock ends at its maximum hold time.
+/// A renewed hold ends at its maximum hold time.
 pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
     let slack = ctx.slack();
     let short = ctx.short();
     let a = ctx.locks(0).await;
-    // The lease alone would outlast the maximum, so that a slow renewal is not taken for it.
+    // The lease alone would outlast the maximum, so a slow renewal cannot be mistaken for it.
     let request = ctx.request(&a).renewed_lease(short * 3).max_hold(short * 2);
     let started = Instant::now();
     let guard = Rule::Api.ok(request.acquire().await, "acquiring");
@@ -111,7 +110,7 @@ pub async fn a_hold_ends_at_its_maximum(ctx: Ctx) {
     );
 }
 
-/// The holder of a deleted lock is told at the next renewal.
+/// The holder of a deleted lock learns of it at the next renewal.
 pub async fn a_deleted_lock_is_lost(ctx: Ctx) {
     let a = ctx.locks(0).await;
     let (slack, renewed) = (ctx.slack(), renewed_lease(&ctx, &a));
@@ -161,7 +160,7 @@ pub async fn work_is_dropped_when_the_lock_is_lost(ctx: Ctx) {
     );
 }
 
-/// `run` does the work under the lock, gives its result, and gives the lock back.
+/// `run` works under the lock, returns the result, and releases the lock.
 pub async fn work_is_done_under_the_lock(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let (client, stranger) = (b.clone(), ctx.owner());
@@ -179,7 +178,7 @@ pub async fn work_is_done_under_the_lock(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// `extend` moves the deadline of both sides out.
+/// `extend` moves the deadline on both sides.
 pub async fn an_extension_counts(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let guard = ctx.request(&a).fixed_lease(LONG / 3).acquire().await;
@@ -197,7 +196,7 @@ pub async fn an_extension_counts(ctx: Ctx) {
     Rule::Api.ok(guard.release().await, "a release");
 }
 
-/// A dropped guard gives its lock back in the background, long before its lease would end.
+/// A dropped guard releases its lock in the background, long before its lease would end.
 pub async fn a_dropped_guard_gives_back(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     drop(Rule::Api.ok(ctx.request(&a).acquire().await, "acquiring"));

@@ -1,4 +1,4 @@
-//! Standing in a queue, as users of `Locktopus` see it.
+//! Queueing, as users of `Locktopus` see it.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{HEARTBEAT, LONG, SLACK, until};
 
-/// Waiters get the lock in the order in which they came.
+/// Waiters get the lock in order of arrival.
 pub async fn waiters_are_served_in_order(ctx: Ctx) {
     let slack = ctx.slack();
-    // Each has a `Locktopus` of its own: waiters of one may pass the lock on among themselves.
+    // Each has a `Locktopus` of its own: waiters of one may pass the lock to each other.
     let locks = join_all((0..6).map(|i| ctx.locks(i))).await;
     let observer = ctx.first().await;
     let holder = ctx.owner();
@@ -47,7 +47,7 @@ pub async fn waiters_are_served_in_order(ctx: Ctx) {
     );
 }
 
-/// Waits until so many stand in the queue. They may come one after the other.
+/// Waits until `count` waiters are queued. They may come one after the other.
 pub(super) async fn queued(lock: &Client, count: u32) {
     until(
         Rule::Queue,
@@ -58,9 +58,8 @@ pub(super) async fn queued(lock: &Client, count: u32) {
     .await;
 }
 
-/// Waits until the clients of so many waiters listen: whoever stands in the queue and does not is
-/// passed over, and keeps its place. A client's first subscription takes as long as it takes to
-/// connect.
+/// Waits until the clients of all waiters listen. A release skips a queued waiter that does not
+/// listen, and leaves it its place. A client's first subscription takes as long as connecting.
 async fn all_listen(ctx: &Ctx, waiters: usize) {
     if !ctx.wakes().await {
         return;
@@ -77,8 +76,7 @@ async fn all_listen(ctx: &Ctx, waiters: usize) {
     }
 }
 
-/// Waiters that stand in the queue, that wait to be woken and that ask again and again all get
-/// their turn.
+/// Waiters in the queue, waiters that need a wake-up and polling waiters all get their turn.
 pub async fn every_strategy_gets_its_turn(ctx: Ctx) {
     let locks = [ctx.locks(0).await, ctx.locks(1).await];
     let guard = Rule::Api.ok(ctx.request(&locks[0]).acquire().await, "acquiring");
@@ -119,8 +117,7 @@ async fn takes_its_turn(request: LockRequest, strategy: WaitStrategy, slack: Dur
     Rule::Api.ok(guard.release().await, "a release");
 }
 
-/// A pushed grant that is believed and one that is asked about are both the store's: same owner,
-/// same token, a new lease.
+/// A pushed grant and a confirmed one both match the store: same owner, same token, a new lease.
 pub async fn a_confirmed_grant_is_a_grant(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -159,7 +156,7 @@ pub async fn a_confirmed_grant_is_a_grant(ctx: Ctx) {
     }
 }
 
-/// A waiter that is cancelled, or dropped, does not stand in the way of those behind it.
+/// A cancelled or dropped waiter does not block those behind it.
 pub async fn a_wait_that_ends_lets_the_next_one_in(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);

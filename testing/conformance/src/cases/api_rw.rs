@@ -15,7 +15,7 @@ async fn locks(ctx: &Ctx) -> (RwLock, RwLock) {
     (a.rw_lock(ctx.name()), b.rw_lock(ctx.name()))
 }
 
-/// Readers of two clients are in at the same time, and keep a writer out until the last has gone.
+/// Readers of two clients hold the lock together, and block a writer until the last one releases.
 pub async fn readers_read_together(ctx: Ctx) {
     let (a, b) = locks(&ctx).await;
     let one = Rule::Api.ok(a.read().acquire().await, "reading");
@@ -36,7 +36,7 @@ pub async fn readers_read_together(ctx: Ctx) {
     Rule::ReadWrite.check(tried.is_some(), "a writer stays out without readers");
 }
 
-/// A writer keeps out everybody else, and its tokens grow.
+/// A writer excludes everyone else, and its tokens grow.
 pub async fn a_writer_writes_alone(ctx: Ctx) {
     let (a, b) = locks(&ctx).await;
     let mut last = None;
@@ -57,7 +57,7 @@ pub async fn a_writer_writes_alone(ctx: Ctx) {
     }
 }
 
-/// A writer that goes on as a reader lets waiting readers in, and no writer before.
+/// A writer that downgrades to a reader lets waiting readers in before any writer.
 pub async fn a_writer_becomes_a_reader(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = locks(&ctx).await;
@@ -82,7 +82,7 @@ pub async fn a_writer_becomes_a_reader(ctx: Ctx) {
     );
 }
 
-/// Whoever writes may read by the same owner, at once; the halves are released in any order.
+/// The owner that writes may read too, at once. It releases the two halves in any order.
 pub async fn an_owner_reads_what_it_writes(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = locks(&ctx).await;
@@ -116,8 +116,8 @@ pub async fn an_owner_reads_what_it_writes(ctx: Ctx) {
     }
 }
 
-/// A write lease that ends lets waiting readers in, although its owner reads on and the watchdog
-/// renews that.
+/// When a write lease ends, waiting readers get in, although its owner still reads and the watchdog
+/// renews the read lease.
 pub async fn an_owner_that_only_reads_lets_readers_in(ctx: Ctx) {
     // Long enough for the second request of a busy machine.
     let short = ctx.short() * 4;
@@ -144,7 +144,7 @@ pub async fn an_owner_that_only_reads_lets_readers_in(ctx: Ctx) {
     drop(writing);
 }
 
-/// Waiting readers and writers of two clients take turns, and those who give up hold up nobody.
+/// Waiting readers and writers of two clients take turns. One that gives up blocks no other.
 pub async fn waiting_halves_take_turns(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = locks(&ctx).await;

@@ -7,7 +7,7 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// A guard may be entered again if its kind is reentrant; the lock is free with the last guard.
+/// A guard can be re-entered if its kind is reentrant; the last guard to go frees the lock.
 pub async fn guards_enter_again(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
     let outer = Rule::Api.ok(ctx.request(&a).acquire().await, "acquiring");
@@ -33,7 +33,7 @@ pub async fn guards_enter_again(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// An owner handle may enter a reentrant lock again, and is told when a kind is not reentrant.
+/// An owner handle may re-enter a reentrant lock, and gets an error if a kind is not reentrant.
 pub async fn owners_enter_again(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.second().await);
@@ -61,7 +61,7 @@ pub async fn owners_enter_again(ctx: Ctx) {
     );
 }
 
-/// A ticket carries a lease to another client: same owner, same token, no gap.
+/// A ticket moves a lease to another client: same owner, same token, no gap.
 pub async fn tickets_are_adopted(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let observer = ctx.first().await;
@@ -89,7 +89,7 @@ pub async fn tickets_are_adopted(ctx: Ctx) {
     );
 }
 
-/// A ticket whose lease has ended cannot be adopted, and creates nothing.
+/// A ticket whose lease has ended cannot be adopted, and the attempt creates nothing.
 pub async fn a_late_ticket_is_refused(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -116,7 +116,7 @@ pub async fn a_late_ticket_is_refused(ctx: Ctx) {
     );
 }
 
-/// A shutdown gives every lock back, ends waits, and tells holders.
+/// A shutdown releases every lock, ends waits, and notifies holders.
 pub async fn a_shutdown_gives_back(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.fresh_locks().await, ctx.first().await);
@@ -149,7 +149,7 @@ pub async fn a_shutdown_gives_back(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// A namespace is part of the name: it keeps equal names apart and makes different spellings equal.
+/// A namespace is part of the name: it separates equal names and equates different spellings.
 pub async fn namespaces_keep_apart(ctx: Ctx) {
     let plain = ctx.locks(0).await;
     let prefix = format!("{}/", ctx.name());

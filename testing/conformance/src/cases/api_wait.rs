@@ -9,7 +9,7 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// `try_acquire` of a held lock is `None` at once; of a free one a guard.
+/// `try_acquire` returns at once: `None` for a held lock, a guard for a free one.
 pub async fn a_try_does_not_wait(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -27,7 +27,7 @@ pub async fn a_try_does_not_wait(ctx: Ctx) {
     Rule::Api.ok(guard.release().await, "a release");
 }
 
-/// `wait_at_most` ends in time with `WaitTimeout`.
+/// `wait_at_most` ends on time with `WaitTimeout`.
 pub async fn a_wait_ends_in_time(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -67,8 +67,7 @@ pub async fn a_cancelled_wait_ends(ctx: Ctx) {
     Rule::Api.ok(guard.release().await, "a release");
 }
 
-/// A waiter without a limit gets the lock soon after its release. Where hints exist, a hint is what
-/// does it.
+/// A waiter without a limit gets the lock soon after its release, through a hint where hints exist.
 pub async fn a_waiter_gets_the_lock(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -91,7 +90,7 @@ pub async fn a_waiter_gets_the_lock(ctx: Ctx) {
     }
 }
 
-/// A waiter gets a lock whose holder died, without any hint, soon after the lease has ended.
+/// A waiter gets a dead holder's lock soon after the lease has ended, without any hint.
 pub async fn a_waiter_gets_an_expired_lock(ctx: Ctx) {
     let slack = ctx.slack();
     let short = ctx.short();
@@ -106,7 +105,7 @@ pub async fn a_waiter_gets_an_expired_lock(ctx: Ctx) {
     Rule::Api.ok(guard.release().await, "a release");
 }
 
-/// A waiter that is dropped leaves the lock free, and other waiters their hints.
+/// A dropped waiter leaves the lock free, and leaves hints to other waiters.
 pub async fn a_dropped_waiter_leaves_nothing(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
@@ -117,7 +116,7 @@ pub async fn a_dropped_waiter_leaves_nothing(ctx: Ctx) {
     ctx.let_it_act(Duration::from_millis(50)).await;
     first.abort();
     Rule::Api.ok(guard.release().await, "a release");
-    // It may have got the lock before it noticed.
+    // It may have acquired the lock before it noticed.
     drop(first.await);
     let Ok(Ok(guard)) = timeout(slack, second).await else {
         Rule::CancelSafety.broken("a dropped waiter took its successor's turn")

@@ -1,4 +1,4 @@
-//! A grant reserves as many tokens as its attempt says, from its floor on.
+//! A grant reserves as many tokens as its attempt asks for, starting at its floor.
 
 use locktopus_core::{AttemptOutcome, FencingToken, OwnerId};
 
@@ -10,10 +10,10 @@ use crate::waiter::Waiter;
 
 /// How many tokens the cases reserve at once.
 const BLOCK: u32 = 1000;
-/// How far the floors are above the tokens so far: a minute of a server's clock.
+/// How far the floors are above the previous tokens: a minute of a server's clock.
 const FAR: u64 = 60_000_000;
 
-/// The next grant's token is behind all those that this one reserved.
+/// The next grant's token is above all tokens that this grant reserved.
 pub async fn a_grant_reserves_what_was_asked_for(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let mut last = 0;
@@ -29,7 +29,7 @@ pub async fn a_grant_reserves_what_was_asked_for(ctx: Ctx) {
     }
 }
 
-/// A repeated attempt of the holder has the same first token, and reserves no more.
+/// A repeated attempt of the holder gets the same first token, and reserves no more.
 pub async fn a_repeated_block_is_the_same(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -45,7 +45,7 @@ pub async fn a_repeated_block_is_the_same(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// A waiter's block is reserved when it is handed the lock.
+/// A hand-off reserves the waiter's block of tokens.
 pub async fn a_waiter_reserves_its_block(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, next) = (ctx.owner(), ctx.owner());
@@ -73,7 +73,7 @@ pub async fn a_waiter_reserves_its_block(ctx: Ctx) {
     a.give_back(&next).await;
 }
 
-/// A grant is not below the floor of its attempt, and later ones are above it.
+/// A grant's token is not below the floor of its attempt, and later ones are above it.
 pub async fn a_floor_raises(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (one, two, three) = (ctx.owner(), ctx.owner(), ctx.owner());
@@ -85,7 +85,7 @@ pub async fn a_floor_raises(ctx: Ctx) {
         format_args!("token {high} is below the floor {}", low + FAR),
     );
     b.give_back(&two).await;
-    // A floor that is low already changes nothing.
+    // A floor below the current token changes nothing.
     let next = block(&a, &three, 1, Some(low)).await;
     Rule::Tokens.check(
         next > high,
@@ -94,8 +94,8 @@ pub async fn a_floor_raises(ctx: Ctx) {
     a.give_back(&three).await;
 }
 
-/// The holder's repeated attempt raises its grant's token to the floor, and not past it: the nodes
-/// of a quorum must agree on the token that is written to them.
+/// The holder's repeated attempt raises its grant's token to the floor and no higher: the nodes of
+/// a quorum must agree on the token that is written to them.
 pub async fn a_repetition_raises_to_its_floor(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, next) = (ctx.owner(), ctx.owner());
@@ -127,7 +127,7 @@ pub async fn a_repetition_raises_to_its_floor(ctx: Ctx) {
     a.give_back(&next).await;
 }
 
-/// One attempt, which must be granted: the first token of its block.
+/// One attempt, which must be granted. Returns the first token of its block.
 async fn block(client: &Client, owner: &OwnerId, tokens: u32, floor: Option<u64>) -> u64 {
     let mut attempt = client.attempt_of(owner, LONG);
     attempt.tokens = tokens;

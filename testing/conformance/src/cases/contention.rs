@@ -1,4 +1,4 @@
-//! A crowd on one lock, every hold on record.
+//! A crowd on one lock, with every hold recorded.
 
 use std::pin::pin;
 use std::sync::Mutex;
@@ -13,15 +13,13 @@ use crate::rule::Rule;
 use crate::timing::{HEARTBEAT, LONG};
 
 const TASKS: usize = 100;
-/// More than there are clients: those who share a `Locktopus` may pass the lock on among
-/// themselves.
+/// More than there are clients, because waiters of one `Locktopus` may pass the lock to each other.
 const GROUPS: usize = 25;
 const ROUNDS: usize = 2;
 const WRITTEN: &str = "no task panics while it writes";
-/// Every hold takes an exchange with a store that is far away, and none of them at the same time as
-/// another.
+/// On a distant store every hold takes a round trip, and no two run in parallel.
 const FAR_AWAY: (usize, usize) = (30, 10);
-/// Those who wait for a quorum ask all nodes again and again, and take votes from each other.
+/// Waiters at a quorum poll all nodes again and again, and take votes from each other.
 const AT_A_QUORUM: (usize, usize) = (12, 6);
 
 /// One hold, from after the grant to before the release, on the one clock of this process.
@@ -32,8 +30,8 @@ struct Hold {
     token: Option<FencingToken>,
 }
 
-/// A hundred tasks (fewer at a quorum, or far away) in groups that wait in different ways take one
-/// lock twice each. No two holds overlap, and tokens grow in the order of the holds.
+/// A hundred tasks (fewer at a quorum or far away), in groups with different wait strategies, each
+/// take one lock twice. No two holds overlap, and tokens grow in the order of the holds.
 pub async fn a_crowd_is_serialised(ctx: Ctx) {
     let (tasks, count) = match ctx.is_quorum() {
         true => AT_A_QUORUM,
@@ -83,7 +81,7 @@ pub async fn a_crowd_is_serialised(ctx: Ctx) {
     }
 }
 
-/// How the waiters of a group may wait; `None`: as the suite's others do.
+/// The wait strategies of the groups; `None` is the suite's default.
 fn strategies(ctx: &Ctx) -> [Option<WaitStrategy>; 3] {
     if !ctx.flavour().announces() {
         return [None; 3];
@@ -98,7 +96,7 @@ fn strategies(ctx: &Ctx) -> [Option<WaitStrategy>; 3] {
     [None, Some(confirmed), Some(woken)]
 }
 
-/// How long the whole crowd takes depends on the machine. That the lock goes on does not.
+/// Returns when no hold was added for a long time. How long the crowd takes depends on the machine.
 async fn nobody_is_served(record: &Mutex<Vec<Hold>>) {
     let holds = || record.lock().expect(WRITTEN).len();
     let mut seen = usize::MAX;

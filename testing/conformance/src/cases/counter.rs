@@ -1,4 +1,4 @@
-//! The number of permits changes as it is told to, once for each operation.
+//! Each operation changes the number of permits exactly once.
 
 use locktopus_core::{CounterAction, CounterOutcome, ExtendOutcome, OwnerId};
 
@@ -17,7 +17,7 @@ fn said(outcome: CounterOutcome, value: i64, changed: bool, what: &str) {
     );
 }
 
-/// Permits are given to a semaphore once; a second time changes nothing.
+/// A semaphore is given its permits once; a second time changes nothing.
 pub async fn permits_are_given_once(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     let again = b.count(CounterAction::Initialise(7)).await;
@@ -30,7 +30,7 @@ pub async fn permits_are_given_once(ctx: Ctx) {
     free(&b, 3, "after all").await;
 }
 
-/// Permits are added, taken away, and taken all at once.
+/// Permits can be added, taken away, and drained.
 pub async fn permits_are_added_and_drained(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     said(a.count(CounterAction::Add(2)).await, 5, true, "Add(2) to 3");
@@ -55,7 +55,7 @@ pub async fn permits_are_added_and_drained(ctx: Ctx) {
     free(&b, 4, "after all").await;
 }
 
-/// The total may fall below what is held: then nothing is to be had until enough has come back.
+/// The total may fall below the number held: then none are available until enough have come back.
 pub async fn a_total_may_fall_below_what_is_held(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     let one = takes(&a, &ctx.owner(), 1).await;
@@ -85,7 +85,7 @@ pub async fn a_total_may_fall_below_what_is_held(ctx: Ctx) {
     free(&a, 5, "after all").await;
 }
 
-/// An operation that is repeated under its id counts once, and is answered as the first time.
+/// An operation repeated with its id counts once, and gets the same answer again.
 pub async fn an_operation_counts_once(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     for action in [
@@ -108,7 +108,7 @@ pub async fn an_operation_counts_once(ctx: Ctx) {
     free(&a, 6, "after all").await;
 }
 
-/// Permits that are added go to those who wait for them.
+/// Added permits go to waiters.
 pub async fn more_permits_go_to_waiters(ctx: Ctx) {
     let (a, b) = clients(&ctx, 2).await;
     let two = takes(&a, &ctx.owner(), 2).await;
@@ -129,7 +129,7 @@ pub async fn more_permits_go_to_waiters(ctx: Ctx) {
     free(&b, 5, "after all").await;
 }
 
-/// A semaphore that is forgotten grants nothing until it is given permits again.
+/// A deleted semaphore grants nothing until it is given permits again.
 pub async fn permits_can_be_forgotten(ctx: Ctx) {
     let (a, b) = clients(&ctx, 2).await;
     let gone = b.count(CounterAction::Delete).await;
@@ -148,8 +148,8 @@ pub async fn permits_can_be_forgotten(ctx: Ctx) {
     returns(&b, &one).await;
 }
 
-/// Where the number is gone and given anew, those who held permits hold part of it: what they give
-/// back makes no more.
+/// If the number is lost and set again, permits that were held are part of it: returning them adds
+/// none.
 pub async fn a_number_that_is_lost_makes_no_more_permits(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     for forgotten in [false, true] {
@@ -170,7 +170,7 @@ pub async fn a_number_that_is_lost_makes_no_more_permits(ctx: Ctx) {
                     "permits of a semaphore that was forgotten were extended",
                 );
             } else if !ctx.wipe().await {
-                // Nobody but the backend itself can lose the number here.
+                // Only the backend itself can lose the number here.
                 for attempt in &held {
                     returns(&a, attempt).await;
                 }
@@ -187,7 +187,7 @@ pub async fn a_number_that_is_lost_makes_no_more_permits(ctx: Ctx) {
     }
 }
 
-/// What is free and what is held are so many together.
+/// Free and held permits add up to `total`.
 async fn whole(client: &Client, total: i64, given: CounterAction, when: &str) {
     let state = client.state().await;
     let held: u64 = state.holders.iter().map(|holder| holder.holds).sum();

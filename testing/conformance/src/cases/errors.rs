@@ -1,4 +1,4 @@
-//! Errors say what happened, deadlines are kept, and dropped calls do no harm.
+//! Errors say what happened, deadlines are kept, and dropped calls are harmless.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::flavour::Flavour;
 use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING, SLACK, until};
 
-/// A call whose deadline is over is answered soon, and an error tells the truth about its effect.
+/// A call past its deadline is answered soon, and its error is right about whether it ran.
 pub async fn a_spent_deadline_is_answered_soon(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let owner = ctx.owner();
@@ -47,7 +47,7 @@ pub async fn a_spent_deadline_is_answered_soon(ctx: Ctx) {
     let _ = a.release(&owner).await;
 }
 
-/// Whoever changes a hold too late is told truly whether that happened.
+/// A change past its deadline gets a true answer about whether it happened.
 pub async fn a_late_change_is_told_truly(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let owner = ctx.owner();
@@ -67,7 +67,7 @@ pub async fn a_late_change_is_told_truly(ctx: Ctx) {
     let longer = b.remaining(&owner).await > LONG + ROUNDING;
     told_truly(&a, "an extension", answer, longer);
 
-    // The last, because one that was answered Maybe may still come.
+    // Last, because a call answered Maybe may still run.
     if a.backend.directory().is_some() {
         let answer = in_time(a.backend.evict(&ctx.target(), Instant::now())).await;
         let answer = answer.map(|eviction| eviction.evicted.contains(&owner));
@@ -104,7 +104,7 @@ pub async fn a_closed_client_says_so(ctx: Ctx) {
         in_time(client.backend.inspect(&target, deadline)).await,
         "an inspection",
     );
-    // What a backend does not have is not there before and after.
+    // A backend without a directory has none before or after.
     if client.backend.directory().is_some() {
         closed(
             in_time(client.backend.evict(&target, deadline)).await,
@@ -124,7 +124,7 @@ pub async fn a_closed_client_says_so(ctx: Ctx) {
     ctx.first().await.give_back(&owner).await;
 }
 
-/// Closing one client disturbs no other client of the same store.
+/// Closing one client does not disturb other clients of the same store.
 pub async fn closing_one_client_leaves_others(ctx: Ctx) {
     let (a, other) = (ctx.first().await, ctx.fresh().await);
     let owner = ctx.owner();
@@ -134,8 +134,8 @@ pub async fn closing_one_client_leaves_others(ctx: Ctx) {
     a.give_back(&owner).await;
 }
 
-/// Calls may be dropped at any point. A release of the same owner then leaves at most what one
-/// lease keeps.
+/// Calls may be dropped at any point. After a release of the same owner, nothing is left beyond one
+/// lease.
 pub async fn dropped_futures_leave_nothing_for_long(ctx: Ctx) {
     let short = ctx.short();
     let a = ctx.first().await;
@@ -160,7 +160,7 @@ pub async fn dropped_futures_leave_nothing_for_long(ctx: Ctx) {
     a.give_back(&next).await;
 }
 
-/// Hundreds of calls under way at once are all answered.
+/// Hundreds of concurrent calls are all answered.
 pub async fn many_calls_at_once(ctx: Ctx) {
     let a = ctx.first().await;
     let locks = (0..200).map(|i| {
@@ -180,7 +180,7 @@ pub async fn many_calls_at_once(ctx: Ctx) {
     );
 }
 
-/// A diagnosis of a healthy store works and names its nodes.
+/// Diagnosing a healthy store succeeds and names its nodes.
 pub async fn a_diagnosis_names_nodes(ctx: Ctx) {
     let slack = ctx.slack();
     let a = ctx.first().await;
@@ -194,7 +194,7 @@ pub async fn a_diagnosis_names_nodes(ctx: Ctx) {
     );
 }
 
-/// Another kind on a name in use is refused, or does not touch the first.
+/// A second kind on a name in use is refused, or does not touch the first.
 pub async fn two_kinds_on_one_name_do_no_harm(ctx: Ctx) {
     let a = ctx.first().await;
     let holder = ctx.owner();
@@ -220,8 +220,8 @@ pub async fn two_kinds_on_one_name_do_no_harm(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// Whether an error is what a spent deadline comes to. The change may be made in time, and the
-/// replicas' word for it be late.
+/// Whether an error can come from an expired deadline. The change may be in time and the replicas'
+/// confirmation late.
 fn is_of_a_deadline(a: &Client, error: &BackendError) -> bool {
     match error.kind() {
         BackendErrorKind::Timeout => true,
@@ -232,7 +232,7 @@ fn is_of_a_deadline(a: &Client, error: &BackendError) -> bool {
     }
 }
 
-/// `answer` says whether a change was made whose deadline was over, `made` whether it was.
+/// `answer` says whether a change past its deadline was made; `made` is whether it really was.
 fn told_truly(a: &Client, what: &str, answer: Result<bool, BackendError>, made: bool) {
     match answer {
         Ok(said) => Rule::Errors.check(
@@ -272,7 +272,7 @@ async fn in_time<T>(call: impl Future<Output = T> + Send) -> T {
     })
 }
 
-/// Polls a call a few times, with a moment between, and drops it.
+/// Polls a call a few times, with a pause between, and drops it.
 async fn poll_some<T>(polls: usize, call: impl Future<Output = T> + Send) {
     let mut call = std::pin::pin!(call);
     for _ in 0..polls {

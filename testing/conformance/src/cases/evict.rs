@@ -1,4 +1,4 @@
-//! An eviction ends every hold whoever has it, and hands the lock on.
+//! An eviction ends every hold of any owner, and hands the lock on.
 
 use locktopus_core::{ExtendOutcome, ReleaseOutcome};
 
@@ -7,7 +7,7 @@ use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING};
 use crate::waiter::Waiter;
 
-/// The holder is gone in every respect, and the eviction says who it was.
+/// Every trace of the hold is gone, and the eviction returns its owner.
 pub async fn an_eviction_ends_the_hold(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, next) = (ctx.owner(), ctx.owner());
@@ -43,7 +43,7 @@ pub async fn an_eviction_ends_the_hold(ctx: Ctx) {
     }
 }
 
-/// Evicting a free lock finds nobody and leaves it free.
+/// Evicting a free lock returns no holder and leaves it free.
 pub async fn an_eviction_of_nothing_is_harmless(ctx: Ctx) {
     let a = ctx.first().await;
     let evicted = a.evict().await.evicted;

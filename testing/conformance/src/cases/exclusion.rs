@@ -1,4 +1,4 @@
-//! Between a grant and its end nobody else is granted the same lock.
+//! Between a grant and its end, no other owner is granted the same lock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING};
 
-/// A held lock is refused to everybody else, from every client, until its release.
+/// A held lock is refused to all other owners, from every client, until its release.
 pub async fn one_owner_at_a_time(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, stranger) = (ctx.owner(), ctx.owner());
@@ -36,8 +36,7 @@ pub async fn names_are_independent(ctx: Ctx) {
     b.give_back(&two).await;
 }
 
-/// Of many attempts at the same moment exactly one is granted; of a quorum, none if they split the
-/// votes.
+/// Exactly one of many simultaneous attempts is granted; at a quorum none, if they split the votes.
 pub async fn one_of_many_wins(ctx: Ctx) {
     let clients = [ctx.first().await, ctx.second().await];
     for _ in 0..8 {
@@ -70,7 +69,7 @@ async fn attempt_once(
     }
 }
 
-/// A refusal says what is left of the holder's lease, so that waiters can sleep that long.
+/// A refusal includes the rest of the holder's lease, so that waiters can sleep that long.
 pub async fn a_refusal_tells_what_is_left(ctx: Ctx) {
     let a = ctx.first().await;
     let holder = ctx.owner();

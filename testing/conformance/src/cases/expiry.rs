@@ -1,4 +1,4 @@
-//! A lease lasts as long as it was asked for, and not longer.
+//! A lease lasts as long as requested, and no longer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING, until};
 
-/// A lease that nobody extends ends, and not before its time.
+/// A lease that is not extended ends, and not early.
 pub async fn a_lease_ends_by_itself_and_not_early(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
@@ -26,7 +26,7 @@ pub async fn a_lease_ends_by_itself_and_not_early(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// After its lease a hold is gone in every respect.
+/// After its lease, every trace of a hold is gone.
 pub async fn an_ended_hold_is_gone(ctx: Ctx) {
     let short = ctx.short();
     let a = ctx.first().await;
@@ -54,7 +54,7 @@ pub async fn an_ended_hold_is_gone(ctx: Ctx) {
     a.give_back(&next).await;
 }
 
-/// Whoever held the lock before cannot release or extend the present hold.
+/// A former holder can neither release nor extend the present hold.
 pub async fn a_former_holder_cannot_touch_its_successor(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
@@ -79,8 +79,7 @@ pub async fn a_former_holder_cannot_touch_its_successor(ctx: Ctx) {
     b.give_back(&present).await;
 }
 
-/// Leases of a day and of a few milliseconds are both kept; of a quorum, none of a few
-/// milliseconds.
+/// Leases of a day and of a few milliseconds both last as requested; a quorum refuses the latter.
 pub async fn leases_of_any_length(ctx: Ctx) {
     let a = ctx.first().await;
     let shortest = match ctx.is_quorum() {

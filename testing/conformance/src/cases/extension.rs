@@ -1,4 +1,4 @@
-//! An extension moves the end of the owner's lease out, and does nothing else.
+//! An extension moves the end of the owner's lease, and does nothing else.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::timing::{LONG, ROUNDING};
 /// A lease that a case extends in time.
 const SOME: Duration = Duration::from_secs(10);
 
-/// After an extension the lease lasts as long as was asked for.
+/// After an extension the lease lasts as long as requested.
 pub async fn an_extension_moves_the_end(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -34,7 +34,7 @@ pub async fn an_extension_moves_the_end(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// An extension to less than what is left changes nothing.
+/// An extension shorter than the rest of the lease changes nothing.
 pub async fn an_extension_never_shortens(ctx: Ctx) {
     let a = ctx.first().await;
     let holder = ctx.owner();
@@ -48,7 +48,7 @@ pub async fn an_extension_never_shortens(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// Extending a lock that is not there leaves it not there.
+/// Extending a missing lock does not create it.
 pub async fn an_extension_never_creates(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (nobody, next) = (ctx.owner(), ctx.owner());
@@ -69,7 +69,7 @@ pub async fn an_extension_never_creates(ctx: Ctx) {
     }
 }
 
-/// A stranger's extension says so and leaves the lease alone.
+/// A stranger's extension is refused and leaves the lease alone.
 pub async fn an_extension_needs_the_owner(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -137,8 +137,8 @@ pub async fn batches_answer_in_order(ctx: Ctx) {
     }
 }
 
-/// An extension may ask for the last token to be remembered for longer. Otherwise it is one like
-/// any other: it moves the end, and creates nothing, not even a token.
+/// An extension may ask for the last token to be kept for longer. Otherwise it works like any
+/// other: it moves the end, and creates nothing, not even a token.
 pub async fn an_extension_may_keep_the_token(ctx: Ctx) {
     let a = ctx.first().await;
     let (holder, next) = (ctx.owner(), ctx.owner());
@@ -175,7 +175,7 @@ pub async fn an_extension_may_keep_the_token(ctx: Ctx) {
     a.give_back(&next).await;
 }
 
-/// Locks that are extended together. On a store of many shards fewer than asked for may be found.
+/// Locks that are extended together. A store with many shards may yield fewer than requested.
 fn same_shard(ctx: &Ctx, client: &Client, count: usize) -> Vec<LockTarget> {
     let shard = client.backend.shard(&ctx.target_with("0"));
     (0..20_000)

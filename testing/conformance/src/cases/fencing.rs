@@ -7,7 +7,7 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING};
 
-/// A token comes with every grant of a kind that has tokens, and with no other.
+/// Every grant of a kind with tokens carries a token, and no other grant does.
 pub async fn tokens_exist_where_promised(ctx: Ctx) {
     let a = ctx.first().await;
     let holder = ctx.owner();
@@ -20,7 +20,7 @@ pub async fn tokens_exist_where_promised(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// Each grant has a greater token than the one before, whichever client it goes to.
+/// Each grant has a greater token than the one before, across clients.
 pub async fn tokens_grow_over_grants(ctx: Ctx) {
     let clients = [ctx.first().await, ctx.second().await];
     let mut last = None;
@@ -32,7 +32,7 @@ pub async fn tokens_grow_over_grants(ctx: Ctx) {
     }
 }
 
-/// The successor of a hold that ran out has a greater token, too.
+/// The successor of an expired hold has a greater token, too.
 pub async fn tokens_grow_after_expiry(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
@@ -44,7 +44,7 @@ pub async fn tokens_grow_after_expiry(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// Deleting the lock does not turn its tokens back.
+/// Deleting the lock does not set its tokens back.
 pub async fn tokens_grow_after_deletion(ctx: Ctx) {
     let a = ctx.first().await;
     let (former, next) = (ctx.owner(), ctx.owner());

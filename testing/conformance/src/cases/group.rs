@@ -36,7 +36,7 @@ pub async fn a_group_is_taken_together(ctx: Ctx) {
     }
 }
 
-/// If one of them is held, none is taken, and the answer says which it was.
+/// If one of them is held, none is taken, and the answer names it.
 pub async fn a_group_is_all_or_nothing(ctx: Ctx) {
     let Some(members) = members(&ctx).await else {
         return;
@@ -64,7 +64,7 @@ pub async fn a_group_is_all_or_nothing(ctx: Ctx) {
     }
 }
 
-/// Repeated by the holders it is the same grant.
+/// Repeating the holders' request is the same grant.
 pub async fn a_repeated_group_is_one_grant(ctx: Ctx) {
     let Some(members) = members(&ctx).await else {
         return;
@@ -85,7 +85,7 @@ pub async fn a_repeated_group_is_one_grant(ctx: Ctx) {
     }
 }
 
-/// A group does not get past somebody who waits for one of its locks.
+/// A group does not overtake a waiter for one of its locks.
 pub async fn a_group_overtakes_nobody(ctx: Ctx) {
     let short = ctx.short();
     let Some(members) = members(&ctx).await else {
@@ -109,11 +109,11 @@ pub async fn a_group_overtakes_nobody(ctx: Ctx) {
     waiter.gives_back().await;
 }
 
-/// Locks of one group with an owner for each, or `None` and the case is skipped.
+/// Locks of one group with an owner for each, or `None` if the case is skipped.
 async fn members(ctx: &Ctx) -> Option<Vec<(Client, OwnerId)>> {
     let a = ctx.bare(0).await;
     let plain = (0..COUNT).map(|i| ctx.target_with(&format!("/{i}")));
-    // Where a group is a hash slot, names of one tag are of one group.
+    // If groups are hash slots, names with one tag share a group.
     let tagged = (0..COUNT).map(|i| ctx.target_named(&format!("{{{}}}/{i}", ctx.name())));
     for targets in [plain.collect::<Vec<_>>(), tagged.collect()] {
         let group = a.backend.group(&targets[0]);

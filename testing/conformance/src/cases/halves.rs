@@ -12,8 +12,8 @@ use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING, until};
 use crate::waiter::Waiter;
 
-/// Takes both halves for one owner, each with a lease of its own. Returns when the write half was
-/// asked for.
+/// Acquires both halves for one owner, each with its own lease. Returns when it requested the write
+/// half.
 async fn both(
     (read, write): (&Client, &Client),
     owner: &OwnerId,
@@ -33,7 +33,7 @@ fn not_before(sent: Instant, lease: Duration, what: &str) {
     );
 }
 
-/// Waits until a half is no longer shown as held.
+/// Waits until a half no longer shows as held.
 async fn ends(half: &Client, owner: &OwnerId, within: Duration) {
     let mode = half.target.kind().mode();
     until(
@@ -50,7 +50,7 @@ async fn ends(half: &Client, owner: &OwnerId, within: Duration) {
     .await;
 }
 
-/// When the write lease ends, other readers get in, although the owner reads on.
+/// When the write lease ends, other readers get in, although the owner still reads.
 pub async fn writing_ends_while_reading_goes_on(ctx: Ctx) {
     let short = ctx.short();
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
@@ -61,7 +61,7 @@ pub async fn writing_ends_while_reading_goes_on(ctx: Ctx) {
         in_the_way.is_some_and(|left| left <= short + ROUNDING),
         format_args!("a reader behind a write lease of {short:?} is told to wait {in_the_way:?}"),
     );
-    // The read lease is renewed, as the watchdog does.
+    // Extends the read lease, as the watchdog does.
     let extended = read_a.extend(&me, LONG).await;
     Rule::Ownership.check(
         extended == ExtendOutcome::Extended,
@@ -92,7 +92,7 @@ pub async fn writing_ends_while_reading_goes_on(ctx: Ctx) {
     write_b.take(&ctx.owner(), LONG).await;
 }
 
-/// When only the read lease ends, the owner writes on, alone, and its release frees the lock.
+/// When only the read lease ends, the owner still writes, alone, and its release frees the lock.
 pub async fn reading_ends_while_writing_goes_on(ctx: Ctx) {
     let short = ctx.short();
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
@@ -114,7 +114,7 @@ pub async fn reading_ends_while_writing_goes_on(ctx: Ctx) {
     write_b.give_back(&next).await;
 }
 
-/// An owner that stops writing keeps others out only for as long as it reads.
+/// An owner that stops writing keeps others out only while it reads.
 pub async fn who_stops_writing_holds_for_its_reading(ctx: Ctx) {
     let short = ctx.short();
     let ((read_a, write_a), (_, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
@@ -128,7 +128,7 @@ pub async fn who_stops_writing_holds_for_its_reading(ctx: Ctx) {
     not_before(sent, short, "a writer got in");
 }
 
-/// An owner that stops reading keeps others out only for as long as it writes.
+/// An owner that stops reading keeps others out only while it writes.
 pub async fn who_stops_reading_holds_for_its_writing(ctx: Ctx) {
     let short = ctx.short();
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
@@ -136,7 +136,7 @@ pub async fn who_stops_reading_holds_for_its_writing(ctx: Ctx) {
         let me = ctx.owner();
         let sent = both((&read_a, &write_a), &me, [short, LONG]).await;
         if waits {
-            // Its writing is over before it stops to read.
+            // Its write lease ends before it stops reading.
             ends(&write_b, &me, short).await;
             read_a.give_back(&me).await;
             write_b.take(&me, LONG).await;
@@ -179,7 +179,8 @@ pub async fn each_half_is_extended_alone(ctx: Ctx) {
     }
 }
 
-/// Readers that wait for a writer get in together when its write lease ends, although it reads on.
+/// Readers that wait for a writer get in together when its write lease ends, although it still
+/// reads.
 pub async fn waiting_readers_get_in_when_writing_ends(ctx: Ctx) {
     let short = ctx.short();
     let slack = ctx.slack();

@@ -1,4 +1,4 @@
-//! What is released goes to the first waiter, at once, and the waiter is told.
+//! A release hands the lock to the first waiter at once, and notifies it.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING};
 use crate::waiter::Waiter;
 
-/// A backend may leave a release now and then to clients that cannot queue, and only tell the
-/// waiter to look. Of so many releases one at least must be handed on directly.
+/// Now and then a backend may leave a release to clients that cannot queue, and only tell the
+/// waiter to check. It must hand on at least one of this many releases directly.
 const ROUNDS: usize = 8;
-/// As soon as a release is answered the first waiter holds the lock; the token that it is told is
-/// the one its repeated attempt gets, and newer than its last answer.
+/// As soon as a release is answered, the first waiter holds the lock. The token in its notification
+/// is the one its repeated attempt gets, and newer than its last answer.
 pub async fn a_release_makes_the_first_waiter_holder(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let mut pushed = 0;
@@ -61,7 +61,7 @@ pub async fn a_release_makes_the_first_waiter_holder(ctx: Ctx) {
     Rule::HandOff.broken(format_args!("{ROUNDS} releases were not handed on"));
 }
 
-/// The lease of a waiter that is handed the lock counts from then on, not from its attempt.
+/// A hand-off starts the waiter's lease; its attempt does not.
 pub async fn a_handed_lease_counts_in_full(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -82,7 +82,7 @@ pub async fn a_handed_lease_counts_in_full(ctx: Ctx) {
     waiter.gives_back().await;
 }
 
-/// A waiter that gave up before the release is handed nothing.
+/// A release skips a waiter that gave up before.
 pub async fn a_cancelled_waiter_is_skipped(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -100,7 +100,7 @@ pub async fn a_cancelled_waiter_is_skipped(ctx: Ctx) {
     second.gives_back().await;
 }
 
-/// A waiter that gives up just after it was handed the lock passes it on.
+/// A waiter that gives up just after a hand-off passes the lock on.
 pub async fn a_grant_that_is_given_up_goes_on(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     for _ in 0..ROUNDS {

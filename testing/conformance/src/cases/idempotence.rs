@@ -1,4 +1,4 @@
-//! Every request may be executed twice with the effect of once.
+//! Running any request twice has the effect of running it once.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::timing::LONG;
 
 const SOME: Duration = Duration::from_secs(10);
 
-/// The holder's attempt, repeated through any client, is the same grant: one hold, one token, one
+/// The holder's repeated attempt through any client is the same grant: one hold, one token, one
 /// release.
 pub async fn a_repeated_attempt_is_one_grant(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
@@ -38,7 +38,7 @@ pub async fn a_repeated_attempt_is_one_grant(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// A repeated attempt with a shorter lease leaves the longer one.
+/// A repeated attempt with a shorter lease keeps the longer one.
 pub async fn a_repeated_attempt_never_shortens(ctx: Ctx) {
     let a = ctx.first().await;
     let holder = ctx.owner();
@@ -52,7 +52,7 @@ pub async fn a_repeated_attempt_never_shortens(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// `Granted` promises the lease that was asked for, also to an attempt that is repeated.
+/// `Granted` promises the requested lease, for a repeated attempt too.
 pub async fn a_repeated_attempt_may_lengthen(ctx: Ctx) {
     let a = ctx.first().await;
     let holder = ctx.owner();
@@ -66,7 +66,7 @@ pub async fn a_repeated_attempt_may_lengthen(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// The second release finds nothing, also if somebody else holds the lock by then.
+/// The second release finds nothing, even if another owner holds the lock by then.
 pub async fn a_repeated_release_is_not_held(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (holder, next) = (ctx.owner(), ctx.owner());

@@ -1,4 +1,4 @@
-//! Who holds a lock, and since when, as people are told who look at it.
+//! Records for operators: the holder of a lock, and since when.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// What was announced is told to other clients: to each question its answer, in order, the newest
-/// word, and nothing of other namespaces.
+/// Other clients can read announced records: one answer for each question, in order, the newest
+/// record, and none of other namespaces.
 pub async fn what_was_announced_is_told(ctx: Ctx) {
     let Some([a, b]) = clients(&ctx).await else {
         return;
@@ -56,7 +56,7 @@ pub async fn what_was_announced_is_told(ctx: Ctx) {
     say(&a, &space, one, None, LONG).await;
 }
 
-/// A record ends by itself, not early, and one that is announced again ends later.
+/// A record expires on time, and later if it is announced again.
 pub async fn a_record_ends_by_itself(ctx: Ctx) {
     let Some([a, b]) = clients(&ctx).await else {
         return;
@@ -88,7 +88,7 @@ pub async fn a_record_ends_by_itself(ctx: Ctx) {
     say(&a, &space, kept, None, LONG).await;
 }
 
-/// A closed client says so when it is to announce or asked for records.
+/// A closed client returns an error when it should announce or read records.
 pub async fn a_closed_client_announces_nothing(ctx: Ctx) {
     let Some([b, _]) = clients(&ctx).await else {
         return;
@@ -111,8 +111,8 @@ pub async fn a_closed_client_announces_nothing(ctx: Ctx) {
     Rule::Errors.check(told[0].is_none(), "a closed client announced something");
 }
 
-/// Holders and waiters of a labelled instance are known by its label, whatever kind of lock it is;
-/// those of others are not.
+/// Holders and waiters of a labelled instance show its label, for every kind of lock; others show
+/// none.
 pub async fn holders_and_waiters_are_known_by_their_label(ctx: Ctx) {
     if clients(&ctx).await.is_none() {
         return;
@@ -188,15 +188,13 @@ pub async fn holders_and_waiters_are_known_by_their_label(ctx: Ctx) {
     .await;
 }
 
-/// The tokens of a quorum, which tell since when a lock is held, are chosen by its clients: up to
-/// so much ahead of the clocks of the nodes, so that a token is not behind when it has come to the
-/// farthest of them.
+/// A quorum's tokens show since when a lock is held. Clients choose them up to this far ahead of
+/// the nodes' clocks, so that a token is not behind when it reaches the farthest node.
 const QUORUM_AHEAD: Duration = Duration::from_secs(1);
-/// For how long a lock is held before it is asked for how long.
+/// How long a lock is held before the case reads its hold time.
 const HELD: Duration = Duration::from_millis(400);
 
-/// For how long a lock is held is told truly, or not at all: never longer than it is, nor much
-/// shorter.
+/// The reported hold time is right or missing: never longer than the hold, nor much shorter.
 pub async fn the_time_of_a_hold_is_told_truly(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let ahead = if ctx.is_quorum() {
@@ -209,14 +207,14 @@ pub async fn the_time_of_a_hold_is_told_truly(ctx: Ctx) {
         let sent = Instant::now();
         client.take(&owner, LONG).await;
         let granted = Instant::now();
-        // No lease ends meanwhile: what is found does not depend on how busy the machine is.
+        // No lease ends meanwhile, so a busy machine does not change the result.
         tokio::time::sleep(HELD + ahead).await;
         let asked = Instant::now();
         let Some(told) = b.holder(&owner).await.held_for else {
             a.give_back(&owner).await;
             return ctx.skip("no times of holds");
         };
-        // The clocks of the store and of this process may run apart by so much.
+        // The clocks of the store and of this process may differ by this much.
         let (least, most) = (asked - granted, sent.elapsed());
         let tolerance = Duration::from_millis(20);
         Rule::Inspection.check(
@@ -266,7 +264,7 @@ async fn announce(
     client.backend.announce(&announcement).await
 }
 
-/// An announcement that must be taken.
+/// Makes an announcement, which must be accepted.
 async fn say(
     client: &Client,
     namespace: &str,
@@ -291,7 +289,7 @@ async fn query(
     client.backend.records(&query).await
 }
 
-/// A question that must be answered, once for each instance.
+/// Asks about each instance, and must be answered.
 async fn ask(
     client: &Client,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! A name is in use as one kind: asking for it as another is an error at once, and changes nothing.
+//! A name is in use as one kind: requesting it as another is an error at once, and changes nothing.
 //! All pairs are tried.
 
 use std::error::Error as _;
@@ -18,7 +18,7 @@ use crate::flavour::Flavour;
 use crate::rule::Rule;
 use crate::timing::{LONG, SLACK, until};
 
-/// Every kind, with the profiles of mutexes that differ in what they keep.
+/// Every kind, and the mutex profiles that store different things.
 fn kinds() -> Vec<LockKind> {
     let profiles = [
         MutexProfile::single_key(),
@@ -28,7 +28,7 @@ fn kinds() -> Vec<LockKind> {
     LockKind::all().into_iter().chain(mutexes).collect()
 }
 
-/// The other kinds that this backend has for such a name.
+/// The other kinds that this backend offers for such a name.
 fn others(of: &Client) -> Vec<Client> {
     let kinds = kinds().into_iter();
     let others = kinds.filter(|kind| kind.family() != of.target.kind().family());
@@ -38,24 +38,24 @@ fn others(of: &Client) -> Vec<Client> {
         .collect()
 }
 
-/// Whether a number is inside.
+/// Whether the kind has a number inside.
 fn has_number(kind: &LockKind) -> bool {
     kind.mode() == Mode::Permits || !kind.is_held()
 }
 
-/// Whether somebody asks for it by attempts, as for all that is not only waited for.
+/// Whether the kind is acquired with attempts; a latch is only waited for.
 fn is_asked_for(kind: &LockKind) -> bool {
     *kind != LockKind::Latch
 }
 
-/// What is in use: a lock that is held, or a number.
+/// A name in use: a held lock, or a number.
 struct InUse {
     client: Client,
     holder: Option<OwnerId>,
 }
 
 impl InUse {
-    /// The flavour's own kind, or the other half of it.
+    /// The flavour's own kind, or its other half.
     async fn begin(ctx: &Ctx, kind: LockKind) -> Self {
         let client = ctx.bare(0).await.as_kind(kind);
         let kind = client.target.kind();
@@ -64,7 +64,7 @@ impl InUse {
         }
         let holder = is_asked_for(kind).then(|| kind.new_owner());
         if let Some(owner) = &holder {
-            // Every kind is asked for meanwhile, which takes long on a busy server.
+            // All kinds are tried meanwhile, which takes long on a busy server.
             client.take(owner, LONG * 10).await;
         }
         Self { client, holder }
@@ -105,7 +105,7 @@ impl InUse {
     }
 }
 
-/// The kinds as which a flavour is in use, one after the other.
+/// The kinds that a flavour is in use as, one after the other.
 fn halves(ctx: &Ctx) -> Vec<LockKind> {
     match ctx.flavour() {
         Flavour::ReadWrite => vec![LockKind::Read, LockKind::Write],
@@ -113,8 +113,8 @@ fn halves(ctx: &Ctx) -> Vec<LockKind> {
     }
 }
 
-/// Whatever is asked of a name as another kind is refused with a word about what is there, and
-/// changes nothing.
+/// Every request for a name as another kind is refused with an error that names the kind in use,
+/// and changes nothing.
 pub async fn another_kind_is_refused_and_changes_nothing(ctx: Ctx) {
     for kind in halves(&ctx) {
         let used = InUse::begin(&ctx, kind).await;
@@ -128,7 +128,7 @@ pub async fn another_kind_is_refused_and_changes_nothing(ctx: Ctx) {
     }
 }
 
-/// Attempts of every form, alone and in groups, looking, and ending by force.
+/// Attempts of every form, alone and in groups, inspections, and evictions.
 async fn asked(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let kind = other.target.kind();
     if !is_asked_for(kind) {
@@ -194,14 +194,14 @@ async fn counted(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     }
 }
 
-/// Whoever releases or extends as another kind holds nothing, also under the holder's own id.
+/// A release or extension as another kind finds no hold, even under the holder's own id.
 async fn released(ctx: &Ctx, used: &InUse, other: &Client, before: &str) {
     let kind = other.target.kind();
     if !is_asked_for(kind) {
         return;
     }
-    // Owner ids are never the same in two acquisitions, so the holder's own is not tried where it
-    // is kept alike.
+    // Owner ids are never the same in two acquisitions, so the holder's own id is not tried on
+    // kinds that are stored alike.
     let kept = |kind: &LockKind| match kind {
         LockKind::Reentrant | LockKind::Fair | LockKind::Read => 1,
         LockKind::Semaphore | LockKind::RateLimiter => 2,
@@ -245,7 +245,7 @@ fn refused<T: Debug>(other: &Client, answer: Result<T, BackendError>, what: &str
     );
 }
 
-/// One member of a group that is in use as something else keeps all from being taken, and is named.
+/// If one member of a group is in use as another kind, none is taken, and the answer names it.
 pub async fn a_group_with_another_kind_is_not_taken(ctx: Ctx) {
     let first = ctx.bare(0).await;
     let free = first.on(ctx.target_with("/free"));
@@ -279,7 +279,7 @@ pub async fn a_group_with_another_kind_is_not_taken(ctx: Ctx) {
     }
 }
 
-/// Those who ask to wait are told at once, as those who do not.
+/// A request that would wait gets the error at once, like one that would not.
 pub async fn a_waiter_for_another_kind_is_told_at_once(ctx: Ctx) {
     let locks = ctx.locks(0).await;
     for kind in halves(&ctx) {
@@ -321,7 +321,7 @@ pub async fn a_waiter_for_another_kind_is_told_at_once(ctx: Ctx) {
     }
 }
 
-/// What nobody uses any more may be used as anything.
+/// A name that is no longer in use may be used as any kind.
 pub async fn a_name_that_is_free_again_may_be_another_kind(ctx: Ctx) {
     for kind in halves(&ctx) {
         let of = ctx.bare(0).await.as_kind(kind.clone());
@@ -347,8 +347,7 @@ pub async fn a_name_that_is_free_again_may_be_another_kind(ctx: Ctx) {
     }
 }
 
-/// A name that is free but waited for belongs to those who wait: their lock is not given to another
-/// kind.
+/// A free name with waiters belongs to them: their lock is not granted to another kind.
 pub async fn a_queue_belongs_to_its_kind(ctx: Ctx) {
     let a = ctx.first().await;
     let (dead, waiter, short) = (ctx.owner(), ctx.owner(), ctx.short());

@@ -1,4 +1,4 @@
-//! A latch counts down once for each operation, and at zero everybody goes.
+//! A latch counts down once for each operation, and at zero all waiters return.
 
 use std::time::Duration;
 
@@ -28,12 +28,12 @@ fn said(outcome: CounterOutcome, value: Option<i64>, changed: bool, what: &str) 
     );
 }
 
-/// Whether nobody needs to wait: a latch at zero may be kept as none.
+/// Whether no waiter needs to wait: a latch at zero may be stored as missing.
 fn open(count: Option<i64>) -> bool {
     count.unwrap_or(0) == 0
 }
 
-/// Each count is one less, through any client, and is set once.
+/// A latch is set once, and each count through any client lowers it by one.
 pub async fn a_latch_counts_down(ctx: Ctx) {
     let (a, b) = latch(&ctx, 3).await;
     let again = b.count(CounterAction::Initialise(9)).await;
@@ -49,7 +49,7 @@ pub async fn a_latch_counts_down(ctx: Ctx) {
     }
 }
 
-/// Everybody who listens on any client is woken when the count is zero.
+/// All listeners on any client are woken when the count is zero.
 pub async fn zero_wakes_everybody(ctx: Ctx) {
     let (a, b) = latch(&ctx, 2).await;
     let mut listening = Vec::new();
@@ -65,7 +65,7 @@ pub async fn zero_wakes_everybody(ctx: Ctx) {
     });
     let counts = async {
         for client in [&a, &b] {
-            // Each waiter looks once before it listens.
+            // Each waiter checks once before it listens.
             ctx.let_it_act(Duration::from_millis(50)).await;
             let _ = client.count(CounterAction::CountDown).await;
         }
@@ -96,7 +96,7 @@ pub async fn below_zero_is_harmless(ctx: Ctx) {
     Rule::Counter.check(open(a.number().await), "a latch went below zero");
 }
 
-/// A count that is repeated under its id counts once.
+/// A count repeated with its id counts once.
 pub async fn a_count_counts_once(ctx: Ctx) {
     let (a, b) = latch(&ctx, 3).await;
     for left in [2, 1, 0] {
@@ -115,7 +115,7 @@ pub async fn a_count_counts_once(ctx: Ctx) {
     }
 }
 
-/// A latch is deleted once, and can be set again afterwards, as it can after zero.
+/// A latch is deleted once. It can be set again after a deletion, as after zero.
 pub async fn a_latch_is_deleted_and_set_again(ctx: Ctx) {
     let (a, b) = latch(&ctx, 3).await;
     let gone = b.count(CounterAction::Delete).await;

@@ -1,5 +1,4 @@
-//! A lock that is left held by nobody when it is released, for as long as it was to be held at
-//! least.
+//! A lock stays held without an owner after its release, until its minimum hold time is over.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use crate::rule::Rule;
 use crate::timing::LONG;
 use crate::waiter::Waiter;
 
-/// How long a message is waited for that must not come, from a store nearby.
+/// How long to wait for a message that must not come, from a nearby store.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// Releases, and leaves the lock held by an heir for so long.
+/// Releases the lock and leaves it held under the id `heir` for `time`.
 async fn leave(client: &Client, owner: &OwnerId, heir: &OwnerId, time: Duration) -> ReleaseOutcome {
     let (target, owner) = (client.target.clone(), owner.clone());
     let request = ReleaseRequest {
@@ -31,7 +30,7 @@ async fn leave(client: &Client, owner: &OwnerId, heir: &OwnerId, time: Duration)
     Rule::Errors.ok(client.backend.release(&request).await, "a release")
 }
 
-/// As [`leave`], of what is held.
+/// As [`leave`]; the lock must be held.
 async fn left(client: &Client, owner: &OwnerId, heir: &OwnerId, time: Duration) {
     let outcome = leave(client, owner, heir, time).await;
     Rule::Ownership.check(
@@ -40,7 +39,7 @@ async fn left(client: &Client, owner: &OwnerId, heir: &OwnerId, time: Duration) 
     );
 }
 
-/// The first client; `None`, and the case is skipped, where nothing lingers.
+/// The first client; `None`, and the case is skipped, if nothing lingers.
 async fn first(ctx: &Ctx) -> Option<Client> {
     let client = ctx.first().await;
     if client.backend.info().longest_linger.is_zero() {
@@ -50,8 +49,8 @@ async fn first(ctx: &Ctx) -> Option<Client> {
     Some(client)
 }
 
-/// It ends when it was said to and not before, although the lease was longer; with a new token, if
-/// there are any.
+/// It ends on time and not early, although the lease was longer. It has a new token if the kind has
+/// tokens.
 pub async fn a_lock_can_be_left_held(ctx: Ctx) {
     let Some(a) = first(&ctx).await else { return };
     let b = ctx.second().await;
@@ -94,8 +93,8 @@ pub async fn it_may_be_left_for_longer_than_its_lease(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// Who left it holds nothing: neither a release nor an extension of it, before or after, changes
-/// anything.
+/// The owner that left it holds nothing: a release or an extension by that owner, before or after,
+/// changes nothing.
 pub async fn who_left_it_has_no_part_in_it(ctx: Ctx) {
     let Some(a) = first(&ctx).await else { return };
     let b = ctx.second().await;
@@ -119,12 +118,12 @@ pub async fn who_left_it_has_no_part_in_it(ctx: Ctx) {
         remaining <= LONG / 2,
         format_args!("left for {:?}, and {remaining:?} are left of it", LONG / 2),
     );
-    // The answer may have been lost: said again by the same request it is the same.
+    // The first answer may have been lost: repeating the request has the same effect.
     left(&b, &owner, &heir, LONG / 2).await;
     b.give_back(&heir).await;
 }
 
-/// A stranger leaves nothing.
+/// A stranger cannot leave a lock held.
 pub async fn a_stranger_leaves_nothing(ctx: Ctx) {
     let Some(a) = first(&ctx).await else { return };
     let (owner, stranger) = (ctx.owner(), ctx.owner());
@@ -143,7 +142,7 @@ pub async fn a_stranger_leaves_nothing(ctx: Ctx) {
     a.give_back(&owner).await;
 }
 
-/// Whoever waits is handed nothing, and gets the lock when the time is over.
+/// A waiter is not handed a lock that was left held, and gets it when the time is over.
 pub async fn a_waiter_is_not_handed_what_was_left(ctx: Ctx) {
     let Some(a) = first(&ctx).await else { return };
     let b = ctx.second().await;
@@ -165,7 +164,7 @@ pub async fn a_waiter_is_not_handed_what_was_left(ctx: Ctx) {
     waiter.gives_back().await;
 }
 
-/// A user's job that is done at once is not run again before its time, and then it is.
+/// A user's job that ends at once does not run again before its time, and then it does.
 pub async fn a_job_that_ends_early_is_not_run_again(ctx: Ctx) {
     if first(&ctx).await.is_none() {
         return;
@@ -180,7 +179,7 @@ pub async fn a_job_that_ends_early_is_not_run_again(ctx: Ctx) {
     while begun.elapsed() < least {
         for locks in [&a, &b] {
             let again = Rule::Api.ok(request(locks).try_run(|_| async {}).await, "a job");
-            // It may have been begun just when the time was over.
+            // It may have started just when the time was over.
             Rule::Api.check(
                 again.is_none() || begun.elapsed() >= least,
                 format_args!("a job was run again after {:?}", begun.elapsed()),
@@ -192,7 +191,7 @@ pub async fn a_job_that_ends_early_is_not_run_again(ctx: Ctx) {
     let begun = Instant::now();
     let guard = ctx.request(&b).hold_at_least(least).acquire().await;
     drop(Rule::Api.ok(guard, "acquiring"));
-    // Nobody tells a waiter, so it looks.
+    // Waiters are not notified, so this one polls.
     let looks = WaitStrategy::Poll {
         min: least / 20,
         max: least / 20,

@@ -1,4 +1,4 @@
-//! Looking at a lock changes nothing for anybody.
+//! Inspecting a lock changes nothing for anyone.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, SLACK, until};
 
-/// Permits that come back by themselves are announced by whoever finds them. One who only looked
-/// before has not found them: it tells nobody, so they must still be there to be found.
+/// The client that finds returned permits announces them. A client that only inspects announces
+/// nothing, so it must leave them for others to find.
 pub async fn permits_that_come_back_are_announced_whoever_looked(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = clients(&ctx, 1).await;
@@ -28,7 +28,7 @@ pub async fn permits_that_come_back_are_announced_whoever_looked(ctx: Ctx) {
         .is_ok()
     {}
     let _ = (a.state().await, a.number().await);
-    // Who wants more than there are finds what came back, and must say so to those who want less.
+    // A request for more than there are finds the returned permits and must announce them.
     never(&a, 2, Some(1)).await;
     Rule::Wakes.check(
         timeout(SLACK, listener.next()).await.is_ok(),

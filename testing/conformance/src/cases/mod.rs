@@ -61,7 +61,7 @@ const API: &[Flavour] = &[
     Flavour::SingleKey,
     Flavour::Fair,
 ];
-/// As users ask for them, with messages.
+/// As users request them, with messages.
 const QUEUEING: &[Flavour] = &[
     Flavour::Lock,
     Flavour::Mutex,
@@ -77,10 +77,10 @@ const ASKED: &[Flavour] = &[
     Flavour::Semaphore,
     Flavour::Permits,
 ];
-/// Those that are shared with libraries that choose owner ids in other ways. Redis tells the other
-/// kinds apart by the form of the ids.
+/// Flavours shared with libraries whose owner ids have other forms. Redis tells the other kinds
+/// apart by the form of the ids.
 const ANY_OWNER: &[Flavour] = &[Flavour::Mutex, Flavour::SingleKey];
-/// Records have nothing to do with kinds. A quorum has mutexes only.
+/// Records are independent of kinds. A quorum has only mutexes.
 const LABELLED: &[Flavour] = &[Flavour::Lock, Flavour::Mutex];
 const RW: &[Flavour] = &[Flavour::ReadWrite];
 const LATCH: &[Flavour] = &[Flavour::Latch];

@@ -1,4 +1,4 @@
-//! A name means one lock and no other, or it is refused before anything is sent.
+//! A name means exactly one lock, or is refused before anything is sent.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::LONG;
 
-/// Endings that mean something to somebody: hash tags, patterns, separators, quoting, other
-/// scripts.
+/// Endings that are special somewhere: hash tags, patterns, separators, quoting, other scripts.
 const UNUSUAL: [&str; 32] = [
     "",
     "a",
@@ -65,7 +64,7 @@ pub async fn unusual_names_are_locks_or_refused(ctx: Ctx) {
         held.push((lock, owner));
     }
     Rule::Names.check(held.len() >= 8, "nearly all unusual names are refused");
-    // Looked at only now: a name that means the same as another was given away twice or refused.
+    // Checked only now, so that a name with two meanings has been granted twice or refused.
     for (lock, owner) in &held {
         let state = lock.state().await;
         Rule::Names.check(
@@ -78,7 +77,7 @@ pub async fn unusual_names_are_locks_or_refused(ctx: Ctx) {
     }
 }
 
-/// The longest names, and names that differ only in the last byte, are locks of their own, or
+/// The longest names, and names that differ only in the last byte, are separate locks, or are
 /// refused.
 pub async fn long_names_are_locks_or_refused(ctx: Ctx) {
     let a = ctx.first().await;

@@ -6,8 +6,8 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::LONG;
 
-/// The same to a store that turns bytes into text, cuts them at a zero, or drops white space at the
-/// end.
+/// All equal to a store that turns bytes into text, cuts them at a zero, or drops trailing white
+/// space.
 const IDS: [&[u8]; 4] = [
     b"\xff\x00\x0a",
     b"\xfe\x00\x0a",
@@ -15,7 +15,7 @@ const IDS: [&[u8]; 4] = [
     b"\xff\x00",
 ];
 
-/// Ids that are no text come back byte by byte, and only the same bytes are the same owner.
+/// Ids that are not text come back byte by byte, and only the same bytes are the same owner.
 pub async fn ids_that_are_no_text_are_kept_apart(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let owners = IDS.map(OwnerId::from_bytes);

@@ -16,7 +16,7 @@ use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING, until};
 use crate::waiter::Waiter;
 
-/// Two clients on a semaphore of so many permits.
+/// Two clients on a semaphore of `permits`.
 pub(super) async fn clients(ctx: &Ctx, permits: u64) -> (Client, Client) {
     let (a, b) = (ctx.bare(0).await, ctx.bare(1).await);
     let given = a.initialise(permits).await;
@@ -34,7 +34,7 @@ pub(super) fn wants(client: &Client, owner: &OwnerId, permits: u32) -> AcquireAt
     attempt
 }
 
-/// Takes permits that must be there.
+/// Acquires permits that must be available.
 pub(super) async fn takes(client: &Client, owner: &OwnerId, permits: u32) -> AcquireAttempt {
     let attempt = wants(client, owner, permits);
     granted(client, &attempt).await;
@@ -51,7 +51,7 @@ async fn granted(client: &Client, attempt: &AcquireAttempt) {
     }
 }
 
-/// Is refused permits that must not be there.
+/// Requests permits that must not be available.
 pub(super) async fn lacks(client: &Client, owner: &OwnerId, permits: u32) {
     let outcome = client.send(&wants(client, owner, permits)).await;
     Rule::Permits.check(
@@ -78,8 +78,8 @@ pub(super) async fn free(client: &Client, expected: i64, when: &str) {
     );
 }
 
-/// Whether a holder shown is this owner. Of several expiring permits each may be shown under an id
-/// of its own, which differs in the last two bytes.
+/// Whether the holder shown is this owner. Each of several expiring permits may show under its own
+/// id, which differs in the last two bytes.
 fn belongs(holder: &HolderState, owner: &OwnerId) -> bool {
     let (shown, owner) = (holder.owner.expose(), owner.expose());
     shown == owner || shown.len() == 16 && owner.len() == 16 && shown[..14] == owner[..14]
@@ -90,7 +90,7 @@ fn held_by(state: &LockState, owner: &OwnerId) -> u64 {
     own.map(|holder| holder.holds).sum()
 }
 
-/// A semaphore that was given nothing grants nothing, and says so.
+/// A semaphore without permits grants nothing, and returns that as an error.
 pub async fn nothing_is_had_before_there_are_permits(ctx: Ctx) {
     let (a, b) = (ctx.bare(0).await, ctx.bare(1).await);
     never(&a, 1, None).await;
@@ -110,7 +110,7 @@ pub async fn nothing_is_had_before_there_are_permits(ctx: Ctx) {
     returns(&a, &one).await;
 }
 
-/// As many permits are had as there are, in any portions.
+/// All permits can be acquired, in any portions.
 pub async fn permits_are_counted(ctx: Ctx) {
     let (a, b) = clients(&ctx, 5).await;
     let (one, two, three) = (ctx.owner(), ctx.owner(), ctx.owner());
@@ -151,7 +151,7 @@ pub async fn a_release_returns_all_permits(ctx: Ctx) {
     );
 }
 
-/// Neither a repeated attempt nor a repeated release counts.
+/// A repeated attempt or release does not count.
 pub async fn a_repetition_takes_and_returns_once(ctx: Ctx) {
     let (a, b) = clients(&ctx, 5).await;
     let holder = ctx.owner();
@@ -176,7 +176,7 @@ pub async fn a_repetition_takes_and_returns_once(ctx: Ctx) {
     }
 }
 
-/// Whoever waits for many permits gets them before those that came later, though they need fewer.
+/// A waiter for many permits gets them before later waiters that need fewer.
 pub async fn a_big_request_is_not_starved(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     let two = takes(&a, &ctx.owner(), 2).await;
@@ -202,7 +202,7 @@ pub async fn a_big_request_is_not_starved(ctx: Ctx) {
     free(&a, 3, "after all").await;
 }
 
-/// When a big request gives up, those behind it get what was kept for it.
+/// When a big request gives up, those behind it get the permits reserved for it.
 pub async fn a_big_request_that_goes_lets_others_in(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     let two = takes(&a, &ctx.owner(), 2).await;
@@ -219,7 +219,7 @@ pub async fn a_big_request_that_goes_lets_others_in(ctx: Ctx) {
     free(&a, 3, "after all").await;
 }
 
-/// What comes back goes to as many waiters as it is enough for, and no further.
+/// Returned permits go to as many waiters as they suffice for, and no further.
 pub async fn several_waiters_go_at_once(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     let all = takes(&a, &ctx.owner(), 3).await;
@@ -242,8 +242,7 @@ pub async fn several_waiters_go_at_once(ctx: Ctx) {
     free(&b, 3, "after all").await;
 }
 
-/// Permits of a holder that is not heard of any more come back with the end of its lease, and not
-/// before.
+/// Permits of a silent holder come back when its lease ends, and not before.
 pub async fn a_lease_that_ends_returns_its_permits(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = clients(&ctx, 3).await;
@@ -277,7 +276,7 @@ pub async fn a_lease_that_ends_returns_its_permits(ctx: Ctx) {
     free(&a, 3, "after all").await;
 }
 
-/// The end of one holder's lease is not another's.
+/// The end of one holder's lease does not end another's.
 pub async fn permits_end_one_by_one(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = clients(&ctx, 3).await;
@@ -383,7 +382,7 @@ pub async fn a_crowd_shares_the_permits(ctx: Ctx) {
     free(&a, PERMITS, "after a crowd").await;
 }
 
-/// Asks until it is its turn.
+/// Tries until it is granted.
 async fn gets_in(client: &Client, attempt: &AcquireAttempt) {
     until(
         Rule::Queue,

@@ -1,4 +1,4 @@
-//! The queue is served first come, first served, and nobody overtakes.
+//! The queue is served first come, first served, without overtaking.
 
 use locktopus_core::{AcquireAttempt, AttemptOutcome, GroupOutcome};
 
@@ -8,7 +8,7 @@ use crate::rule::Rule;
 use crate::timing::{LONG, until};
 use crate::waiter::Waiter;
 
-/// Waiters of several clients get the lock in the order in which they came.
+/// Waiters of several clients get the lock in order of arrival.
 pub async fn first_come_first_served(ctx: Ctx) {
     let clients = [ctx.first().await, ctx.second().await];
     let holder = ctx.owner();
@@ -32,7 +32,7 @@ pub async fn first_come_first_served(ctx: Ctx) {
     }
 }
 
-/// Repeating an attempt keeps the place and moves nobody.
+/// A repeated attempt keeps its place and moves no other waiter.
 pub async fn a_place_keeps_its_order(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -65,7 +65,7 @@ async fn stays(waiter: &mut Waiter, place: usize) {
     );
 }
 
-/// A waiter is told how many are ahead, and that they have gone.
+/// A waiter learns how many are ahead, and when they have gone.
 pub async fn a_place_is_counted(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -89,7 +89,7 @@ pub async fn a_place_is_counted(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// An attempt that says it is its owner's first takes a place like any other; it may be told less.
+/// An attempt marked as its owner's first takes a place like any other, but may learn less.
 pub async fn a_first_attempt_is_in_line_too(ctx: Ctx) {
     let clients = [ctx.first().await, ctx.second().await];
     let holder = ctx.owner();
@@ -118,7 +118,7 @@ pub async fn a_first_attempt_is_in_line_too(ctx: Ctx) {
     }
 }
 
-/// A release takes a place away, and is answered `NotHeld`.
+/// A release removes the owner's place, and is answered `NotHeld`.
 pub async fn a_release_gives_up_a_place(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let holder = ctx.owner();
@@ -154,8 +154,8 @@ pub async fn a_refusal_leaves_no_place(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// When the holder's lease has run out, the lock is the live waiter's, whoever asks first and
-/// however.
+/// When the holder's lease has ended, the lock belongs to the live waiter, no matter who tries
+/// first or how.
 pub async fn nobody_overtakes_a_waiter(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);

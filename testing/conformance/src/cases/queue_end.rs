@@ -1,4 +1,4 @@
-//! Places lapse on time, and those who are gone do not stay in the way.
+//! Places expire on time, and dead waiters do not block the queue.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::waiter::Waiter;
 
 /// A crowd that would take far longer than a case if its members were waited for one by one.
 const CROWD: usize = 100;
-/// A lease behind which others have the time to queue, where requests are answered at once.
+/// A lease long enough for others to queue meanwhile, if requests are answered at once.
 const ENOUGH: Duration = Duration::from_secs(3);
 
-/// A place that is not repeated is kept as long as was asked for, and no longer.
+/// A place that is not repeated is kept as long as requested, and no longer.
 pub async fn a_place_lapses_and_not_early(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
@@ -48,7 +48,7 @@ pub async fn a_place_lapses_and_not_early(ctx: Ctx) {
     a.give_back(&next).await;
 }
 
-/// A place that is repeated outlasts the time for which it was first given.
+/// A repeated place outlasts its first expiry.
 pub async fn a_repeated_place_stays(ctx: Ctx) {
     let short = ctx.short();
     let (a, b) = (ctx.first().await, ctx.second().await);
@@ -62,7 +62,7 @@ pub async fn a_repeated_place_stays(ctx: Ctx) {
     while begun.elapsed() < short * 3 {
         let sent = Instant::now();
         Rule::Queue.check(first.repeat().await.is_none(), "a held lock was granted");
-        // On a machine that stood still for that long the place may have lapsed.
+        // On a machine that stopped for that long, the place may have expired.
         let shown = (first.position().await, second.position().await);
         Rule::Queue.check(
             shown == (Some(0), Some(1)) || sent.elapsed() + short / 4 > short * 2,
@@ -75,13 +75,12 @@ pub async fn a_repeated_place_stays(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// A waiter that is not heard of any more does not hold up those behind it beyond its place and its
-/// lease.
+/// A silent waiter holds up those behind it no longer than its place and its lease.
 pub async fn a_dead_waiter_is_passed(ctx: Ctx) {
     passed(&ctx, 1).await;
 }
 
-/// So do a hundred of them: all together, not one after the other.
+/// A hundred of them do not either: they expire together, not one after the other.
 pub async fn many_dead_waiters_are_passed_together(ctx: Ctx) {
     passed(&ctx, CROWD).await;
 }
@@ -99,8 +98,7 @@ async fn passed(ctx: &Ctx, count: usize) {
     let mut waiter = Waiter::join(&a, &ctx.owner()).await;
     a.give_back(&holder).await;
     let begun = Instant::now();
-    // One of the dead may be handed the lock just before its place lapses; then its lease counts,
-    // too.
+    // A dead waiter may get the lock just before its place expires; then its lease counts, too.
     let bound = short * 2;
     while waiter.repeat().await.is_none() {
         Rule::Queue.check(
@@ -112,8 +110,8 @@ async fn passed(ctx: &Ctx, count: usize) {
     waiter.gives_back().await;
 }
 
-/// A lease ends while waiters stand in the queue. The first of them gives up without having looked:
-/// the next one is told, as after a release, and does not have to find out by itself.
+/// A lease ends while waiters are queued, and the first gives up without checking. The next is
+/// notified, as after a release, and need not find out by polling.
 pub async fn a_head_that_leaves_a_free_lock_lets_the_next_in(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let lease = held_for_a_while(&ctx, &a).await;
@@ -125,7 +123,7 @@ pub async fn a_head_that_leaves_a_free_lock_lets_the_next_in(ctx: Ctx) {
     second.gives_back().await;
 }
 
-/// The only waiter of the queue gives up in the same way: those who wait without a place are told.
+/// The only queued waiter gives up in the same way: waiters without a place are notified.
 pub async fn the_last_that_leaves_a_free_lock_tells_the_others(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let lease = held_for_a_while(&ctx, &a).await;
@@ -142,7 +140,7 @@ pub async fn the_last_that_leaves_a_free_lock_tells_the_others(ctx: Ctx) {
     b.give_back(&next).await;
 }
 
-/// Takes the lock, by a lease that is long enough for others to queue on a busy machine too.
+/// Acquires the lock with a lease long enough for others to queue on a busy machine too.
 async fn held_for_a_while(ctx: &Ctx, client: &Client) -> Duration {
     let (owner, begun) = (ctx.owner(), Instant::now());
     client.take(&owner, LONG).await;
@@ -152,7 +150,7 @@ async fn held_for_a_while(ctx: &Ctx, client: &Client) -> Duration {
     lease
 }
 
-/// Waits until nobody holds the lock any more, by looking.
+/// Polls until the lock is not held any more.
 async fn ended(client: &Client, lease: Duration) {
     until(Rule::Lease, lease, "a lease does not end", || async {
         client.state().await.holders.is_empty()
@@ -160,7 +158,7 @@ async fn ended(client: &Client, lease: Duration) {
     .await;
 }
 
-/// Queues once, for a short lease, and is not heard of again.
+/// Queues once, for a short lease, and then stays silent.
 fn mortal(client: &Client, owner: &locktopus_core::OwnerId, short: Duration) -> AcquireAttempt {
     let mut attempt = client.attempt_of(owner, short);
     attempt.place = Some(short);

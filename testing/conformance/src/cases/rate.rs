@@ -1,4 +1,4 @@
-//! A rate limiter gives out so many permits in a period, and nobody has to give them back.
+//! A rate limiter grants N permits in each period, and they return without a release.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ async fn limiters(ctx: &Ctx, permits: u32, per: Duration) -> (RateLimiter, RateL
     (a, b)
 }
 
-/// No period has more permits than the rate says, and the next one is waited for no longer than
-/// that.
+/// No period has more permits than the rate allows, and waiting for the next one takes no longer
+/// than that.
 pub async fn permits_come_back_after_a_period(ctx: Ctx) {
     let per = ctx.short();
     let (a, b) = limiters(&ctx, 2, per).await;
@@ -43,7 +43,7 @@ pub async fn permits_come_back_after_a_period(ctx: Ctx) {
     }
 }
 
-/// Waiters are served in order, as soon as enough came back, by one that does nothing but wait.
+/// Clients that only wait are served in order, as soon as enough permits came back.
 pub async fn waiters_are_handed_permits_in_order(ctx: Ctx) {
     let (a, b) = limiters(&ctx, 2, LONG).await;
     Rule::Permits.ok(a.acquire_many(2).await, "taking permits");
@@ -55,7 +55,7 @@ pub async fn waiters_are_handed_permits_in_order(ctx: Ctx) {
     queued(&observer, 2).await;
     let per = ctx.short();
     let begun = Instant::now();
-    // What was taken comes back one new period from now at the latest.
+    // Acquired permits come back within one new period from now.
     Rule::Counter.ok(b.set_rate(2, per).await, "changing a rate");
     let Ok(Ok(second)) = timeout(per * 2 + ctx.slack() * 2, second).await else {
         Rule::HandOff.broken("permits came back and the second waiter did not get one")
@@ -68,8 +68,8 @@ pub async fn waiters_are_handed_permits_in_order(ctx: Ctx) {
     );
 }
 
-/// A higher rate is for those who wait, and a waiter whose future is dropped leaves the queue. A
-/// shorter period is for what was taken before, too.
+/// A higher rate also serves waiters, and a waiter whose future is dropped leaves the queue. A
+/// shorter period also applies to permits acquired before.
 pub async fn a_higher_rate_serves_waiters(ctx: Ctx) {
     let (a, b) = limiters(&ctx, 1, LONG).await;
     Rule::Permits.ok(a.acquire().await, "taking a permit");

@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::timing::{LONG, ROUNDING, until};
 use crate::waiter::Waiter;
 
-/// One reader's lease ends while another's goes on, whichever came first.
+/// One reader's lease ends while another's continues, in either order of arrival.
 pub async fn each_reader_has_its_own_end(ctx: Ctx) {
     let short = ctx.short();
     let ((read, write), (read_b, _)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
@@ -46,7 +46,7 @@ pub async fn each_reader_has_its_own_end(ctx: Ctx) {
     write.give_back(&writer).await;
 }
 
-/// A writer gets in when the last reader's lease has ended: not before, and soon after.
+/// A writer gets in soon after the last reader's lease has ended, and not before.
 pub async fn a_writer_waits_for_the_last_reader(ctx: Ctx) {
     let short = ctx.short();
     let slack = ctx.slack();
@@ -72,7 +72,7 @@ pub async fn a_writer_waits_for_the_last_reader(ctx: Ctx) {
     writer.gives_back().await;
 }
 
-/// A reader's repeated release ends nobody else's hold.
+/// A reader's repeated release ends no other hold.
 pub async fn a_reader_is_released_once(ctx: Ctx) {
     let ((read, write), (read_b, _)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let (one, two) = (ctx.owner(), ctx.owner());
@@ -114,7 +114,7 @@ pub async fn a_repeated_reader_is_one_reader(ctx: Ctx) {
     held_by(&write, &[], "after both releases").await;
 }
 
-/// An extension is for one reader's lease, and outlasts the one it was granted with.
+/// An extension applies to one reader's lease, which outlasts the original one.
 pub async fn an_extension_is_for_one_reader(ctx: Ctx) {
     let short = ctx.short();
     let ((read, write), (read_b, _)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);

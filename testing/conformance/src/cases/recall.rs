@@ -1,4 +1,4 @@
-//! A holder that asked for it is told when somebody else wants its lock.
+//! A holder that asked for it is notified when another owner wants its lock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::timing::{LONG, SLACK};
 use crate::waiter::Waiter;
 
-/// How long a message is waited for that must not come, from a store nearby.
+/// How long to wait for a message that must not come, from a nearby store.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// A holder that listens.
@@ -23,7 +23,8 @@ struct Holder {
 }
 
 impl Holder {
-    /// Listens, then takes the lock. `None`, and the case is skipped, where nobody can be told.
+    /// Listens, then acquires the lock. `None`, and the case is skipped, if holders are never
+    /// notified.
     async fn take(ctx: &Ctx, client: &Client, recall: bool) -> Option<Self> {
         if !client.backend.info().supports_recall {
             ctx.skip("this backend does not tell holders that they are wanted");
@@ -77,7 +78,7 @@ async fn granted(client: &Client, attempt: &AcquireAttempt) {
     );
 }
 
-/// One attempt of another client is enough; what the holder does itself says nothing.
+/// One attempt of another client is enough. The holder's own calls notify no one.
 pub async fn a_holder_that_asked_is_told(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let Some(mut holder) = Holder::take(&ctx, &a, true).await else {
@@ -92,8 +93,8 @@ pub async fn a_holder_that_asked_is_told(ctx: Ctx) {
     a.give_back(holder.owner()).await;
 }
 
-/// So does a waiter, who then gets the lock by its release; and once more after that, if it asked
-/// as well.
+/// A waiter does too, and then gets the lock by its release. If the waiter asked as well, it is
+/// notified in turn.
 pub async fn a_waiter_tells_the_holder(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     for client in [&a, &b, &a] {
@@ -108,7 +109,7 @@ pub async fn a_waiter_tells_the_holder(ctx: Ctx) {
     }
 }
 
-/// So does a group that wants it, among others.
+/// A group that wants the lock does too.
 pub async fn a_group_tells_the_holder(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let Some(mut holder) = Holder::take(&ctx, &a, true).await else {
@@ -131,7 +132,7 @@ pub async fn a_group_tells_the_holder(ctx: Ctx) {
     a.give_back(holder.owner()).await;
 }
 
-/// So does whoever takes the lock away.
+/// An eviction does too.
 pub async fn an_eviction_tells_the_holder(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let Some(mut holder) = Holder::take(&ctx, &a, true).await else {
@@ -141,7 +142,7 @@ pub async fn an_eviction_tells_the_holder(ctx: Ctx) {
     holder.is_told().await;
 }
 
-/// Nobody else is told.
+/// Other holders are not notified.
 pub async fn a_holder_that_did_not_ask_is_not_told(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let Some(mut holder) = Holder::take(&ctx, &a, false).await else {
@@ -154,7 +155,7 @@ pub async fn a_holder_that_did_not_ask_is_not_told(ctx: Ctx) {
     a.give_back(holder.owner()).await;
 }
 
-/// A holder that is gone is not told what concerns its successor, nor the successor in its place.
+/// A former holder is not notified of requests to its successor, nor the successor in its place.
 pub async fn a_former_holder_is_not_told(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let Some(mut former) = Holder::take(&ctx, &a, true).await else {
@@ -171,7 +172,7 @@ pub async fn a_former_holder_is_not_told(ctx: Ctx) {
     b.give_back(holder.owner()).await;
 }
 
-/// A backend or a kind that tells nobody takes the attempt as any other.
+/// A backend or a kind that never notifies takes the attempt like any other.
 pub async fn asking_to_be_told_changes_nothing_else(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     for place in [None, Some(LONG)] {

@@ -6,7 +6,7 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::LONG;
 
-/// A release frees the lock at once, through whichever client it comes.
+/// A release through any client frees the lock at once.
 pub async fn a_release_frees(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let (one, two) = (ctx.owner(), ctx.owner());
@@ -40,7 +40,7 @@ pub async fn a_release_needs_the_owner(ctx: Ctx) {
     a.give_back(&holder).await;
 }
 
-/// Releasing a lock that nobody holds is answered, and leaves no trace.
+/// Releasing a free lock is answered, and leaves no trace.
 pub async fn a_release_of_nothing_is_not_held(ctx: Ctx) {
     let a = ctx.first().await;
     let nobody = ctx.owner();

@@ -14,7 +14,7 @@ pub(super) async fn halves(ctx: &Ctx, index: usize) -> (Client, Client) {
     (write.as_kind(LockKind::Read), write)
 }
 
-/// Checks that the holders shown are these, in any order.
+/// Checks that exactly these holders are shown, in any order.
 pub(super) async fn held_by(lock: &Client, owners: &[&OwnerId], what: &str) {
     let holders = lock.state().await.holders;
     let good = holders.len() == owners.len()
@@ -27,7 +27,7 @@ pub(super) async fn held_by(lock: &Client, owners: &[&OwnerId], what: &str) {
     );
 }
 
-/// Readers of several clients hold the lock at the same time, without tokens, and no writer does.
+/// Readers of several clients hold the lock together, without tokens, and block writers.
 pub async fn readers_share(ctx: Ctx) {
     let ((read_a, write_a), (read_b, _)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let readers: Vec<_> = (0..6).map(|_| ctx.owner()).collect();
@@ -54,7 +54,7 @@ pub async fn readers_share(ctx: Ctx) {
     write_a.give_back(&writer).await;
 }
 
-/// A writer keeps out readers and writers.
+/// A writer blocks readers and writers.
 pub async fn a_writer_is_alone(ctx: Ctx) {
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let (writer, next) = (ctx.owner(), ctx.owner());
@@ -81,8 +81,8 @@ pub async fn a_writer_is_alone(ctx: Ctx) {
     write_b.give_back(&next).await;
 }
 
-/// The writer's owner, and only that one, may read at the same time and go on when it has stopped
-/// to write.
+/// The writer's owner, and no other, may read at the same time and keep reading after it stops
+/// writing.
 pub async fn a_writer_may_go_on_as_reader(ctx: Ctx) {
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let (writer, other) = (ctx.owner(), ctx.owner());
@@ -105,7 +105,7 @@ pub async fn a_writer_may_go_on_as_reader(ctx: Ctx) {
     read_b.give_back(&other).await;
 }
 
-/// When a writer goes, the readers that are first in the queue go in together, up to the next
+/// When a writer releases, the readers at the head of the queue enter together, up to the next
 /// writer.
 pub async fn waiting_readers_go_together(ctx: Ctx) {
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
@@ -138,7 +138,7 @@ pub async fn waiting_readers_go_together(ctx: Ctx) {
     late.gives_back().await;
 }
 
-/// Readers that come after a waiting writer wait for it, though other readers are in.
+/// Readers that come after a waiting writer wait for it, although other readers hold the lock.
 pub async fn a_waiting_writer_holds_back_readers(ctx: Ctx) {
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let reader = ctx.owner();
@@ -151,7 +151,7 @@ pub async fn a_waiting_writer_holds_back_readers(ctx: Ctx) {
         late.ahead == 1,
         format_args!("behind a writer {} are said to be ahead", late.ahead),
     );
-    // The reader that is in may say so again.
+    // The present reader may repeat its attempt.
     read_a.take(&reader, LONG).await;
     read_a.give_back(&reader).await;
     writer.handed().await;
@@ -165,7 +165,7 @@ pub async fn a_waiting_writer_holds_back_readers(ctx: Ctx) {
     late.gives_back().await;
 }
 
-/// When a waiting writer gives up, the readers behind it join those that are in.
+/// When a waiting writer gives up, the readers behind it join the present ones.
 pub async fn a_writer_that_goes_lets_readers_in(ctx: Ctx) {
     let ((read_a, write_a), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);
     let reader = ctx.owner();
@@ -183,7 +183,7 @@ pub async fn a_writer_that_goes_lets_readers_in(ctx: Ctx) {
     read_b.give_back(&reader).await;
 }
 
-/// Former holders of either half learn that it is gone, or somebody else's.
+/// Former holders of either half learn that it is gone, or another owner's.
 pub async fn the_gone_are_told(ctx: Ctx) {
     let short = ctx.short();
     let ((read, write), (read_b, write_b)) = (halves(&ctx, 0).await, halves(&ctx, 1).await);

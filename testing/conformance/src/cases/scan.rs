@@ -1,4 +1,4 @@
-//! A list of locks shows those that are held, and only those.
+//! A list of locks shows all that are held, and no others.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::timing::{LONG, longest, until};
 
 /// More than backends put on one page.
 const HELD: usize = 130;
-/// A list that does not end after so many pages never does.
+/// A list longer than this many pages never ends.
 const MOST_PAGES: usize = 100_000;
 
-/// Held locks are found over all pages, others are not: released ones, and those of other names.
+/// All pages together list the held locks, and neither released ones nor those of other names.
 pub async fn held_locks_are_found(ctx: Ctx) {
     let a = ctx.first().await;
     if !lists(&a).await {
@@ -31,8 +31,8 @@ pub async fn held_locks_are_found(ctx: Ctx) {
     let expected: HashSet<_> = held.iter().map(|(lock, _)| name(lock)).collect();
     let prefix = format!("{}/h", ctx.name());
     if ctx.is_quorum() {
-        // A release is over when a majority has carried it out; the list has what any of a majority
-        // still knows.
+        // A release is complete once a majority ran it, but the list shows what any node of a
+        // majority still knows.
         let what = "what was released on all nodes leaves the list";
         until(Rule::Admin, ctx.settling().await, what, || async {
             names(&a, &prefix).await == expected
@@ -58,7 +58,7 @@ pub async fn held_locks_are_found(ctx: Ctx) {
     .await;
 }
 
-/// What is special in patterns means itself in a prefix.
+/// Special characters of patterns mean themselves in a prefix.
 pub async fn a_prefix_is_not_a_pattern(ctx: Ctx) {
     let a = ctx.first().await;
     if !lists(&a).await {

@@ -1,4 +1,4 @@
-//! Requests for more permits than there are.
+//! Requests for more permits than exist.
 
 use std::error::Error as _;
 
@@ -44,7 +44,7 @@ pub(super) async fn never(client: &Client, permits: u32, total: Option<u64>) {
     }
 }
 
-/// An attempt can ask for as many permits as there are in all, whether they are free, held or
+/// An attempt can request as many permits as exist in total, whether they are free, held or
 /// drained.
 pub async fn more_than_there_are_is_an_error_at_once(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
@@ -85,8 +85,7 @@ async fn is_told(waiter: &Waiter) {
     );
 }
 
-/// A waiter for more permits than there are now holds up nobody, although it has not asked again
-/// yet.
+/// A waiter for more permits than now exist blocks no other, even before it tries again.
 pub async fn waiters_for_too_many_hold_up_nobody(ctx: Ctx) {
     let (a, b) = clients(&ctx, 5).await;
     let three = takes(&a, &ctx.owner(), 3).await;
@@ -98,7 +97,7 @@ pub async fn waiters_for_too_many_hold_up_nobody(ctx: Ctx) {
     one.handed().await;
     returns(&a, &three).await;
     two.handed().await;
-    // Newcomers do not stand behind it either.
+    // Newcomers do not wait behind it either.
     let newcomer = takes(&a, &ctx.owner(), 1).await;
     lacks(&a, &ctx.owner(), 1).await;
     returns(&a, &newcomer).await;
@@ -106,7 +105,7 @@ pub async fn waiters_for_too_many_hold_up_nobody(ctx: Ctx) {
     two.gives_back().await;
     is_told(&big).await;
     let _ = big.leaves().await;
-    // The number of free permits stays as it is, and the total does not.
+    // The number of free permits stays the same, and the total does not.
     let _ = a.count(CounterAction::Drain).await;
     let big = Waiter::join_with(&b, wants(&b, &ctx.owner(), 4)).await;
     let mut one = Waiter::join_with(&a, wants(&a, &ctx.owner(), 1)).await;
@@ -123,8 +122,7 @@ pub async fn waiters_for_too_many_hold_up_nobody(ctx: Ctx) {
     free(&b, 2, "after all").await;
 }
 
-/// A waiter for more permits than there are now learns it at its next attempt, and leaves the queue
-/// to others.
+/// A waiter for more permits than now exist learns it at its next attempt, and leaves the queue.
 pub async fn waiters_for_too_many_are_told(ctx: Ctx) {
     let (a, b) = clients(&ctx, 3).await;
     let all = takes(&a, &ctx.owner(), 3).await;

@@ -30,7 +30,7 @@ pub async fn a_release_wakes_a_subscriber(ctx: Ctx) {
     hints.won();
 }
 
-/// One waiter of each client is woken: the clients do not know of each other.
+/// One waiter of each client is woken: the clients do not know each other.
 pub async fn every_client_is_woken(ctx: Ctx) {
     if !ctx.wakes().await {
         return ctx.skip("no hints");
@@ -47,7 +47,7 @@ pub async fn every_client_is_woken(ctx: Ctx) {
     heard(&mut two).await;
 }
 
-/// A waiter that leaves after it was woken passes the hint on.
+/// A woken waiter that leaves passes the hint on.
 pub async fn an_unused_hint_is_passed_on(ctx: Ctx) {
     if !ctx.wakes().await {
         return ctx.skip("no hints");
@@ -74,7 +74,7 @@ pub async fn an_unused_hint_is_passed_on(ctx: Ctx) {
     heard(&mut other).await;
 }
 
-/// Subscriptions come and go; those that stay, and those that come later, are woken.
+/// Subscriptions come and go; the remaining ones and later ones are woken.
 pub async fn a_dropped_subscription_harms_nobody(ctx: Ctx) {
     if !ctx.wakes().await {
         return ctx.skip("no hints");
@@ -100,7 +100,7 @@ pub async fn a_dropped_subscription_harms_nobody(ctx: Ctx) {
     }
 }
 
-/// Two waiters of one client need two releases, the second being the first waiter's own.
+/// Two waiters of one client need two releases; the second is the first waiter's own.
 pub async fn two_subscribers_two_releases(ctx: Ctx) {
     if !ctx.wakes().await {
         return ctx.skip("no hints");
@@ -127,7 +127,7 @@ pub async fn two_subscribers_two_releases(ctx: Ctx) {
     );
 }
 
-/// Whoever joins those who listen already, as far as the backend lets it, is woken as they are.
+/// A waiter that joins earlier listeners, if the backend supports it, is woken as they are.
 pub async fn who_joins_the_listeners_misses_nothing(ctx: Ctx) {
     if !ctx.wakes().await {
         return ctx.skip("no hints");
@@ -162,7 +162,7 @@ pub async fn who_joins_the_listeners_misses_nothing(ctx: Ctx) {
     }
 }
 
-/// Attempts whenever a hint comes, and never otherwise, until the lock is won.
+/// Tries on each hint, and never otherwise, until it holds the lock.
 async fn win(client: &Client, waiter: &OwnerId, hints: &mut WakeStream) {
     loop {
         heard(hints).await;

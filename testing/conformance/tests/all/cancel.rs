@@ -45,7 +45,7 @@ async fn acquire() {
     .await;
 }
 
-/// What a dropped future took is given back, long before it would come back by itself.
+/// Permits taken by a dropped future come back long before their period returns them.
 #[tokio::test(start_paused = true)]
 async fn spend() {
     for ((profile, faults), waits) in PROFILES.into_iter().zip([false, true].into_iter().cycle()) {
@@ -113,8 +113,8 @@ async fn acquire_contended_polling() {
     .await;
 }
 
-/// A lease is kept, taken again, asked back by somebody else, and in the way of a request on other
-/// terms.
+/// A lease that is kept is acquired again, asked back by another owner, and blocks a request with
+/// other terms.
 #[tokio::test(start_paused = true)]
 async fn acquire_what_is_kept() {
     sweep("acquire (kept)", None, async |world, polls, flavour| {
@@ -185,7 +185,7 @@ async fn acquire_that_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn acquire_by_an_owner() {
     sweep("acquire (owner)", None, async |world, polls, flavour| {
-        // Another task of the same owner is acquiring, and then holds for a while.
+        // Another task of the same owner acquires the lock and holds it for a while.
         let owner = Owner::new();
         let first = request(&world.locks, flavour).owner(&owner);
         let first = tokio::spawn(async move {
@@ -280,7 +280,7 @@ async fn lost() {
     sweep("lost", None, async |world, polls, flavour| {
         let guard = held(world, flavour).await;
         let lease = guard.lease();
-        // Nothing would ever wake a second poll.
+        // A second poll would never be woken.
         assert!(cut_after(polls.min(1), guard.lost()).await.is_none());
         drop(guard);
         cut_after(polls, lease.lost()).await.map(drop)
@@ -290,7 +290,7 @@ async fn lost() {
 
 #[tokio::test(start_paused = true)]
 async fn adopt() {
-    // A dropped adoption may have extended the lease, which then lapses.
+    // A dropped adoption may have extended the lease, which then expires.
     let patience = Some(Duration::from_secs(70));
     sweep("adopt", patience, async |world, polls, flavour| {
         let ticket = held(world, flavour).await.into_ticket().unwrap();
@@ -300,7 +300,7 @@ async fn adopt() {
     .await;
 }
 
-/// A writer's ticket: whoever adopts it must be able to read, and is told so.
+/// A writer's ticket: its adopter must be able to read, and learns that it can.
 #[tokio::test(start_paused = true)]
 async fn adopt_to_write() {
     let patience = Duration::from_secs(70);
@@ -325,7 +325,7 @@ async fn adopt_to_write() {
     }
 }
 
-/// Reading while writing, and going on as a reader; also when the writer is thrown out meanwhile.
+/// Reads while writing and continues as a reader, even if the writer is evicted meanwhile.
 #[tokio::test(start_paused = true)]
 async fn read_while_writing() {
     for (profile, faults) in PROFILES {
@@ -390,7 +390,7 @@ async fn a_stream_of_hints() {
         drop(guard);
         let next = cut_after(polls, hints.next()).await;
         if next.is_none() && flavour != "single-key mutex" {
-            // A hint that comes while or after a call is dropped is there for the next call.
+            // A hint that arrives during or after a dropped call is kept for the next call.
             hints.next().await;
         }
         next.map(drop)
@@ -398,8 +398,8 @@ async fn a_stream_of_hints() {
     .await;
 }
 
-/// The documented exception: a dropped shutdown leaves the backend open. A second one does the
-/// rest.
+/// The documented exception: a dropped shutdown leaves the backend open, and a second one finishes
+/// the job.
 #[tokio::test(start_paused = true)]
 async fn shutdown() {
     sweep("shutdown", None, async |world, polls, flavour| {

@@ -11,7 +11,7 @@ use locktopus_core::{
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
 
-/// Longer than any lease that a case asks for.
+/// Longer than any lease that a case requests.
 const LONGEST: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
 fn suite() -> Suite {
@@ -42,13 +42,13 @@ async fn the_memory_backend_conforms_in_real_time() {
     run().await.assert_passed();
 }
 
-/// As on a machine that is busy with something else.
+/// Acts like a machine that is busy with something else.
 #[derive(Debug)]
 struct Slow {
     inner: MemoryBackend,
-    /// By how much each attempt is late.
+    /// How late each attempt is.
     by: Duration,
-    /// A fault that has nothing to do with the machine: writers share, as readers do.
+    /// A fault that is independent of the machine: writers share the lock, as readers do.
     writers_share: bool,
 }
 
@@ -68,7 +68,7 @@ impl locktopus_core::Layer for Slow {
     }
 }
 
-/// What the cases of readers say of such a backend.
+/// The report of the readers' cases on such a backend.
 async fn readers(by: Duration, writers_share: bool) -> Report {
     let store = MemoryBackend::new();
     let suite = Suite::new(move || {
@@ -82,10 +82,11 @@ async fn readers(by: Duration, writers_share: bool) -> Report {
     suite.shared_waiters().only("readers::").run().await
 }
 
-/// It relies on a lease that is over before the writer comes, if the machine is slow.
+/// This case relies on a lease that a slow machine lets expire before the writer comes.
 const RELIES_ON_A_LEASE: &str = "readers::a_writer_waits_for_the_last_reader";
 
-/// A reader's lease is over before the writer comes that is to wait for it. That is nobody's fault.
+/// The writer must wait for the reader, but the reader's lease expires before the writer comes. No
+/// rule is broken.
 #[tokio::test(start_paused = true)]
 async fn a_slow_machine_breaks_no_rule() {
     let report = readers(SHORT * 5 / 8, false).await;
@@ -93,8 +94,8 @@ async fn a_slow_machine_breaks_no_rule() {
     assert!(report.to_string().contains(RELIES_ON_A_LEASE), "{report}");
 }
 
-/// Whatever the machine does, a rule that is broken is found broken, and what is never in time to
-/// tell has not passed.
+/// A broken rule is found however slow the machine is, and a case that always comes too late to
+/// tell does not pass.
 #[tokio::test(start_paused = true)]
 async fn a_slow_machine_excuses_no_broken_rule() {
     for (by, writers_share) in [
@@ -113,8 +114,7 @@ async fn a_slow_machine_excuses_no_broken_rule() {
     }
 }
 
-/// A quorum of three embedded backends is a backend like any other, for the flavours that it
-/// offers.
+/// A quorum of three embedded backends is a backend like any other, for its flavours.
 fn quorum() -> Suite {
     let nodes = [(); 3].map(|()| MemoryBackend::new());
     let wiped = nodes.clone();

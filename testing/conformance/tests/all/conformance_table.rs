@@ -1,4 +1,4 @@
-//! The table of who conforms is made of what the suite said, and its check can fail.
+//! The conformance table comes from the suite's reports, and its check can fail.
 
 #[path = "../../examples/conformance_table/table.rs"]
 mod table;
@@ -10,7 +10,7 @@ use locktopus_core::DynBackend;
 use locktopus_memory::MemoryBackend;
 use table::{Table, wanted};
 
-/// Lines as of a run that passed, for every place that the check asks for.
+/// The lines of a passed run, for every setting that the check requires.
 fn all_passed(pods: bool) -> String {
     let mut lines = String::new();
     for place in wanted(pods) {

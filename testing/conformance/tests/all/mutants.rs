@@ -1,4 +1,4 @@
-//! The suite can fail: a backend that breaks one rule is reported by a case about that rule.
+//! The suite can fail: if a backend breaks one rule, a case about that rule reports it.
 
 #[path = "mutants_common/mod.rs"]
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::Mutation;
 use locktopus_conformance::Flavour;
 
-/// Expands to one test for each mutation: the words that some failure must contain.
+/// Expands to one test for each mutation, with the words that some failure must contain.
 macro_rules! killed {
     ($($test:ident: $mutation:ident, $($words:literal),+;)+) => {$(
         #[tokio::test(start_paused = true)]
@@ -59,7 +59,7 @@ async fn an_unchanged_backend_is_not_reported() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// As `killed`, on one flavour, and only with the cases of that name.
+/// As `killed`, on one flavour, with only the cases of that name.
 macro_rules! caught {
     ($($test:ident: $mutation:ident on $flavour:ident by $only:literal;)+) => {$(
         #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) const FLAVOURS: [&str; 3] = ["lock", "mutex", "single-key mutex"];
 
-/// Makes faults anew.
+/// Builds the faults of a profile.
 type Make = fn() -> Faults;
 
 /// Names of faults, and the faults.
@@ -61,7 +61,7 @@ pub(crate) async fn held(world: &World, flavour: &str) -> LockGuard {
     }
 }
 
-/// Somebody else, who holds the lock already and releases it after a while.
+/// Another owner that already holds the lock and releases it after a while.
 pub(crate) async fn competitor(world: &World, flavour: &str, hold: Duration) -> JoinHandle<()> {
     let guard = request(&world.other, flavour).acquire().await.unwrap();
     tokio::spawn(async move {

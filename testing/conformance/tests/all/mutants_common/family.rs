@@ -1,5 +1,4 @@
-//! The rules of queues, groups, read-write locks, semaphores, latches, evictions and lists, one of
-//! them broken.
+//! Breaks one rule of queues, groups, read-write locks, semaphores, latches, evictions or lists.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,12 +15,12 @@ use tokio::time::Instant;
 use super::Mutation;
 use super::requests::far;
 
-/// What all clients of a mutant know.
+/// State shared by all clients of a mutant.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// The attempts that asked for a place, and when they first did.
+    /// The attempts that asked for a place, and when each first did.
     queued: Mutex<HashMap<OwnerId, (AcquireAttempt, Instant)>>,
-    /// Every name that was ever asked for.
+    /// Every name ever requested.
     pub(super) names: Mutex<Vec<LockTarget>>,
 }
 
@@ -58,7 +57,7 @@ impl Family {
         queued.get(owner).map(|(_, since)| *since)
     }
 
-    /// Takes everybody behind the first `keep` out of the queue, in order.
+    /// Removes all waiters behind the first `keep` from the queue, in order.
     pub(super) async fn take_out(&self, target: &LockTarget, keep: usize) -> Vec<AcquireAttempt> {
         let waiters = self.state(target).await.waiters.into_iter().skip(keep);
         let mut taken: Vec<_> = {
@@ -67,7 +66,7 @@ impl Family {
                 .map(|waiter| known[&waiter.owner].0.clone())
                 .collect()
         };
-        // From the end, so that nobody gets what one ahead gives up.
+        // From the end, so that no waiter is granted what one ahead of it gives up.
         taken.reverse();
         for attempt in &taken {
             let (target, owner) = (attempt.target.clone(), attempt.owner.clone());
@@ -176,7 +175,7 @@ impl WakeUps for Family {
         let stream = self.inner.subscribe(target, deadline).await?;
         Ok(match self.mutation {
             Mutation::NoPushes => {
-                // Hints come, grants do not: nobody can claim the inner stream.
+                // Hints arrive but grants do not: the inner stream cannot be claimed.
                 let (group, mut inner) = (Arc::<WakeGroup>::default(), stream);
                 let outer = group.join(());
                 tokio::spawn(async move {

@@ -26,8 +26,8 @@ pub(crate) use mutation::Mutation;
 use requests::{error, far, folded, renamed};
 use tokio::time::Instant;
 
-/// Runs the suite, or the cases with `only` in their names, on a mutant; `case: what it says` of
-/// every case that failed.
+/// Runs the suite, or the cases with `only` in their names, on a mutant. Returns `case: message`
+/// for every failed case.
 pub(crate) async fn failures(
     mutation: Mutation,
     flavours: &[Flavour],
@@ -68,7 +68,7 @@ struct State {
     calls: AtomicUsize,
     attempts: Mutex<HashMap<OwnerId, usize>>,
     grants: Mutex<HashMap<LockTarget, (OwnerId, u64)>>,
-    /// Who hears of releases, and of nothing else.
+    /// Subscribers that hear of releases and nothing else.
     groups: Mutex<HashMap<LockTarget, Arc<WakeGroup>>>,
 }
 
@@ -93,7 +93,7 @@ impl Mutant {
         state.holder().map(|holder| holder.owner.clone())
     }
 
-    /// Counts an attempt of an owner, and says how many there were before.
+    /// Counts an attempt of an owner, and returns how many came before.
     fn count(&self, owner: &OwnerId) -> usize {
         let mut attempts = self.state.attempts.lock().unwrap();
         let count = attempts.entry(owner.clone()).or_default();
@@ -186,7 +186,7 @@ impl Layer for Mutant {
         let mut attempt = attempt.clone();
         attempt.target = self.target(&attempt.target);
         attempt.owner = self.owner(&attempt.owner);
-        // An await point, as a network has one: without it no two calls would ever overlap.
+        // An await point, as a network has one; without it no two calls would overlap.
         tokio::task::yield_now().await;
         let repeated = self.count(&attempt.owner) > 0;
         match self.mutation {
@@ -287,7 +287,7 @@ impl Layer for Mutant {
     ) -> Result<LockState, BackendError> {
         let mut state = self.inner().inspect(&self.target(target), deadline).await?;
         if self.is(Mutation::LooksTakeBack) {
-            // Whoever asks for too much finds what has come back.
+            // A request for too many permits finds the returned ones.
             let owner = OwnerId::generate();
             let lease = Duration::from_secs(1);
             let mut attempt = AcquireAttempt::new(self.target(target), owner, lease, far());

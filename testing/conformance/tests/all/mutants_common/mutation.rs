@@ -2,7 +2,7 @@
 
 macro_rules! mutations {
     ($($name:ident)+) => {
-        /// What is broken.
+        /// The rule that a mutant breaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Mutation {
             $($name),+
@@ -17,13 +17,13 @@ mutations! {
     LeaseHalved LiesAboutEffect LiesAboutRelease LiesAboutExtension LiesAboutEviction
     HangsAtDeadline StaysOpen InspectsNothing LooksTakeBack TakenOverAsMissing NamesFolded NamesCut
     OwnersAreText OwnersEndAtZero
-    // Who holds it, and since when.
+    // Holders, and since when they hold.
     RecordsStay RecordsOutOfOrder RecordsOfAllNamespaces HeldForLonger HeldForNothing
     // Queues and hand-off.
     LastComeFirst Overtakes OvertakesSharing RepeatingMoves PlacesStay PlacesAreShort
     PlacesAreNotRenewed PlaceUnasked NoneAhead FenceTooHigh ReleaseKeepsPlaces NoHandOff
     LeavesInSilence NoPushes HandsOnTwice HandsOnToOne HandsOnToLast HandedLeaseIsOld JoinsNobody
-    // Holders who want to be told.
+    // Holders that ask to be notified.
     TellsNobody TellsUnasked
     // Tokens and groups.
     OneTokenOnly NoFloor GroupsInPart GroupsBlameFirst GroupsOnce GroupsOvertake GroupTokensReversed

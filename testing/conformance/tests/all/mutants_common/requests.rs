@@ -1,4 +1,4 @@
-//! Requests and answers that mutants make up.
+//! Made-up requests and answers of mutants.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) fn renamed(target: &LockTarget, name: &str) -> LockTarget {
     LockTarget::new(LockName::new(name).unwrap(), target.kind().clone())
 }
 
-/// A name as a careless backend files it: upper case and braces mean nothing.
+/// A name as a careless backend stores it: case and braces are ignored.
 pub(crate) fn folded(name: &str) -> String {
     name.to_lowercase().replace(['{', '}'], "")
 }

@@ -102,7 +102,7 @@ impl Family {
         })
     }
 
-    /// Attempts as if nobody waited.
+    /// Attempts ignore the queue.
     async fn overtake(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
         let waiting = self.take_out(&attempt.target, 0).await;
         let outcome = self.inner.attempt(attempt).await;
