@@ -1,12 +1,12 @@
-//! What the scripts cost the server:
-//! `cargo run --package locktopus-suite --all-features --example script_costs [ROUNDS]`.
+//! Measures what the scripts cost the server: `cargo run --package locktopus-suite --all-features
+//! --example script_costs [ROUNDS]`.
 //!
-//! Acquisitions and releases are sent one after the other through the backend, so that neither the
-//! client's speed nor its build matters much, and the server's own counters are read before and
-//! after. For each kind: commands of a pair of an acquisition and a release, with those that
-//! scripts call; time inside the scripts; CPU time of the server. Minimum and median over the
-//! rounds. To compare two builds, run both in turn. `W` waiters stand in line all the time; 0 is a
-//! lock that nobody else wants.
+//! It sends acquisitions and releases one after the other through the backend, so that neither the
+//! client's speed nor its build matters much, and reads the server's own counters before and after.
+//! For each kind it prints the commands of one acquisition and release, including those that
+//! scripts call, the time inside the scripts, and the CPU time of the server, each as minimum and
+//! median over the rounds. To compare two builds, run them alternately. `W` waiters are queued all
+//! the time; with 0 the lock is uncontended.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 const PAIRS: u32 = 2_000;
 const CALL: Duration = Duration::from_secs(5);
 const LEASE: Duration = Duration::from_secs(30);
-/// Nobody sends heartbeats here.
+/// Long, because no heartbeat renews the place.
 const PLACE: Duration = Duration::from_secs(600);
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -68,7 +68,7 @@ async fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// What a pair costs.
+/// The cost of one pair.
 struct Cost {
     commands: f64,
     script_us: f64,
@@ -81,7 +81,7 @@ async fn round_of(
     target: &LockTarget,
     waiters: usize,
 ) -> Fallible<Cost> {
-    // Grants are made only to those who listen.
+    // Only listening waiters are granted the lock.
     let _listening = backend.subscribe(target, Instant::now() + CALL).await?;
     let mut line = VecDeque::new();
     for _ in 0..waiters {
@@ -105,7 +105,7 @@ async fn round_of(
     })
 }
 
-/// As the core asks: whose process listens to the lock already joins its line.
+/// As the core asks: a process that already listens to the lock may join its queue at once.
 async fn attempt(backend: &DynBackend, target: &LockTarget, joins: bool) -> Fallible<OwnerId> {
     let owner = target.kind().new_owner();
     let attempt = AcquireAttempt {
@@ -119,7 +119,7 @@ async fn attempt(backend: &DynBackend, target: &LockTarget, joins: bool) -> Fall
     }
 }
 
-/// In the order of the line, so that each is the holder by then.
+/// In queue order, so that each owner holds the lock by then.
 async fn release(backend: &DynBackend, target: &LockTarget, owner: OwnerId) -> Fallible<()> {
     let request = ReleaseRequest::new(target.clone(), owner, Instant::now() + CALL);
     match backend.release(&request).await? {

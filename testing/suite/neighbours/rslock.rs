@@ -1,5 +1,5 @@
-//! rslock does what it is told, line by line: see `neighbour_libraries/worker.rs` for the
-//! conversation.
+//! Executes commands for rslock, line by line; `neighbour_libraries/worker.rs` describes the
+//! protocol.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, stdin, stdo
 
 type Answer = Result<String, String>;
 
-/// Its values are no text.
+/// Its values are not text.
 fn hex(value: &[u8]) -> String {
     value.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -46,7 +46,7 @@ async fn does(manager: &LockManager, held: &mut Option<Lock>, line: &str) -> Ans
                 .map(|lock| hex(&lock.val))
                 .map_err(|error| error.to_string())
         }
-        // A release says nothing, so whether there is something to release is asked before.
+        // A release returns nothing, so first check whether there is something to release.
         ["release"] => {
             let lock = held.as_ref().ok_or("nothing was taken")?;
             let own = manager.extend(lock, Duration::from_secs(60)).await;
@@ -69,7 +69,7 @@ async fn main() -> std::io::Result<()> {
     output.write_all(b"ok rslock\n").await?;
     output.flush().await?;
     let mut held = None;
-    // What is waited for is dropped when whoever told it is gone.
+    // Drops a pending wait when the other side is gone.
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let reading = async {
         while let Ok(Some(line)) = lines.next_line().await {

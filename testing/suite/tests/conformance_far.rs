@@ -1,8 +1,7 @@
-//! The conformance suite on servers that are far away: behind proxies that let every byte arrive
-//! later.
+//! Runs the conformance suite on distant servers: behind proxies that delay every byte.
 //!
-//! What runs always covers every kind of deployment, both clients and TLS. `LOCKTOPUS_FAR=all` adds
-//! the rest: each kind at each distance through each client alone.
+//! The default run covers every kind of deployment, both clients and TLS. `LOCKTOPUS_FAR=all` adds
+//! each kind at each distance through each client alone.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
@@ -19,12 +18,12 @@ use conformance::{BOTH, ONE, passes_far};
 use locktopus_servers::skipped;
 use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
 
-/// What an exchange takes longer: in the same building, in the same country, across an ocean.
+/// The extra time of an exchange: in the same building, in the same country, across an ocean.
 const NEAR: Duration = Duration::from_millis(1);
 const FAR: Duration = Duration::from_millis(40);
 const FARTHEST: Duration = Duration::from_millis(150);
 
-/// RedLock needs several that know nothing of each other.
+/// Redlock needs several independent servers.
 const THREE: TopologyKind = TopologyKind::Quorum { nodes: 3 };
 
 async fn away(spec: Spec, round_trip: Duration) -> Arc<Deployment> {
@@ -75,7 +74,7 @@ async fn quorum_farthest() {
     conformance::quorum::passes_far(&away(Spec::new(THREE), FARTHEST).await, FARTHEST).await;
 }
 
-/// What does not run always.
+/// The tests outside the default run.
 async fn the_rest_of(spec: Spec) {
     if std::env::var("LOCKTOPUS_FAR").as_deref() != Ok("all") {
         let tls = if spec.tls() { " with TLS" } else { "" };

@@ -1,5 +1,5 @@
-//! The cryptography provider of a process is the program's to choose. A program of its own, because
-//! it is one for all.
+//! The program chooses the cryptography provider of its process. This test is a program of its own,
+//! because a process has only one provider.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ async fn none_is_installed() {
             );
         }
     }
-    // So the program still may.
+    // So the program can still choose.
     rustls::crypto::ring::default_provider()
         .install_default()
         .unwrap();

@@ -1,4 +1,4 @@
-//! A program that is bound to a certain cryptography installs its provider, and connections to
+//! A program that must use a certain cryptography library installs its provider, and connections to
 //! servers use that one.
 #![cfg(unix)]
 #![allow(
@@ -16,7 +16,7 @@ use common::{CLIENTS, close, connect, servers, unique, url};
 use locktopus_servers::topology::TopologyKind;
 use rustls::crypto::{CryptoProvider, GetRandomFailed, SecureRandom, ring};
 
-/// How often the program's own source of random numbers was asked.
+/// How often rustls used the program's own source of random numbers.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Debug)]

@@ -1,13 +1,12 @@
-//! Libraries of Node, Go, Python, Java and Rust themselves, and `mutex_as` in their form, on one
+//! Real libraries of Node, Go, Python, Java and Rust beside `mutex_as` with their profile, on one
 //! server or on three.
 //!
-//! Each of them is a small program in
-//! `neighbours`, which does what it is told. Redisson is in `redisson_topology`.
+//! Each library is driven by a small program in `neighbours`. Redisson is in `redisson_topology`.
 //!
-//! Without Node, Go, a JDK with Maven, a Python that has redis-py or one that has pip, a test skips
-//! itself, loudly; in CI that is a failure, unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`,
-//! `LOCKTOPUS_SKIP_JDK`, `LOCKTOPUS_SKIP_REDIS_PY` or
-//! `LOCKTOPUS_SKIP_PIP` gives a reason. That a registry does not give the libraries is a failure only with `LOCKTOPUS_REQUIRE_ALL`.
+//! Without Node, Go, a JDK with Maven, a Python with redis-py or a Python with pip, a test skips
+//! itself and says so. In CI that is a failure, unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`,
+//! `LOCKTOPUS_SKIP_JDK`, `LOCKTOPUS_SKIP_REDIS_PY` or `LOCKTOPUS_SKIP_PIP` gives a reason. If a
+//! registry does not deliver the libraries, the test fails only with `LOCKTOPUS_REQUIRE_ALL`.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -39,7 +38,7 @@ use locktopus::{LockName, LockRequest, Locktopus, MutexProfile};
 use locktopus_servers::topology::{Deployment, TopologyKind};
 use worker::Worker;
 
-/// A server, the client to use on it, and the library that uses it too.
+/// A server, our client on it, and the library that uses it too.
 #[derive(Clone)]
 struct At {
     place: Arc<Deployment>,
@@ -55,7 +54,7 @@ impl At {
         connect(&url(&url_for(&self.place, self.client), "timeout=5s")).await
     }
 
-    /// A process of theirs.
+    /// A process that runs the library.
     async fn theirs(&self) -> Worker {
         Worker::start(&self.program, &self.place.url()).await
     }
@@ -69,7 +68,7 @@ impl At {
         (self.profile)().key(&LockName::new(name).unwrap())
     }
 
-    /// A value as their programs write it: in hex if it is no text.
+    /// A value as the library's program prints it: in hex if it is not text.
     fn shown(&self, value: &[u8]) -> String {
         match self.program.library {
             "rslock" => value.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -81,7 +80,7 @@ impl At {
         unique(self.program.library)
     }
 
-    /// A lease to wait for the end of: the library may count in seconds.
+    /// A lease whose end a case waits for; the library may count in seconds.
     fn short_lease(&self) -> Duration {
         (self.profile)().stored_lease(Duration::from_millis(400))
     }
@@ -102,7 +101,7 @@ async fn everything(
         profile,
         form,
     };
-    // Each has one or two processes, which take a second of the machine to start.
+    // Each has one or two processes, and starting one takes a second of CPU.
     let mut cases = Cases::at_once(4);
     for client in CLIENTS {
         let at = At {
@@ -281,7 +280,7 @@ async fn shedlock() {
     .await;
 }
 
-/// Only what it does where nothing is said; its locks are in `redisson_topology`.
+/// Only its defaults; its locks are in `redisson_topology`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn defaults_of_redisson() {
     let Some(program) = java("redisson", "redisson") else {

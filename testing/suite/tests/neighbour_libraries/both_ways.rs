@@ -1,4 +1,4 @@
-//! What must hold with every library, in both roles.
+//! The rules that hold with every library, in both roles.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::At;
 use crate::common::raw::Raw;
 use crate::common::{PATIENT, close};
 
-/// Longer than any test: that a lease ended must not be what let somebody in.
+/// Longer than any test, so that the end of a lease cannot be what frees the lock.
 pub(crate) const LONG: u64 = 600_000;
 
-/// A waiter of ours; nobody wakes it, so it asks.
+/// A waiter of ours. It gets no wake-up, so it polls.
 pub(crate) fn waits(request: LockRequest) -> JoinHandle<LockGuard> {
     let asks = WaitStrategy::Poll {
         min: Duration::from_millis(5),
@@ -29,8 +29,7 @@ async fn served(waiter: JoinHandle<LockGuard>) -> LockGuard {
     served.expect("ours is served").unwrap()
 }
 
-/// What they hold is held for us, until they give it back; then it is ours, and they can do nothing
-/// to it.
+/// Their hold blocks us until they release it. Then the lock is ours, and they cannot affect it.
 pub(crate) async fn they_hold(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let request = || at.request(&locks, &name);
@@ -60,7 +59,7 @@ pub(crate) async fn they_hold(at: At) -> String {
     format!("{value}, then ours")
 }
 
-/// What we hold looks like theirs, and is held for them until we give it back.
+/// Our hold looks like theirs, and blocks them until we release it.
 pub(crate) async fn we_hold(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let guard = at.request(&locks, &name).acquire().await.unwrap();
@@ -69,7 +68,7 @@ pub(crate) async fn we_hold(at: At) -> String {
     let value = at.shown(raw.say(&["GET", &key]).await.bytes());
     assert!((at.form)(&value), "{value}");
     theirs.cannot(&format!("try {name} {LONG}")).await;
-    // A test that is killed leaves nobody behind who waits.
+    // If the test is killed, no waiting process stays behind.
     let mut left = at.theirs().await;
     left.tell(&format!("acquire {name} {LONG}")).await;
     left.ends_with_its_input().await;
@@ -92,8 +91,7 @@ pub(crate) async fn we_hold(at: At) -> String {
     format!("{value}, then theirs")
 }
 
-/// A lease that ends lets the other side in, and the late release of what is the other's by then is
-/// refused.
+/// When a lease ends the other side gets in, and the former holder's late release is refused.
 pub(crate) async fn leases_end(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let lease = at.short_lease();

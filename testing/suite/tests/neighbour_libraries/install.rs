@@ -1,5 +1,5 @@
-//! The programs in `neighbours`, and what they need: installed or built in cargo's target
-//! directory, from the versions that are written down beside them.
+//! Installs or builds the programs in `neighbours` and their dependencies in cargo's target
+//! directory, in the versions pinned beside them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,18 +20,18 @@ pub(crate) struct Program {
     pub(crate) folder: PathBuf,
 }
 
-/// Why a test is left out.
+/// Why a test is skipped.
 enum Missing {
-    /// Somebody's decision.
+    /// The user set a variable with this reason.
     Reason(String),
-    /// In CI that is a failure.
+    /// A requirement is missing. In CI that is a failure.
     Needs(String),
-    /// A registry did not give what it should: no fault of what is tested, so a failure only where
-    /// everything is required.
+    /// A registry did not deliver. That is no fault of the tested code, so it fails the test only
+    /// if everything is required.
     Download(String),
 }
 
-/// A worker of Node. npm installs what all of them need.
+/// A Node program. npm installs the dependencies of all of them.
 pub(crate) fn node(library: &'static str, worker: &'static str) -> Option<Program> {
     found(library, "LOCKTOPUS_SKIP_NODE", || {
         let (node, npm) = (in_path("node")?, in_path("npm")?);
@@ -55,7 +55,7 @@ pub(crate) fn node(library: &'static str, worker: &'static str) -> Option<Progra
     })
 }
 
-/// One program for several libraries, of which `argument` names one.
+/// One program for several libraries; `argument` selects one.
 pub(crate) fn go(library: &'static str, argument: &'static str) -> Option<Program> {
     found(library, "LOCKTOPUS_SKIP_GO", || {
         let go = in_path("go")?;
@@ -64,8 +64,8 @@ pub(crate) fn go(library: &'static str, argument: &'static str) -> Option<Progra
         let program = folder.join("neighbour");
         let go = |words: &[&str]| {
             let mut go = Command::new(&go);
-            // Settings of whoever runs this are about other programs: no vendoring, no workspace,
-            // no download of another Go.
+            // The user's settings are for other programs: no vendoring, no workspace, no download
+            // of another Go.
             go.env_remove("GOFLAGS").env("GOWORK", "off");
             go.env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
             go.args(words).current_dir(&sources);
@@ -73,7 +73,7 @@ pub(crate) fn go(library: &'static str, argument: &'static str) -> Option<Progra
         };
         once(&folder, &contents(&sources), || {
             succeeds(&mut go(&["mod", "download"])).map_err(Missing::Download)?;
-            // The checkout may belong to somebody else, of whom git says nothing to Go.
+            // The checkout may belong to another user; git then tells Go nothing about it.
             let mut build = go(&["build", "-mod=readonly", "-buildvcs=false", "-o"]);
             if let Err(why) = succeeds(build.arg(&program)) {
                 panic!("{why}");
@@ -84,7 +84,7 @@ pub(crate) fn go(library: &'static str, argument: &'static str) -> Option<Progra
     })
 }
 
-/// redis-py of the system.
+/// The system's redis-py.
 pub(crate) fn python() -> Option<Program> {
     found("redis-py", "LOCKTOPUS_SKIP_REDIS_PY", || {
         let python = python_that(&["-c", "import redis.lock"]);
@@ -93,7 +93,7 @@ pub(crate) fn python() -> Option<Program> {
     })
 }
 
-/// A library for Python that pip installs.
+/// A Python library that pip installs.
 pub(crate) fn pip(library: &'static str, module: &'static str) -> Option<Program> {
     found(library, "LOCKTOPUS_SKIP_PIP", || {
         let python = python_that(&["-m", "pip", "--version"]);
@@ -105,8 +105,7 @@ pub(crate) fn pip(library: &'static str, module: &'static str) -> Option<Program
         let version = Command::new(&python).arg("--version").output().unwrap();
         let made_from = [version.stdout, fs::read(&requirements).unwrap()].concat();
         once(&folder, &made_from, || {
-            // All that is needed is written down, and none of it may run anything while it is
-            // installed.
+            // Every requirement is pinned, and none may run code during the installation.
             let words = ["-m", "pip", "install", "--quiet", "--upgrade", "--no-deps"];
             let more = ["--only-binary=:all:", "--disable-pip-version-check"];
             let patience = ["--retries=1", "--timeout=30"];
@@ -120,7 +119,7 @@ pub(crate) fn pip(library: &'static str, module: &'static str) -> Option<Program
     })
 }
 
-/// The Python that is asked for, or the first of the usual ones, if it can do this.
+/// The configured Python, or the first of the usual ones, if it can import all of this.
 fn python_that(can: &[&str]) -> Option<OsString> {
     let named = std::env::var_os("LOCKTOPUS_PYTHON");
     let usual = || vec!["python3".into(), "/usr/bin/python3".into()];
@@ -131,14 +130,14 @@ fn python_that(can: &[&str]) -> Option<OsString> {
     })
 }
 
-/// Leaves no compiled files among the sources.
+/// Writes no compiled files beside the sources.
 fn python_worker(python: OsString, module: &str, installed: Option<PathBuf>) -> Run {
     let mut command = vec![python, "-B".into(), "worker.py".into(), module.into()];
     command.extend(installed.map(PathBuf::into_os_string));
     (command, Path::new(SOURCES).join("python"))
 }
 
-/// What Maven says when a repository does not answer or has not got something.
+/// Maven's messages if a repository does not answer or lacks something.
 const DOWNLOAD_TROUBLE: [&str; 4] = [
     "Could not transfer",
     "Could not resolve",
@@ -146,7 +145,7 @@ const DOWNLOAD_TROUBLE: [&str; 4] = [
     "could not be resolved",
 ];
 
-/// One program for several libraries, of which `argument` names one.
+/// One program for several libraries; `argument` selects one.
 pub(crate) fn java(library: &'static str, argument: &'static str) -> Option<Program> {
     found(library, "LOCKTOPUS_SKIP_JDK", || {
         let (java, mvn) = (in_path("java")?, in_path("mvn")?);
@@ -173,8 +172,8 @@ pub(crate) fn java(library: &'static str, argument: &'static str) -> Option<Prog
     })
 }
 
-/// Makes what is in a folder, unless it was made from this already. What an interrupted attempt
-/// leaves is not used, and what is there is not touched: a test beside this one may run it.
+/// Builds a folder, unless it was built from these inputs already. Ignores what an interrupted
+/// attempt left, and leaves existing files alone: a concurrent test may run them.
 fn once(
     folder: &Path,
     made_from: &[u8],
@@ -190,7 +189,7 @@ fn once(
     Ok(())
 }
 
-/// Everything in a tree, in the order of its names.
+/// All files of a tree, in the order of their names.
 fn contents(path: &Path) -> Vec<u8> {
     if !path.is_dir() {
         return [
@@ -205,7 +204,7 @@ fn contents(path: &Path) -> Vec<u8> {
     entries.iter().flat_map(|entry| contents(entry)).collect()
 }
 
-/// A program of this package, so there is nothing to install.
+/// A program of this package, which needs no installation.
 pub(crate) fn rslock() -> Program {
     Program {
         library: "rslock",
@@ -254,7 +253,7 @@ fn in_path(name: &str) -> Result<PathBuf, Missing> {
         .ok_or_else(|| Missing::Needs(format!("PATH has no {name}")))
 }
 
-/// Keeps other processes from installing into the same folder until it is dropped.
+/// Locks the folder against other installing processes until it is dropped.
 fn lock(folder: &Path) -> fs::File {
     fs::create_dir_all(folder).unwrap();
     let file = fs::File::create(folder.join("lock")).unwrap();
@@ -262,7 +261,7 @@ fn lock(folder: &Path) -> fs::File {
     file
 }
 
-/// What went wrong, if something did.
+/// Runs a command; an error says what went wrong.
 fn succeeds(command: &mut Command) -> Result<(), String> {
     let output = command.output().unwrap();
     if output.status.success() {

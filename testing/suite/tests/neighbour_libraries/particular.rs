@@ -1,4 +1,4 @@
-//! What only one library has.
+//! Features that only one library has.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::common::raw::{Raw, Value};
 use crate::common::{ONLY_MESSAGES, PATIENT, close, connect, eventually, plain_url_for, url};
 use crate::worker::Worker;
 
-/// node-redlock takes several resources as one lock; for us they are as many mutexes.
+/// node-redlock acquires several resources as one lock; for us they are that many mutexes.
 pub(crate) async fn several(at: At) -> String {
     let (locks, mut theirs) = (at.locks().await, at.theirs().await);
     let names = [at.name(), at.name()];
@@ -34,7 +34,7 @@ pub(crate) async fn several(at: At) -> String {
     theirs.cannot(&format!("try {both} {LONG}")).await;
     theirs.cannot(&format!("try {} {LONG}", names[1])).await;
     guard.release().await.unwrap();
-    // One is held, and so they get none.
+    // We hold one of them, so they get none.
     let one = at.request(&locks, &names[1]).acquire().await.unwrap();
     theirs.cannot(&format!("try {both} {LONG}")).await;
     let other = at.request(&locks, &names[0]).try_acquire().await.unwrap();
@@ -44,7 +44,7 @@ pub(crate) async fn several(at: At) -> String {
     both
 }
 
-/// With what is set by default they do not wait for ever.
+/// With default settings they do not wait forever.
 pub(crate) async fn gives_up(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let guard = at.request(&locks, &name).acquire().await.unwrap();
@@ -53,7 +53,7 @@ pub(crate) async fn gives_up(at: At) -> String {
         .cannot(&format!("acquire-by-default {name} {LONG}"))
         .await;
     let waited = begun.elapsed();
-    // Ten pauses of 100 ms at least, or 31 of 50 ms.
+    // Ten pauses of at least 100 ms, or 31 of 50 ms.
     assert!(waited >= Duration::from_secs(1), "{waited:?}");
     guard.ensure_valid().unwrap();
     guard.release().await.unwrap();
@@ -61,13 +61,13 @@ pub(crate) async fn gives_up(at: At) -> String {
     format!("after {waited:.1?}: {why}")
 }
 
-/// redsync with `SetNXOnExtend`: an extension takes a lock that is gone.
+/// redsync with `SetNXOnExtend`: an extension acquires a lock that is gone.
 pub(crate) async fn revived(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
     for (verb, revives) in [("try", false), ("try-reviving", true)] {
         theirs.does(&format!("{verb} {name} {LONG}")).await;
-        // As if its lease had ended.
+        // Deletes the key, as the end of its lease would.
         assert_eq!(raw.say(&["DEL", &name]).await.int(), 1, "{verb}");
         let extended = theirs.ask(&format!("extend {LONG}")).await;
         assert_eq!(extended.is_ok(), revives, "{verb}: {extended:?}");
@@ -76,13 +76,13 @@ pub(crate) async fn revived(at: At) -> String {
     "taken again by an extension".to_owned()
 }
 
-/// redis-py without `timeout`: held until it is released, or somebody deletes the key.
+/// redis-py without `timeout`: held until it is released, or until someone deletes the key.
 pub(crate) async fn without_expiry(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     theirs.does(&format!("acquire {name} 0")).await;
     let state = at.request(&locks, &name).inspect().await.unwrap();
     assert_eq!(state.holder().unwrap().remaining, None);
-    // Its process dies.
+    // Kills its process.
     drop(theirs);
     let state = at.request(&locks, &name).inspect().await.unwrap();
     assert_eq!(state.holder().unwrap().remaining, None);
@@ -101,8 +101,8 @@ pub(crate) async fn without_expiry(at: At) -> String {
     "kept by the dead".to_owned()
 }
 
-/// redis-py's other words: `owned`, `reacquire`, `blocking_timeout`, and the error of a release
-/// that comes too late.
+/// Other functions of redis-py: `owned`, `reacquire`, `blocking_timeout`, and the error of a late
+/// release.
 pub(crate) async fn owned(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let mut other = at.theirs().await;
@@ -123,8 +123,7 @@ pub(crate) async fn owned(at: At) -> String {
     why
 }
 
-/// What a library does where nothing is said, and the words by which its page in `docs/book/from`
-/// says so.
+/// A library's defaults, and the words for them on its page in `docs/book/from`.
 pub(crate) async fn defaults(
     at: At,
     said: &'static str,
@@ -149,7 +148,7 @@ pub(crate) async fn defaults_of(
     said.to_owned()
 }
 
-/// A number of `PUBSUB`, the last thing in its answer.
+/// The number at the end of a `PUBSUB` answer.
 async fn listeners(raw: &mut Raw, words: &[&str]) -> i64 {
     match raw.say(words).await {
         Value::List(items) => items[1].int(),
@@ -157,13 +156,13 @@ async fn listeners(raw: &mut Raw, words: &[&str]) -> i64 {
     }
 }
 
-/// As a user who may listen to channels of others: the suite's may not.
+/// Connects as a user that may listen to other libraries' channels; the suite's user may not.
 async fn may_listen(at: &At) -> Locktopus {
     connect(&url(&plain_url_for(&at.place, at.client), "timeout=5s")).await
 }
 
-/// Spring with `PUB_SUB_LOCK`: each side announces its releases as the other expects it. Neither
-/// would look again by itself before the test is given up.
+/// Spring with `PUB_SUB_LOCK`: each side announces its releases as the other side expects. Without
+/// the message, neither would poll again before the test gives up.
 pub(crate) async fn announced(at: At) -> String {
     let (locks, mut theirs, name) = (may_listen(&at).await, at.theirs().await, at.name());
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
@@ -173,7 +172,7 @@ pub(crate) async fn announced(at: At) -> String {
     theirs
         .tell(&format!("acquire-listening {name} {LONG}"))
         .await;
-    // It listens to all channels of its registry by a pattern, and nobody else on this server does.
+    // It subscribes to all channels of its registry by a pattern, as the only one on this server.
     eventually("Spring listens", PATIENT, async || {
         let patterns = listeners(&mut raw, &["PUBSUB", "NUMPAT"]).await;
         (patterns > 0).then_some(()).ok_or(patterns)
@@ -197,8 +196,8 @@ pub(crate) async fn announced(at: At) -> String {
     channel
 }
 
-/// ShedLock's release of a lock that ended and is ours by then: without `safeUpdate`, which is the
-/// default, it deletes whatever is there.
+/// ShedLock's late release of a lock that expired and is now ours. Without `safeUpdate`, the
+/// default, it deletes the key unconditionally.
 pub(crate) async fn late_release(at: At, safe: bool) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let verb = if safe { "try" } else { "try-unsafe" };

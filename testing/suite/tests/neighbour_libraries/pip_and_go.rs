@@ -1,4 +1,4 @@
-//! What only python-redis-lock, sherlock, pottery or bsm/redislock has.
+//! Features of python-redis-lock, sherlock, pottery and bsm/redislock.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::both_ways::LONG;
 use crate::common::raw::Raw;
 use crate::common::{PATIENT, close, eventually};
 
-/// The waiters of python-redis-lock block on a list, for as long as their own lease: our release
-/// wakes them, also one by force.
+/// Waiters of python-redis-lock block on a list, for as long as their own lease. Our release wakes
+/// them, and so does a forced one.
 pub(crate) async fn woken(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
@@ -21,7 +21,7 @@ pub(crate) async fn woken(at: At) -> String {
         theirs
             .tell(&format!("acquire-blocking {name} {LONG}"))
             .await;
-        // It calls its connection by the name of the lock.
+        // The name of its connection is the name of the lock.
         let own = format!(" name={name} ");
         eventually("theirs blocks", PATIENT, async || {
             let clients = raw.say(&["CLIENT", "LIST"]).await.text();
@@ -40,7 +40,7 @@ pub(crate) async fn woken(at: At) -> String {
         theirs.answer().await.unwrap();
         theirs.does("release").await;
     }
-    // A lease that ends wakes nobody: they look again after as long as their own.
+    // The end of a lease wakes no waiter; theirs check again after as long as their own lease.
     let key = at.key(&name);
     let set = raw.say(&["SET", &key, "of the dead", "PX", "300"]).await;
     assert_eq!(set.text(), "OK");
@@ -54,7 +54,7 @@ pub(crate) async fn woken(at: At) -> String {
 }
 
 /// sherlock with `expire=None` sets a lease of -1 s, which deletes what it has just written: it
-/// believes that it holds what anybody may take.
+/// believes that it holds a lock that is free.
 pub(crate) async fn holds_nothing(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let value = theirs.does(&format!("try-without-expiry {name}")).await;
@@ -64,7 +64,7 @@ pub(crate) async fn holds_nothing(at: At) -> String {
     value
 }
 
-/// pottery extends a lock three times, and then no more.
+/// pottery extends a lock three times and no more.
 pub(crate) async fn extends_thrice(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     theirs.does(&format!("try {name} {LONG}")).await;
@@ -79,8 +79,8 @@ pub(crate) async fn extends_thrice(at: At) -> String {
     "three".to_owned()
 }
 
-/// redislock compares only its token when it takes a lock again, and what follows the token, the
-/// metadata, with the rest when it gives one back.
+/// redislock compares only its token when it re-acquires a lock, but token and metadata when it
+/// releases one.
 pub(crate) async fn tokens(at: At) -> String {
     let (locks, mut theirs, name) = (at.locks().await, at.theirs().await, at.name());
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
@@ -93,7 +93,7 @@ pub(crate) async fn tokens(at: At) -> String {
     let other = format!("try-with-metadata {name} {LONG} why:7");
     theirs.cannot(&other).await;
 
-    // Told our token, it takes our lock, and without the metadata it is no longer ours.
+    // With our token it acquires our lock. Without the metadata, the lock is no longer ours.
     let theirs_now = theirs.does(&format!("try-as {name} {LONG} {token}")).await;
     assert_eq!(theirs_now, token);
     let late = guard.release().await;

@@ -1,5 +1,5 @@
-//! Redlock on three servers: a library that means its locks for several, and a quorum of ours with
-//! a mutex in its form.
+//! Redlock on three servers: a library with locks on several servers, and our quorum with a mutex
+//! in its profile.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::common::{CLIENTS, PATIENT, close, eventually, servers, unique, url};
 use crate::install::Program;
 use crate::worker::Worker;
 
-/// Short, so that servers which were just started vote soon.
+/// Short, so that servers that were just started vote soon.
 const LEASE: Duration = Duration::from_secs(2);
 
 fn addresses(place: &Deployment) -> Vec<String> {
@@ -22,7 +22,7 @@ fn addresses(place: &Deployment) -> Vec<String> {
         .collect()
 }
 
-/// The clients in turn.
+/// Our quorum; the clients alternate.
 fn ours(addresses: &[String]) -> Locktopus {
     let each = addresses.iter().zip(CLIENTS.iter().cycle());
     let urls: Vec<_> = each
@@ -33,7 +33,7 @@ fn ours(addresses: &[String]) -> Locktopus {
     locks.max_lease(LEASE).build().unwrap()
 }
 
-/// What either side has on a majority, the other one does not get until it is given back.
+/// While one side holds a majority, the other side cannot acquire the lock.
 pub(crate) async fn on_three(program: Option<Program>, profile: fn() -> MutexProfile) {
     let Some(program) = program else { return };
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;

@@ -1,8 +1,9 @@
-//! A program of another language that does what it is told.
+//! A program in another language that executes commands.
 //!
-//! The first line it reads is the URL of a server, or several with spaces between for a library
-//! that means its locks for several; it answers `ok VERSION`. Then each line is a command, and what
-//! it answers is `ok`, with what came out, or `no`, with why not. It holds one lock at most: the
+//! The first line it reads is the URL of a server, or several, separated by spaces, for a library
+//! with locks on several servers. It answers `ok VERSION`. Then each line is a command, and the
+//! answer is `ok` with the result, or `no` with the reason. It holds one lock at most: the one
+//! acquired last. The programs are in `neighbours`; times are milliseconds. They all know
 //! one taken last. Its programs are in `neighbours`; times are milliseconds. All of them know
 //!
 //! ```text
@@ -12,7 +13,7 @@
 //! release
 //! ```
 //!
-//! and some that only their library has. They end when their input does.
+//! and some commands that only their library has. They end when their input does.
 
 use std::process::Stdio;
 
@@ -46,20 +47,20 @@ impl Worker {
             output: BufReader::new(process.stdout.take().unwrap()).lines(),
             process,
         };
-        // Not as an argument, which everybody on the machine could read.
+        // Not as an argument, which every user of the machine could read.
         let hello = worker.ask(urls).await;
         assert!(hello.is_ok(), "{}: {hello:?}", program.library);
         worker
     }
 
-    /// Tells it something without waiting for the answer.
+    /// Sends a command without waiting for the answer.
     pub(crate) async fn tell(&mut self, line: &str) {
         let line = format!("{line}\n");
         self.input.write_all(line.as_bytes()).await.unwrap();
         self.input.flush().await.unwrap();
     }
 
-    /// The next answer: what came out, or why not.
+    /// The next answer: the result, or the reason for a refusal.
     pub(crate) async fn answer(&mut self) -> Result<String, String> {
         let line = timeout(PATIENT, self.output.next_line()).await;
         let line = line.expect("an answer").unwrap().expect("it lives");
@@ -76,7 +77,7 @@ impl Worker {
         self.answer().await
     }
 
-    /// It ends although it waits for something, once there will be no more lines.
+    /// When its input ends it exits, even while it waits.
     pub(crate) async fn ends_with_its_input(self) {
         let Self {
             input, mut process, ..
@@ -86,13 +87,13 @@ impl Worker {
         assert!(ended.expect("it ends").unwrap().success());
     }
 
-    /// Asks for what must succeed.
+    /// Sends a command that must succeed.
     pub(crate) async fn does(&mut self, line: &str) -> String {
         let answer = self.ask(line).await;
         answer.unwrap_or_else(|why| panic!("{line}: {why}"))
     }
 
-    /// Asks for what must be refused, and says why it was.
+    /// Sends a command that must be refused, and returns the reason.
     pub(crate) async fn cannot(&mut self, line: &str) -> String {
         match self.ask(line).await {
             Ok(value) => panic!("{line}: ok {value}"),

@@ -1,4 +1,4 @@
-//! What connecting finds out before any lock is taken.
+//! Findings at connect time, before any lock is acquired.
 
 #[path = "checks/absent.rs"]
 mod absent;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 /// Servers and the client to use on them.
 type At = (Arc<Deployment>, &'static str);
 
-/// Connecting may take half a second for an address; the rest is for a busy machine.
+/// Connecting may take half a second per address; the rest is for a busy machine.
 const BOUND: Duration = Duration::from_secs(3);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,7 +45,7 @@ async fn eviction() {
 
 async fn eviction_is_found((place, client): At) -> String {
     let url = url_for(&place, client);
-    // Warned, and then let through.
+    // A warning, and then it connects.
     let locks = connect(&url).await;
     let findings = locks.diagnose().await.unwrap().findings;
     let worst = findings.first().unwrap();
@@ -69,7 +69,7 @@ async fn eviction_is_found((place, client): At) -> String {
 async fn a_shared_database() {
     for kind in [TopologyKind::Standalone, SHARDS] {
         let place = Arc::new(servers(kind).await);
-        // One after the other: each looks at all that there is.
+        // One after the other, because each examines the whole server.
         for client in CLIENTS {
             println!(
                 "{}",
@@ -79,7 +79,7 @@ async fn a_shared_database() {
     }
 }
 
-/// The first about whose database the locks are in.
+/// The first finding about other users of the database.
 async fn shared(url: &str) -> Option<Finding> {
     let locks = connect(url).await;
     let findings = locks.diagnose().await.unwrap().findings;
@@ -89,8 +89,7 @@ async fn shared(url: &str) -> Option<Finding> {
 }
 
 async fn neighbours_are_found((place, client): At) -> String {
-    // Each client in a namespace of its own, so that the other one's keys are those of another's
-    // locks.
+    // Each client in its own namespace, so that the keys of the other one count as foreign locks.
     let url = plain_url_for(&place, client);
     let namespaced = format!("{url}&namespace={client}:");
     let locks = connect(&namespaced).await;
@@ -101,7 +100,7 @@ async fn neighbours_are_found((place, client): At) -> String {
     let permits = locks.permit_semaphore(unique("permits"));
     permits.initialise(2).await.unwrap();
     let permit = permits.permits(1).acquire().await.unwrap();
-    // Locks are no strangers, to whoever has another namespace or none.
+    // Locks are not foreign data, to a program with another namespace or none.
     assert_eq!(shared(&format!("{url}&namespace=none:")).await, None);
     assert_eq!(shared(&url).await, None);
 
@@ -162,7 +161,7 @@ async fn replica_is_found((place, client): At) -> String {
     assert!(took < BOUND, "{took:?}");
 
     let locks = connect(&format!("{url}&checks=off")).await;
-    // Short, because fred cannot tell whether its last try ran, and tries to give it back until
+    // Short, because fred cannot tell whether its last attempt ran, and tries to release it until
     // then.
     let request = locks
         .lock(unique("replica"))
@@ -199,7 +198,7 @@ async fn one_primary_away() {
     }
 }
 
-/// A program that is asked to begins before its servers do.
+/// With the option set, a program may start before its servers do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_come_later() {
     let mut cases = Cases::new();
@@ -214,7 +213,7 @@ async fn servers_come_later() {
     cases.all_pass().await;
 }
 
-/// A refusal is an answer: by a user's rights, a server or a proxy.
+/// A refusal is an answer, whether by a user's rights, a server or a proxy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_single_refusal() {
     let place = Arc::new(servers(TopologyKind::Standalone).await);
@@ -255,7 +254,7 @@ async fn nobody_there() {
     cases.all_pass().await;
 }
 
-/// Nobody listens on the port.
+/// The port has no listener.
 async fn refused_connections(client: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap().to_string();
@@ -263,11 +262,11 @@ async fn refused_connections(client: &str) -> String {
     unreachable_everywhere(client, &addr).await
 }
 
-/// Somebody accepts and never says a word.
+/// A listener accepts and never answers.
 async fn silent_servers(client: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap().to_string();
-    // The backlog accepts connections for a listener that does not.
+    // The backlog accepts connections although the listener does not.
     let outcome = unreachable_everywhere(client, &addr).await;
     drop(listener);
     outcome
@@ -302,8 +301,8 @@ async fn unreachable_everywhere(client: &str, addr: &str) -> String {
     format!("slowest {slowest:.2?}; {said}")
 }
 
-/// A server that goes away after the connect is another matter: see `failover`. One that comes back
-/// is found without anybody doing anything.
+/// Servers that fail after the connect are in `failover`. This one comes back, and the client finds
+/// it without help.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_comes_back() {
     let mut cases = Cases::new();

@@ -1,4 +1,4 @@
-//! Both clients: logins that change, servers that refuse, requests that are dropped.
+//! Both clients: changing logins, refusing servers, dropped requests.
 
 #[path = "clients/cluster_node.rs"]
 mod cluster_node;

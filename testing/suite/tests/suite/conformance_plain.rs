@@ -1,6 +1,6 @@
 //! The conformance suite on every topology, with servers as child processes.
 //!
-//! `LOCKTOPUS_CONFORMANCE=part-of-a-name` runs some cases only.
+//! `LOCKTOPUS_CONFORMANCE=part-of-a-name` runs only some cases.
 
 use crate::common;
 use crate::conformance;
@@ -20,8 +20,8 @@ async fn every_client_on(kind: TopologyKind) {
     passes(&place, BOTH).await;
 }
 
-/// Where only the way to the server differs, both clients at once are enough, except for the table
-/// of what was run.
+/// If only the way to the server differs, both clients together are enough, except for the table of
+/// tested settings.
 async fn both_clients_on(kind: TopologyKind) {
     if std::env::var_os("LOCKTOPUS_CONFORMANCE_OUT").is_some() {
         return every_client_on(kind).await;
@@ -87,8 +87,7 @@ async fn cluster_with_tls() {
     passes(&place, BOTH).await;
 }
 
-/// RedLock over all five, and every kind on one of them: a quorum's servers know nothing of each
-/// other.
+/// Redlock over all five, and every kind on one of them: the servers of a quorum are independent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quorum() {
     let place = Arc::new(servers(TopologyKind::QUORUM).await);

@@ -1,8 +1,8 @@
-//! The conformance suite with a server in a container: a moment of it. All images and topologies
-//! are in `conformance_images`, which runs at night.
+//! A short run of the conformance suite with a server in a container. `conformance_images`, which
+//! runs at night, covers all images and topologies.
 //!
-//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is
-//! right on this machine, and they are skipped instead, loudly.
+//! Without a container engine these tests fail. To skip them, set `LOCKTOPUS_SKIP_POD` to the
+//! reason why this machine has none; the skipped tests then say so.
 
 use crate::conformance;
 

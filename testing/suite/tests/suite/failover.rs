@@ -1,4 +1,4 @@
-//! Servers die, freeze, restart, fill up and forget, while locks are held and waited for.
+//! Servers die, freeze, restart, fill up and lose data while locks are held and waited for.
 
 #[path = "failover/busy.rs"]
 mod busy;
@@ -99,7 +99,7 @@ where
     on_servers_each(TopologyKind::Standalone, what, case).await;
 }
 
-/// Servers of its own for each client, because these faults hit everybody on them.
+/// Each client has its own servers, because these faults affect every client on them.
 async fn on_servers_each<F>(kind: TopologyKind, what: &str, case: fn(At) -> F)
 where
     F: Future<Output = String> + 'static,

@@ -1,4 +1,4 @@
-//! Servers far away, with nothing but default settings: what a user meets who writes a plain URL.
+//! Distant servers with default settings, as a user with a plain URL has them.
 
 use crate::common;
 
@@ -24,7 +24,7 @@ async fn away(spec: Spec, round_trip: Duration) -> Deployment {
 
 const THREE: TopologyKind = TopologyKind::Quorum { nodes: 3 };
 
-/// Two processes' worth of clients pass a lock to each other.
+/// Clients like two processes pass a lock to each other.
 async fn a_lock_goes_round(one: &Locktopus, two: &Locktopus) {
     let name = unique("far");
     let first = one.lock(&name).acquire().await.unwrap();
@@ -38,10 +38,11 @@ async fn a_lock_goes_round(one: &Locktopus, two: &Locktopus) {
     second.release().await.unwrap();
 }
 
-/// A wait shorter than the way there is one for a lock that is held, not one for the answer.
+/// `wait_at_most` limits the wait for a held lock, not for the answer, so it may be shorter than
+/// the round trip.
 async fn a_short_wait_takes_a_free_lock(locks: &Locktopus) {
     let name = unique("free");
-    // To connect is another matter: its server may not have been needed before.
+    // The connect is separate: the lock's server may not have been used before.
     let guard = locks.lock(&name).acquire().await.unwrap();
     guard.release().await.unwrap();
     let brief = locks.lock(&name).wait_at_most(FAR / 10).acquire();
@@ -93,13 +94,12 @@ async fn cluster_with_tls_and_defaults() {
     with_defaults(Spec::new(SHARDS).with_tls()).await;
 }
 
-/// Short, because the nodes were just started, and do not vote before the longest lease is over.
-/// Long enough for four renewals one after the other that get no answer within the second that a
-/// node has by default: a machine that is three times overloaded may stand still for longer than
-/// one of them.
+/// Short, because new nodes do not vote before the longest lease is over. Long enough for four
+/// consecutive renewals without an answer within a node's default limit of one second: a machine at
+/// three times its load may stop for longer than one of them.
 const LONGEST: Duration = Duration::from_secs(6);
 
-/// Each node through another client than the next.
+/// Neighbouring nodes use different client libraries.
 fn quorum_on(place: &Deployment, options: &str) -> QuorumBackend {
     let clients = CLIENTS.iter().cycle();
     let urls: Vec<_> = std::iter::zip(place.urls(), clients)
@@ -113,8 +113,8 @@ fn locks_on(quorum: QuorumBackend) -> Locktopus {
     locks.build().unwrap()
 }
 
-/// Waits until every node knows of the holder. One that did not vote yet is given the lock by a
-/// renewal; until then the others must all answer, and one that is late would be the test's end.
+/// Waits until every node knows the holder. A node that does not vote yet receives the lock with a
+/// renewal. Until then all others must answer, and one late answer would fail the test.
 async fn is_held_everywhere(quorum: &QuorumBackend, name: &str) {
     let kind = LockKind::Mutex(Arc::default());
     let target = LockTarget::new(LockName::new(name).unwrap(), kind);
@@ -167,8 +167,8 @@ async fn a_quorum_farthest_away_grants() {
     quorum(FARTHEST).await;
 }
 
-/// A call gives up before there is a connection, which takes two exchanges at least. Whoever asks
-/// later finds it made, instead of beginning it anew.
+/// A call gives up before there is a connection, which takes two exchanges at least. A later call
+/// finds it made, instead of starting again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quorum_is_connected_to_however_impatient_its_calls_are() {
     let place = away(Spec::new(THREE), FARTHEST * 2).await;

@@ -1,5 +1,5 @@
-//! Servers that are away for a while: how often a client with a crowd of waiters knocks, what its
-//! callers hear meanwhile, and that everybody is served once the servers are back.
+//! Servers that are away for a while: how often a client with a crowd of waiters reconnects, which
+//! errors its callers get, and that all waiters are served once the servers are back.
 
 use crate::common;
 #[path = "gone/door.rs"]
@@ -20,19 +20,19 @@ use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Waiters, each for a lock of its own.
+/// Waiters, each for its own lock.
 const CROWD: usize = 300;
 
-/// By then pauses have grown to more than a second, of which chance takes up to a half.
+/// By then pauses are longer than a second, and jitter shortens them by up to a half.
 const LONG_AWAY: Duration = Duration::from_secs(4);
 
 const COUNTED: Duration = Duration::from_secs(2);
 
-/// A client has a connection for commands and one for subscriptions, and on a cluster asks for the
-/// slot map. Each may be tried three times while it is counted.
+/// A client has a connection for commands and one for subscriptions, and on a cluster reads the
+/// slot map. Each may be tried three times during the count.
 const KNOCKS: u64 = 9;
 
-/// A client with a crowd that waits for locks, which somebody else holds.
+/// A client with a crowd that waits for locks of another holder.
 struct Crowd {
     client: Arc<dyn RedisClient>,
     locks: Locktopus,
@@ -79,9 +79,9 @@ impl Crowd {
         }
     }
 
-    /// How often the client begins to connect when the servers have been away for long, and what it
-    /// says then. The middle one of three counts: on a busy machine much may fall into one, or
-    /// nothing.
+    /// How often the client tries to connect when the servers have been away for long, and its
+    /// error then. Returns the median of three counts: on a busy machine one count may catch many
+    /// or none.
     async fn knocks(&self) -> (u64, String) {
         sleep(LONG_AWAY).await;
         let mut counts = Vec::new();
@@ -108,7 +108,7 @@ impl Crowd {
         (self.client.generation() - before, said.to_string())
     }
 
-    /// Everybody gets a lock once the holder lets go.
+    /// All waiters get their lock once the holder releases.
     async fn served(self) -> Duration {
         let begun = Instant::now();
         for guard in self.held {
@@ -123,7 +123,7 @@ impl Crowd {
         begun.elapsed()
     }
 
-    /// The locks went with their servers.
+    /// The locks are gone with their servers.
     async fn goes_home(self) {
         for waiter in &self.waiters {
             waiter.abort();
@@ -146,7 +146,7 @@ async fn a_crowd_knocks_seldom_where_nobody_is() {
     }
 }
 
-/// Takes hundreds of locks at once, perhaps on a busy machine.
+/// Acquires hundreds of locks at once, perhaps on a busy machine.
 async fn patient(place: &Deployment, client: &str) -> Locktopus {
     connect(&format!("{}&timeout=5s", url_for(place, client))).await
 }
@@ -160,14 +160,14 @@ async fn refused(place: Deployment, client: &'static str) -> String {
     }
     let most = KNOCKS * (place.nodes().len() + place.sentinels().len()) as u64;
     let (begun, said) = crowd.knocks().await;
-    // A client counts only its ways to the primary. What it dials to find out who that is, is
-    // counted where it arrives.
+    // A client counts only its connections to the primary. Those it makes to find the primary are
+    // counted where they arrive.
     let addresses: Vec<_> = all().map(Node::addr).collect();
     let doors = join_all(addresses.into_iter().map(Door::instead_of)).await;
     sleep(COUNTED).await;
     let dialled: u64 = doors.iter().map(Door::knocks).sum();
     assert!(begun <= most, "{begun} attempts to connect in {COUNTED:?}");
-    // The holder's client is another one.
+    // The holder has another client.
     assert!(dialled <= most * 2, "{dialled} connections in {COUNTED:?}");
     eventually("somebody looks whether they are back", LONG, async || {
         let each: Vec<_> = doors.iter().map(Door::knocks).collect();
@@ -221,7 +221,7 @@ async fn thrown_out(place: Arc<Deployment>, client: &'static str) -> String {
     )
 }
 
-/// The kernel is told to look after connections that nobody uses.
+/// The kernel probes idle connections.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_are_kept_alive() {
@@ -229,7 +229,7 @@ async fn idle_connections_are_kept_alive() {
     for client in CLIENTS {
         let locks = locks(&place, client).await;
         let port = format!(":{:04X}", place.nodes()[0].addr().port());
-        // The remote end is the server, the connection is open, and what is pending is the timer of
+        // The remote end is the server, the connection is open, and the pending timer is that of
         // keepalive.
         eventually("a timer on every connection", LONG, async || {
             let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();

@@ -1,4 +1,4 @@
-//! Guarded writes on real servers: what a holder writes after it was overtaken does not arrive.
+//! Guarded writes on real servers: an overtaken holder's write is refused.
 
 use crate::common;
 #[path = "guarded/holders.rs"]
@@ -37,13 +37,13 @@ async fn everything_on(kind: TopologyKind) {
         cases.add(name("what is no fence"), trouble::no_fence(at()));
     }
     cases.all_pass().await;
-    // Servers are ended by the last user's drop.
+    // The last user's drop stops the servers.
     drop(place);
 }
 
 common::on_one_server_and_on_a_cluster!(everything_on);
 
-/// One after the other, on servers of their own: they hurt everybody.
+/// One after the other, on their own servers: they affect every client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_trouble() {
     let place = Arc::new(servers(TopologyKind::Standalone).await);

@@ -1,7 +1,7 @@
-//! Leaders and periodic jobs of several processes, which are killed, stopped and cut off.
+//! Leaders and periodic jobs of several processes that are killed, stopped and cut off.
 //!
-//! Each instance is a process of its own, behind a door of its own: this test program once more, as
-//! which it runs `worker` alone.
+//! Each instance is its own process behind its own door. It runs this test program with only
+//! `worker`.
 
 use crate::common;
 #[path = "instances/fleet.rs"]

@@ -1,4 +1,4 @@
-//! Kept leases on servers: what they cost, what they leave, and who gets them back.
+//! Cached leases on servers: what they cost, what they leave, and who gets them back.
 
 use crate::common;
 #[path = "lease_cache/cost.rs"]
@@ -15,7 +15,7 @@ use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Long enough that no heartbeat and no renewal is due within a test.
 const LEASE: Duration = Duration::from_secs(90 * 12);
-/// Much longer than any test takes: who gets the lock back sooner was given it.
+/// Much longer than any test takes, so a waiter that gets the lock was given it.
 const KEEP: Duration = Duration::from_secs(300);
 
 /// Servers and the client to use on them.
@@ -50,7 +50,7 @@ async fn everything_on(kind: TopologyKind) {
 
 common::on_one_server_and_on_a_cluster!(everything_on);
 
-/// Count every script on the server and cut its connections, so each has it to itself.
+/// Counts every script on the server and cuts its connections, so it needs its own server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alone_on_a_server() {
     for client in CLIENTS {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::common::{SHARDS, close, eventually, locks, servers, unique};
 
-/// Far longer than all rounds take, on the slowest machine.
+/// Far longer than all rounds take on the slowest machine.
 const DEADLOCK: Duration = Duration::from_secs(600);
 const CLIENTS: [&str; 3] = ["redis", "fred", "redis"];
 
@@ -20,7 +20,7 @@ fn rounds() -> u64 {
     wanted.map_or(600, |n| n.parse().unwrap())
 }
 
-/// Members as a client sees them: where each of the three locks is, and what it is called there.
+/// Members as a client sees them: the place of each of the three locks, and its name there.
 struct Client {
     backends: Vec<(&'static str, Locktopus)>,
     names: [(usize, String); 3],
@@ -36,7 +36,7 @@ impl Client {
     }
 }
 
-/// The next number of a small generator; good enough for dice.
+/// The next number of a small generator, good enough for dice.
 fn next(dice: &mut u64) -> u64 {
     *dice = dice
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -116,7 +116,7 @@ async fn take_turns(client: Client, seed: u64, busy: Arc<[AtomicBool; 3]>) {
     }
 }
 
-/// Two names, and one key: as two locks they would both be granted to one script, and be one.
+/// Two names with one key: one script would grant both, although they are the same lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_names_of_one_key_are_refused_before_anything_is_written() {
     let place = servers(TopologyKind::Standalone).await;
@@ -147,8 +147,7 @@ async fn two_names_of_one_key_are_refused_before_anything_is_written() {
     place.stop().await.unwrap();
 }
 
-/// Names without and with a common hash tag, so that single scripts and steps one by one are both
-/// taken.
+/// Names without and with a common hash tag, to use both single scripts and one step per lock.
 fn mixed(on: impl Fn(usize) -> usize) -> [(usize, String); 3] {
     let tag = unique("multi");
     let name = |n: usize| match n {

@@ -1,5 +1,5 @@
-//! Locks over what a program has configured for a client of its own, and what a URL says of sockets
-//! and of names in certificates: real servers, users with a password, databases, TLS.
+//! Locks over a program's own client configuration, and URLs with sockets and certificate names:
+//! real servers, users with a password, databases, TLS.
 
 use crate::common;
 #[path = "own_client/encrypted.rs"]
@@ -28,7 +28,7 @@ async fn place(kind: TopologyKind) -> Deployment {
     servers_with(kind, knobs).await
 }
 
-/// Locks and gives back, and looks as whom on the server, and in which database.
+/// Acquires and releases, and checks the user on the server and the database.
 async fn works_as(node: &Node, settings: ClientSettings, database: u32) {
     let locks = settings
         .options("checks=refuse&client_name=of-the-test&connect_timeout=5s")
@@ -54,7 +54,7 @@ async fn lock_once(locks: &Locktopus) {
     guard.release().await.unwrap();
 }
 
-/// The text of the error that connecting ends with. It shows no password.
+/// The error text of a failed connect. It contains no password.
 async fn refused(settings: ClientSettings) -> String {
     let shown = format!("{settings:?}");
     let error = match settings.connect().await {
@@ -87,7 +87,7 @@ async fn one_server() {
     let pool = builder.build_pool(2).unwrap();
     pool.init().await.unwrap();
     works_as(node, locktopus::fred::from_client(&pool), 3).await;
-    // The pool is still its owner's.
+    // The pool still belongs to its owner.
     pool.ping::<String>(None).await.unwrap();
     pool.quit().await.unwrap();
 

@@ -1,5 +1,5 @@
-//! A primary that sentinels replaced, and promote again before they have made a replica of it: it
-//! has the history that it had, and has not heard of what the one in between granted and extended.
+//! Sentinels replace a primary, and promote it again before they make it a replica. It has its old
+//! history, and lacks the grants and extensions of the primary in between.
 
 use crate::common;
 
@@ -14,12 +14,12 @@ const PLACE: TopologyKind = TopologyKind::Sentinel {
     sentinels: 3,
 };
 
-/// For so long nothing is granted; what is extended lasts as long.
+/// The time without grants; extensions last as long.
 const LONGEST: Duration = Duration::from_secs(12);
-/// Ends on the old primary long before what is extended on the next one.
+/// Ends on the old primary long before the extensions on the next one do.
 const LEASE: Duration = Duration::from_secs(6);
 
-/// Fails until the first sentinel sees this server, so that it may promote it.
+/// Fails until the first sentinel sees this server and so may promote it.
 async fn is_seen(place: &Deployment, node: &Node) -> Result<(), String> {
     let ask = ["SENTINEL", "REPLICAS", place.master_name()];
     let replicas = place.sentinels()[0].command(&ask).await.unwrap();
@@ -56,7 +56,7 @@ async fn nothing_is_granted_twice(client: &str, place: &Deployment) {
         .collect::<Vec<_>>()
         .try_into()
         .unwrap();
-    // Only one of the two others may be promoted, so that it is the first one's turn after that.
+    // Only one of the two others may be promoted, so that the first one comes next.
     let priority = ["CONFIG", "SET", "replica-priority"];
     for (node, value) in [(first, "100"), (next, "100"), (never, "0")] {
         node.command(&[&priority[..], &[value]].concat())
@@ -69,7 +69,7 @@ async fn nothing_is_granted_twice(client: &str, place: &Deployment) {
     let before = first.command(&["INFO", "replication"]).await.unwrap();
     first.freeze().await.unwrap();
     place.wait_role(next, Role::Primary, LONG).await.unwrap();
-    // What is sent to the first one while it is frozen, it does later.
+    // The first one is frozen, and executes later what it is sent now.
     eventually("the holder to follow", LONG, async || {
         let request = holder.lock(unique("asked")).fixed_lease(LEASE);
         request.try_acquire().await.map(drop)
@@ -109,7 +109,7 @@ async fn nothing_is_granted_twice(client: &str, place: &Deployment) {
         "{client}: granted while its holder believes in it for {:?}",
         until - now
     );
-    // It is the one this is about: promoted as it was.
+    // It must be the case under test: promoted with its old history.
     let history = |info: &str| {
         let mut lines = info.lines();
         lines

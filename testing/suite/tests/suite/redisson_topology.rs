@@ -1,7 +1,7 @@
 //! Redisson itself and this library on the same locks.
 //!
-//! Without a JDK, Maven or what Maven downloads, these tests skip themselves, loudly; in CI that is
-//! a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
+//! Without a JDK, Maven or the downloads of Maven, these tests skip themselves and say so; in CI
+//! that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why this machine has none.
 
 use crate::common;
 #[path = "redisson/crashed.rs"]
@@ -34,7 +34,7 @@ use locktopus_servers::peers::redisson::{JavaThread, Redisson, Reply, jar_or_ski
 use locktopus_servers::topology::{Deployment, TopologyKind};
 use ours::Ours;
 
-/// Servers, the client to use on them, and a Redisson that uses them too.
+/// Servers, our client on them, and a Redisson that uses them too.
 #[derive(Clone)]
 struct At {
     place: Arc<Deployment>,
@@ -43,7 +43,7 @@ struct At {
 }
 
 impl At {
-    /// With time for a busy machine: nothing here is about outages.
+    /// With long time limits for a busy machine: these tests are not about outages.
     async fn locks(&self) -> Locktopus {
         self.locks_with("timeout=5s").await
     }
@@ -53,8 +53,8 @@ impl At {
     }
 }
 
-/// Cases under way on one place. Each has a Java thread or two, a connection or two, and two of a
-/// hundred a Java of their own.
+/// Concurrent cases on one place. Each uses a Java thread or two and a connection or two, and two
+/// of a hundred start their own Java.
 const AT_ONCE: usize = 12;
 
 /// Starts every case for every client.
@@ -123,7 +123,7 @@ async fn everything_on(kind: TopologyKind) {
 
 common::on_one_server_and_on_a_cluster!(everything_on);
 
-/// A service that puts something in front of its names, and has a database of its own.
+/// A service that adds a prefix to its names and has its own database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mapped_names_in_another_database() {
     const NAMESPACE: &str = "shop:";
@@ -161,7 +161,7 @@ async fn mapped_names_in_another_database() {
     assert_eq!(raw.say(&["DBSIZE"]).await.int(), 0, "in no other database");
     raw.say(&["SELECT", DATABASE]).await;
     let keys = raw.say(&["KEYS", "*"]).await;
-    // What waits and what is held is gone again, and the last tokens stay.
+    // Waiters and holds left nothing; the last tokens stay.
     assert!(!keys.list().is_empty());
     for key in keys.list() {
         assert!(key.text().contains(NAMESPACE), "{key:?}");
@@ -174,7 +174,7 @@ async fn mapped_names_in_another_database() {
     drop(place);
 }
 
-/// Says something to a Java thread and takes whatever it answers.
+/// Sends a command to a Java thread and accepts any answer.
 async fn ask(thread: &mut JavaThread, command: &[&str]) -> Reply {
     thread
         .ask(command)
@@ -182,7 +182,7 @@ async fn ask(thread: &mut JavaThread, command: &[&str]) -> Reply {
         .unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// Waits until a Java thread can only be woken by a message, or by the end of the lease.
+/// Waits until only a message, or the end of the lease, can wake a Java thread.
 async fn waits_for_message(java: &Redisson, thread: &JavaThread) {
     let mut watcher = java.thread();
     eventually("a Java thread that waits", PATIENT, async || {
@@ -194,7 +194,7 @@ async fn waits_for_message(java: &Redisson, thread: &JavaThread) {
     .await;
 }
 
-/// Where the release of a lock is announced.
+/// The channel of a lock's release.
 fn channel(name: &str) -> String {
     format!("redisson_lock__channel:{{{name}}}")
 }
@@ -203,7 +203,7 @@ fn is_sharded(place: &Deployment) -> bool {
     matches!(place.kind(), TopologyKind::Cluster { .. })
 }
 
-/// Waits until this many clients listen to a channel that belongs to a name.
+/// Waits until this many clients listen to a name's channel.
 async fn listeners(place: &Deployment, name: &str, channel: &str, number: i64) {
     let mut raw = Raw::to(place.primary_for(name).await.unwrap()).await;
     let count = match is_sharded(place) {
@@ -235,7 +235,7 @@ async fn publish(place: &Deployment, raw: &mut Raw, channel: &str, word: &str) {
     raw.say(&[publish, channel, word]).await;
 }
 
-/// Waits until so many wait in the queue of a kind, the last of which is ours and listens.
+/// Waits until this many waiters are in the queue of a kind, and the last one, ours, listens.
 async fn our_waiters(place: &Deployment, name: &str, kind: Ours, number: i64) {
     let mut raw = Raw::to(place.primary_for(name).await.unwrap()).await;
     let side = |prefix: &str| format!("{prefix}:{{{name}}}");

@@ -1,4 +1,4 @@
-//! RedLock on five real servers, which different client libraries speak to.
+//! Redlock on five real servers, through different client libraries.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ use crate::common::{
 
 const LEASE: Duration = Duration::from_secs(2);
 
-/// One URL for each node, clients in turn.
+/// One URL for each node; the clients alternate.
 fn urls(place: &Deployment) -> Vec<String> {
     place
         .nodes()
@@ -32,7 +32,7 @@ fn urls(place: &Deployment) -> Vec<String> {
         .collect()
 }
 
-/// Locks whose longest lease is two seconds, so that a restarted node is back soon.
+/// Locks whose longest lease is two seconds, so that a restarted node votes again soon.
 fn locks(place: &Deployment) -> Locktopus {
     let quorum = quorum_of(&urls(place), |builder| builder.max_lease(LEASE)).unwrap();
     Locktopus::builder(quorum)
@@ -43,7 +43,7 @@ fn locks(place: &Deployment) -> Locktopus {
         .unwrap()
 }
 
-/// Servers that were started a moment ago do not vote yet.
+/// Servers that were just started do not vote yet.
 async fn until_granted(locks: &Locktopus) {
     eventually("a majority votes", SOON * 2, async || {
         let guard = locks.mutex(unique("warm")).try_acquire().await;
@@ -80,14 +80,14 @@ async fn two_of_five_may_die_and_three_may_not() {
     for node in &place.nodes()[..2] {
         node.crash().await.unwrap();
     }
-    // Renewed by the three that are left, for longer than its lease.
+    // The three remaining servers renew it for longer than its lease.
     let until = Instant::now() + LEASE + LEASE / 2;
     let mut refused = 0;
     while Instant::now() < until || refused == 0 {
         guard.ensure_valid().unwrap();
         match b.mutex(&name).try_acquire().await {
             Ok(None) => refused += 1,
-            // All of the three must answer in time, and on a busy machine one may not.
+            // All three must answer in time, and on a busy machine one may not.
             Err(LockError::Backend { source, .. })
                 if source.kind() == BackendErrorKind::NoQuorum => {}
             other => panic!("{other:?}"),
@@ -115,7 +115,7 @@ async fn two_of_five_may_die_and_three_may_not() {
             source.message()
         );
     }
-    // What cannot be released lapses; the servers are gone.
+    // The servers are gone, so leases that cannot be released expire.
     let _ = a.shutdown(Duration::ZERO).await;
     let _ = b.shutdown(Duration::ZERO).await;
 }
@@ -127,7 +127,7 @@ async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
     until_all_vote(&a).await;
     until_all_vote(&b).await;
     let name = unique("amnesia");
-    // Held by two of three.
+    // Held on two of three.
     place.nodes()[2].crash().await.unwrap();
     let guard = a.mutex(&name).fixed_lease(LEASE).acquire().await.unwrap();
     let granted = Instant::now();
@@ -151,8 +151,8 @@ async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
     close(b).await;
 }
 
-/// A job's runs are begun once, by tokens that a majority keeps. That of the run is on two servers
-/// after the third died.
+/// Each run of a job starts once, by tokens that a majority keeps. After the third server died, two
+/// have the token of the run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
@@ -186,7 +186,7 @@ async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
     close(a).await;
 }
 
-/// What one server tells about another one that it was told of.
+/// One server's note about another one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_note_says_who_was_there_whatever_the_clock_does_since() {
     let place = servers(TopologyKind::Standalone).await;
@@ -205,7 +205,7 @@ async fn a_note_says_who_was_there_whatever_the_clock_does_since() {
             told.run_id == "run" && since.contains(&told.age),
             "{told:?}"
         );
-        // As it stands there after a clock that was far ahead was set right.
+        // A note from a clock that was far ahead before it was corrected.
         let note = "9999999999999 run";
         let ahead = ["HSET", "locktopus_history_runs", &label, note];
         place.nodes()[0].command(&ahead).await.unwrap();
@@ -214,8 +214,7 @@ async fn a_note_says_who_was_there_whatever_the_clock_does_since() {
     }
 }
 
-/// Every server is there and the lock is free: that nobody was connected to before is no reason to
-/// be refused.
+/// Every server is up and the lock is free: the lack of earlier connections is no reason to refuse.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_attempt_of_a_program_is_granted() {
     let place = servers(TopologyKind::Quorum { nodes: 3 }).await;
@@ -253,8 +252,7 @@ async fn nodes_look_as_to_other_redlocks() {
         .acquire()
         .await
         .unwrap();
-    // A majority is granted at once; what was sent to the others may still be on its way, or be too
-    // late.
+    // A majority grants at once; requests to the others may still be on their way, or be too late.
     let mut holders = 0;
     for node in place.nodes() {
         let value = node.command(&["GET", &name]).await.unwrap();
@@ -297,8 +295,8 @@ async fn other_kinds_and_other_deployments_are_refused() {
     close(locks).await;
 }
 
-/// Three of five servers lose their data while their clocks are an hour behind. The clocks are set
-/// right soon, and the servers say that they have been up for an hour.
+/// Three of five servers lose their data while their clocks are an hour behind. The clocks are soon
+/// corrected, and the servers then report an uptime of an hour.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_started_with_a_wrong_clock_do_not_vote_early() {
     const HELD: Duration = Duration::from_secs(8);

@@ -1,5 +1,5 @@
-//! Subscriptions that ended up on a replica: nobody is told of a grant that was not made, and
-//! nobody stays there.
+//! Subscriptions that ended up on a replica: no client hears of a grant that was not made, and no
+//! client stays there.
 
 use crate::common;
 #[path = "replica/demoted.rs"]
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use common::{CLIENTS, Cases, servers};
 use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 
-/// A primary and a replica, and nobody who would make the one the other.
+/// A primary and a replica, and no sentinel that would swap them.
 const WITH_A_REPLICA: TopologyKind = TopologyKind::Sentinel {
     replicas: 1,
     sentinels: 1,
 };
 
-/// Each of a few primaries with a replica.
+/// A few primaries, each with a replica.
 const SHARDS_WITH_REPLICAS: TopologyKind = TopologyKind::Cluster {
     primaries: 3,
     replicas_each: 1,
@@ -49,7 +49,7 @@ async fn no_token_is_published_that_is_not_a_grant() {
     cases.all_pass().await;
 }
 
-/// Kills every subscription connection on the servers, so it has them to itself.
+/// Kills every subscription connection on the servers, so it needs its own servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_leads_to_a_replica() {
     for (what, options) in [("plain", ""), ("quarantine", told::QUARANTINE)] {

@@ -1,4 +1,4 @@
-//! How long a name leaves something on the server, and how much.
+//! How long a name leaves data on the server, and how much.
 
 use crate::common;
 
@@ -8,8 +8,8 @@ use common::{CLIENTS, HANDED, SOON, close, connect, eventually, servers, unique,
 use locktopus::{LockError, Locktopus, MutexProfile, Severity, TokenRetention, connect_with};
 use locktopus_servers::topology::{Deployment, TopologyKind};
 
-/// Makes a part of the token keys of names that were used once; all at once would keep the server
-/// for long.
+/// Creates some of the token keys that names leave after one use; all at once would block the
+/// server for a long time.
 const FILL: &str = "for i = 1, 10000 do \
     redis.call('SET', 'redisson_lock_token:{request:' .. ARGV[1] .. i .. '}', '1', 'EX', 600) end";
 
@@ -20,14 +20,14 @@ async fn ask(place: &Deployment, words: &[&str]) -> i64 {
     reply.text().parse().unwrap()
 }
 
-/// What is left of a token key's life, or `None` if it has no end.
+/// The remaining life of a token key, or `None` if it never expires.
 async fn kept(place: &Deployment, name: &str) -> Option<Duration> {
     let left = ask(place, &["PTTL", &format!("redisson_lock_token:{{{name}}}")]).await;
     assert_ne!(left, -2, "{name} has no token key");
     (left >= 0).then(|| Duration::from_millis(left.unsigned_abs()))
 }
 
-/// Takes and gives back, and says how long the token is kept then.
+/// Acquires and releases, and returns how long the server then keeps the token.
 async fn kept_after(
     place: &Deployment,
     request: locktopus::LockRequest,
@@ -72,7 +72,7 @@ async fn what_is_asked_for_last_counts() {
             )
             .await,
         );
-        // Whoever holds it for long is not forgotten sooner.
+        // A long hold is not forgotten sooner.
         let long = usual
             .lock(&*name)
             .fixed_lease(MINUTE * 50)
@@ -101,7 +101,7 @@ async fn what_is_asked_for_last_counts() {
     }
 }
 
-/// A token is kept for twice the lease, also if an extension made it so long.
+/// A token is kept for twice the lease, even if an extension made the lease that long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_extension_keeps_the_token_for_its_lease() {
     let place = servers(TopologyKind::Standalone).await;
@@ -170,7 +170,7 @@ async fn what_is_out_of_bounds_is_refused() {
     }
 }
 
-/// Bytes of everything that a server has, and in how many keys.
+/// The bytes of all data on a server, and the number of keys.
 async fn used(place: &Deployment) -> (i64, usize) {
     let keys = place.nodes()[0].command(&["KEYS", "*"]).await.unwrap();
     let mut bytes = 0;
@@ -183,10 +183,10 @@ async fn used(place: &Deployment) -> (i64, usize) {
     (bytes, keys.items().len())
 }
 
-/// A name as long as those that docs/memory.md speaks of.
+/// A name as long as those in docs/memory.md.
 const NAME: &str = "request:8f14e45f-ceea-467f-a8f1-5d5c4e0a9f3b";
 
-/// The number of docs/memory.md between these words.
+/// The number in docs/memory.md between these words.
 fn promised(before: &str, after: &str) -> i64 {
     let page = include_str!("../../../../docs/memory.md");
     let page: String = page.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -195,8 +195,8 @@ fn promised(before: &str, after: &str) -> i64 {
     number.replace(',', "").parse().expect("a number")
 }
 
-/// Allocators and versions differ by some bytes; more is a change that users must be told of, and
-/// so is less.
+/// Allocators and versions differ by some bytes. Users must know about larger changes, in either
+/// direction.
 fn as_promised(what: &str, found: i64, promised: i64) {
     println!("{what}: {found} bytes, {promised} promised");
     assert!(

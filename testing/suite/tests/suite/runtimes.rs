@@ -1,6 +1,6 @@
-//! One handle on several tokio runtimes. Its first runtime has ended, stands still, or still runs.
-//! The second one renews leases, reports losses and gives dropped guards back, and `shutdown`
-//! leaves nothing. Outside tokio every call fails with an error.
+//! One handle on several tokio runtimes. Its first runtime has ended, is stopped, or still runs.
+//! The second one renews leases, reports losses and releases dropped guards, and `shutdown` leaves
+//! nothing. Outside tokio every call fails with an error.
 
 use crate::common;
 #[path = "runtimes/ending.rs"]
@@ -17,19 +17,19 @@ use locktopus_servers::topology::TopologyKind;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Renewed three times in this time. Nothing that is waited for below may come from its end.
+/// Renewed three times within its length. No wait below may be over because it ends.
 const LEASE: Duration = Duration::from_secs(6);
 
 /// The fate of the runtime that made the handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It had threads of its own, and has ended.
+    /// It had its own threads, and has ended.
     ThreadsEnded,
-    /// It had none, and has ended.
+    /// It had no threads, and has ended.
     Ended,
-    /// It had none, and no thread is in its `block_on` any more.
+    /// It had no threads, and no thread is in its `block_on` any more.
     Undriven,
-    /// It has threads of its own and still runs.
+    /// It has its own threads and still runs.
     GoesOn,
 }
 
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// Runs this on threads for every place and every fate at once.
+/// Runs the case on threads, for every place and every fate at once.
 fn everywhere(case: fn(&Place, Fate)) {
     let servers_run_on = threads();
     let deployments = servers_run_on.block_on(async {
@@ -125,7 +125,7 @@ fn everywhere(case: fn(&Place, Fate)) {
     }
 }
 
-/// Waits until a lease was renewed: it is good for longer than it was.
+/// Waits until a lease was renewed: its deadline has moved.
 async fn is_renewed(guard: &LockGuard) {
     let before = guard.valid_until();
     eventually("a renewal", LEASE, async || {
@@ -153,7 +153,7 @@ async fn is_held(other: &Locktopus, name: &str) {
     assert!(taken.is_none(), "{name} has two holders");
 }
 
-/// Longer than the test: a lock with this lease is free only if it was given back.
+/// Longer than the test: a lock with this lease is free only if it was released.
 const LONG_LEASE: Duration = Duration::from_secs(600);
 
 #[test]
@@ -205,7 +205,7 @@ fn a_handle_goes_on_where_it_is_used() {
     });
 }
 
-/// Nothing else is done with the handle where the loss is waited for.
+/// The handle is not used otherwise on the runtime that waits for the loss.
 #[test]
 fn a_loss_is_told_wherever_it_is_waited_for() {
     const SHORT: Duration = Duration::from_secs(2);
@@ -242,7 +242,7 @@ fn a_loss_is_told_wherever_it_is_waited_for() {
     });
 }
 
-/// Work under a lock ends when its maximum hold time is over, and the lock is given back.
+/// Work under a lock ends when its maximum hold time is over, and the lock is released.
 #[test]
 fn work_ends_with_its_lease_on_the_second_runtime() {
     everywhere(|place, fate| {
@@ -294,8 +294,8 @@ async fn is_renewed_lease(lease: &locktopus::Lease) {
     .await;
 }
 
-/// As a `static` that several tests share: each has its own runtime and ends right after dropping
-/// its guard.
+/// As a `static` that several tests share: each has its own runtime, which ends right after the
+/// test drops its guard.
 #[test]
 fn tests_share_a_handle_one_after_the_other() {
     everywhere(|place, fate| {
@@ -317,8 +317,8 @@ fn tests_share_a_handle_one_after_the_other() {
     });
 }
 
-/// Two runtimes that both run, each on a thread of its own: neither needs the other, and both see
-/// each other's locks.
+/// Two running runtimes, each on its own thread: neither needs the other, and both see each other's
+/// locks.
 #[test]
 fn two_runtimes_use_one_handle_at_the_same_time() {
     everywhere(|place, fate| {
@@ -350,7 +350,7 @@ fn two_runtimes_use_one_handle_at_the_same_time() {
     });
 }
 
-/// A quorum identifies its nodes on each runtime, and finishes the cleaning that an earlier runtime
+/// A quorum identifies its nodes on each runtime, and finishes the clean-up that an earlier runtime
 /// left.
 #[test]
 fn a_quorum_goes_on_where_it_is_used() {
@@ -370,7 +370,7 @@ fn a_quorum_goes_on_where_it_is_used() {
         let quorum = quorum_of(&urls, |builder| builder.max_lease(LEASE)).unwrap();
         let builder = Locktopus::builder(quorum).max_lease(LEASE);
         let locks = builder.renewed_lease(LEASE).build().unwrap();
-        // Servers that were started a moment ago do not vote yet.
+        // Servers that were just started do not vote yet.
         eventually("every node votes", LEASE * 3, async || {
             match locks.mutex(unique("warm")).try_acquire().await {
                 Ok(Some(guard)) => guard.release().await.map_err(|error| error.to_string()),

@@ -1,5 +1,5 @@
-//! The safety modes: what they refuse, what they hold back, and that locks are locks under each of
-//! them.
+//! The safety modes: what they refuse, what they hold back, and that the rules of locks hold in
+//! each.
 
 use crate::common;
 use crate::conformance;
@@ -24,7 +24,7 @@ const WITH_A_REPLICA: TopologyKind = TopologyKind::Sentinel {
     sentinels: 1,
 };
 
-/// A primary with two replicas, and nobody who would replace it.
+/// A primary with two replicas, and no sentinel that would replace it.
 const WITH_REPLICAS: TopologyKind = TopologyKind::Sentinel {
     replicas: 2,
     sentinels: 1,
@@ -49,7 +49,7 @@ async fn replicated_on_every_shard() {
     cases.all_pass().await;
 }
 
-/// Each client has its own servers, as frozen replicas hit every client of them.
+/// Each client has its own servers, as frozen replicas affect every client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_replicas_do_not_confirm_is_not_granted() {
     let mut cases = Cases::new();

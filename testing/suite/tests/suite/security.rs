@@ -1,4 +1,4 @@
-//! Encryption, users with few rights, and passwords that show up nowhere.
+//! Encryption, users with few rights, and hidden passwords.
 
 #[path = "security/acl.rs"]
 mod acl;
@@ -49,7 +49,7 @@ async fn encryption() {
     cases.all_pass().await;
 }
 
-/// Servers that know the users of these tests.
+/// Servers with the users of these tests.
 async fn servers_with_users(kind: TopologyKind) -> Arc<Deployment> {
     let knobs = Knobs {
         users: acl::users(kind),
@@ -136,7 +136,7 @@ async fn safety_modes_need_a_few_rights_more() {
     cases.all_pass().await;
 }
 
-/// One test, because what is logged belongs to the whole process.
+/// One test, because logs belong to the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_stay_secret() {
     secrets::never_shown().await;

@@ -9,7 +9,7 @@ use locktopus_conformance::Flavour;
 use sequences_common::{Sequence, Subject, hold};
 use tokio::runtime::Builder;
 
-/// All kinds together in some seconds, unoptimised.
+/// All kinds together take some seconds, unoptimised.
 const CASES: u32 = 1_000;
 
 fn play(sequence: Sequence) -> Result<(), String> {

@@ -1,5 +1,5 @@
 //! Random sequences of calls on a real server, against a sequential reference. Every other owner is
-//! a client of another library. Leases outlast the sequences, so time plays no part.
+//! a client of another library. Leases outlast the sequences, so time does not matter.
 
 use crate::common;
 use crate::sequences_common;
@@ -13,7 +13,7 @@ use locktopus_servers::topology::TopologyKind;
 use sequences_common::{Sequence, Subject, hold};
 use tokio::runtime::Runtime;
 
-/// All kinds together in some seconds, unoptimised.
+/// All kinds together take some seconds, unoptimised.
 const CASES: u32 = 100;
 
 /// Every kind on one server, one after the other.

@@ -1,6 +1,6 @@
-//! Two primaries at once: a sentinel promotes a replica while the old primary is well, which the
-//! sentinels tell the old one only about ten seconds later. Clients that are connected leave it as
-//! soon as the sentinels name another one.
+//! Two primaries at once: a sentinel promotes a replica while the old primary is well, and the
+//! sentinels tell the old one only about ten seconds later. Connected clients leave it as soon as
+//! the sentinels name another one.
 
 use crate::common;
 
@@ -19,8 +19,8 @@ const WATCHED: TopologyKind = TopologyKind::Sentinel {
 /// A lease that outlives the test.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Has the first sentinel promote the replica, which takes nobody's agreement; gives the old
-/// primary and the new one once the new one takes writes.
+/// Makes the first sentinel promote the replica, without any agreement. Returns the old primary and
+/// the new one once the new one accepts writes.
 async fn promote(place: &Deployment) -> (&Node, &Node) {
     let old = place.primary().await.unwrap();
     let new = place
@@ -34,7 +34,7 @@ async fn promote(place: &Deployment) -> (&Node, &Node) {
     (old, new)
 }
 
-/// Fails as long as `locks` does not see that somebody holds `name`.
+/// Fails as long as `locks` does not see that `name` is held.
 async fn is_held(locks: &Locktopus, name: &str) -> Result<(), &'static str> {
     match locks.lock(name).fixed_lease(LEASE).try_acquire().await {
         Ok(Some(guard)) => {
@@ -47,7 +47,7 @@ async fn is_held(locks: &Locktopus, name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Users of the sentinels with fewer rights than the recipe has: they may not listen, or not even
+/// Users of the sentinels with fewer rights than recommended: they may not subscribe, or not even
 /// ask how new an address is.
 const USERS: [(&str, &str); 2] = [
     (
@@ -75,8 +75,8 @@ async fn connected_clients_follow(client: &str, place: &Deployment) {
         let request = after.lock(&name).fixed_lease(LEASE);
         let guard = request.acquire().await.unwrap();
         let key = new.command(&["EXISTS", &name]).await.unwrap().text();
-        // Whoever asks before the sentinels know of it is on the old one, as the others are. If it
-        // moves on, its lock stays there.
+        // A request before the sentinels know of the promotion reaches the old primary, as the
+        // others did. If the client then moves, its lock stays there.
         if key == "1" {
             Ok((after, name, guard))
         } else {
@@ -92,8 +92,8 @@ async fn connected_clients_follow(client: &str, place: &Deployment) {
         let took = promoted.elapsed();
         println!("      {client} that {who} of it followed within {took:?}");
     }
-    // Without the right to ask how new an address is, there are two holders until the old one is
-    // told. It was not yet, so nobody was driven away by that.
+    // Without the right to ask how new an address is, there are two holders until the old primary
+    // is told. That has not happened yet, so it cannot be what drove the clients away.
     let twice = unique("twice");
     let request = |locks: &Locktopus| locks.lock(&twice).fixed_lease(LEASE).try_acquire();
     let one = request(&stays).await.unwrap().expect("the old one is free");

@@ -1,7 +1,7 @@
 //! Waiters are served although messages and subscriptions get lost.
 //!
-//! Every waiter here has a heartbeat longer than the test, so being served proves that the
-//! subscription was repaired and the waiter told to look.
+//! Every waiter here has a heartbeat longer than the test, so being served proves that the client
+//! repaired its subscription and told the waiter to check.
 
 use crate::common;
 #[path = "wakeups/crashed.rs"]
@@ -28,7 +28,7 @@ use common::{CLIENTS, Cases, SHARDS, SOON, eventually, servers, servers_with};
 use locktopus::Locktopus;
 use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 
-/// Kills every subscription connection on the servers, so it has them to itself.
+/// Kills every subscription connection on the servers, so it needs its own servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_killed() {
     for kind in [TopologyKind::Standalone, SHARDS] {
@@ -65,7 +65,7 @@ async fn slots_moved() {
     cases.all_pass().await;
 }
 
-/// A slot goes to a node that has none, as when a cluster grows, and takes its time.
+/// A slot slowly moves to a node without slots, as when a cluster grows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_moving_to_a_new_node() {
     let mut places = Vec::new();
@@ -85,7 +85,7 @@ async fn slots_moving_to_a_new_node() {
         cases.add(name, moving::is_held_throughout(at));
     }
     cases.all_pass().await;
-    // It has one by now, and must be unknown again.
+    // The last node has slots by now, and must become unknown again.
     for place in &places {
         moving::empty_the_last(place).await;
     }
@@ -97,7 +97,7 @@ async fn slots_moving_to_a_new_node() {
     cases.all_pass().await;
 }
 
-/// Watches every command on the servers, so it has them to itself.
+/// Watches every command on the servers, so it needs its own servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handed_over() {
     for kind in [TopologyKind::Standalone, SHARDS] {
@@ -143,7 +143,7 @@ async fn strangers() {
     }
 }
 
-/// What happens to the servers happens to everybody on them.
+/// These faults affect every client of the servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_pause_and_forget() {
     for kind in [TopologyKind::Standalone, SHARDS] {
@@ -178,7 +178,7 @@ async fn crowds() {
 /// Servers and the client to use on them.
 type At = (Arc<Deployment>, &'static str);
 
-/// How many subscriptions of these channels there are on all nodes together.
+/// How many subscriptions of these channels all nodes have together.
 async fn subscriptions(place: &Deployment, channels: &[String]) -> i64 {
     let sharded = matches!(place.kind(), TopologyKind::Cluster { .. });
     let count = if sharded { "SHARDNUMSUB" } else { "NUMSUB" };
@@ -200,7 +200,7 @@ fn channel(name: &str) -> String {
     format!("redisson_lock__channel:{{{name}}}")
 }
 
-/// Returns once so many stand in the queue of a lock.
+/// Returns once a lock has this many waiters in its queue.
 async fn waiting(locks: &Locktopus, name: &str, count: usize) {
     eventually("waiters in the queue", SOON, async || {
         let state = locks.lock(name).inspect().await.unwrap();

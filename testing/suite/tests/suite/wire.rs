@@ -1,5 +1,5 @@
-//! What locks look like to other programs on the same servers, byte for byte, and what theirs do to
-//! ours.
+//! How other programs on the same servers see our locks, byte for byte, and how their actions
+//! affect ours.
 
 use crate::common;
 #[path = "wire/foreign.rs"]
@@ -45,7 +45,7 @@ async fn everything_on(kind: TopologyKind) {
         cases.add(name("odd names"), names::odd(at()));
     }
     cases.all_pass().await;
-    // Servers are ended by the last user's drop.
+    // The last user's drop stops the servers.
     drop(place);
 }
 

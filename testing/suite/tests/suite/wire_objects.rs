@@ -1,6 +1,6 @@
 //! Redisson's objects and ours on the same names, in both roles: they hold and we wait, we hold and
-//! they wait. Theirs are played by raw commands, as their protocol has them; each case also listens
-//! to every channel and checks that only numbers are said on those that Redisson reads.
+//! they wait. Raw commands of their protocol simulate theirs. Each case also listens to every
+//! channel and checks that those that Redisson reads carry only numbers.
 
 use crate::common;
 #[path = "wire_objects/ear.rs"]
@@ -30,7 +30,7 @@ use common::{CLIENTS, Cases, SHARDS, connect, servers, url_for};
 use locktopus::{CohortSettings, Locktopus};
 use locktopus_servers::topology::{Deployment, TopologyKind};
 
-/// Servers, the client to use on them, and the flavour of pub/sub that everybody uses.
+/// Servers, the client to use on them, and the flavour of pub/sub that all use.
 #[derive(Clone)]
 struct At {
     place: Arc<Deployment>,
@@ -39,7 +39,7 @@ struct At {
 }
 
 impl At {
-    /// With time for a busy machine: nothing here is about outages.
+    /// With long time limits for a busy machine: these tests are not about outages.
     fn url(&self) -> String {
         common::url(
             &url_for(&self.place, self.client),
@@ -51,7 +51,7 @@ impl At {
         connect(&self.url()).await
     }
 
-    /// Whose tasks pass no lock to each other.
+    /// Its tasks pass no lock to each other.
     async fn locks_apart(&self) -> Locktopus {
         let apart = CohortSettings {
             turns: 1,
@@ -62,12 +62,12 @@ impl At {
         connected.await.unwrap()
     }
 
-    /// Redisson's rule: sharded in a cluster, unless told otherwise.
+    /// Redisson's rule: sharded in a cluster, unless configured otherwise.
     fn is_sharded(&self) -> bool {
         matches!(self.place.kind(), TopologyKind::Cluster { .. }) && self.pubsub == "auto"
     }
 
-    /// Plain messages in a cluster reach listeners of all nodes, whom no node can count.
+    /// Plain messages in a cluster reach listeners of all nodes, which no node can count.
     fn is_uncounted(&self) -> bool {
         matches!(self.place.kind(), TopologyKind::Cluster { .. }) && self.pubsub == "plain"
     }

@@ -1,4 +1,4 @@
-//! Some of the servers, or all of them, are away when a program connects.
+//! Some or all servers are away when a program connects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) async fn take_away(place: &Deployment, way: Way) {
         Way::Dead => node.crash().await.unwrap(),
         Way::Frozen => node.freeze().await.unwrap(),
     }
-    // Until the others have given it up, what they say of it changes.
+    // Until the others have given it up, their report about it changes.
     eventually("the others notice", LONG, async || {
         let nodes = place.nodes()[1].command(&["CLUSTER", "NODES"]).await;
         let text = nodes.unwrap().text();
@@ -36,7 +36,7 @@ pub(crate) async fn take_away(place: &Deployment, way: Way) {
     .await;
 }
 
-/// Connects all the same, soon, and has the locks of the other primaries.
+/// Connects all the same, soon, and can lock on the other primaries.
 pub(crate) async fn others_serve((place, client): At, checks: &str, host: &str) -> String {
     let url = url_for(&place, client).replace("127.0.0.1", host);
     let begun = Instant::now();
@@ -77,7 +77,7 @@ pub(crate) async fn others_serve((place, client): At, checks: &str, host: &str) 
     format!("connected after {took:.2?}; {}", reach[0])
 }
 
-/// Connects while no server runs; locks work as soon as they do.
+/// Connects while no server runs; locks work as soon as one does.
 pub(crate) async fn begins_without(kind: TopologyKind, client: &'static str) -> String {
     let place = Arc::new(servers(kind).await);
     let all = || place.nodes().iter().chain(place.sentinels());
@@ -109,7 +109,7 @@ pub(crate) async fn begins_without(kind: TopologyKind, client: &'static str) -> 
     .await;
     let took = begun.elapsed();
     assert!(locks.diagnose().await.is_ok());
-    // Subscriptions are made as well.
+    // Subscriptions work as well.
     let waiter = {
         let request = request.clone().wait_at_most(LONG);
         tokio::spawn(async move { request.acquire().await.unwrap() })

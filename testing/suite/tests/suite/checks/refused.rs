@@ -1,4 +1,4 @@
-//! Servers, proxies and users that do not let a command through.
+//! Servers, proxies and users that refuse a command.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tokio::process::{Child, Command};
 
 use crate::common::{LONG, chain, eventually, plain_url_for, unique, url};
 
-/// Each is refused in turn, whether locks need it or not.
+/// Commands to refuse in turn, whether or not locks need them.
 pub(crate) const COMMANDS: &str = "info time scan exists hexists ping config client pubsub \
     acl wait role evalsha eval subscribe unsubscribe publish command script hset hget zadd del set";
 
-/// A server that does not have a command.
+/// A server that lacks a command.
 pub(crate) struct Without {
-    // Ends with this.
+    // Killed when dropped.
     _process: Child,
     url: String,
 }
@@ -45,14 +45,14 @@ impl Without {
     }
 }
 
-/// What safety modes ask for besides, and the mode.
+/// The additional commands of safety modes, and the mode.
 pub(crate) const OF_MODES: [(&str, &str); 3] = [
     ("wait", "safety=replicated"),
     ("role", "safety=replicated"),
     ("info", "safety=quarantine&quarantine_max_lease=1s"),
 ];
 
-/// A server or proxy does not have the command.
+/// A server or proxy lacks the command.
 pub(crate) async fn absent(
     command: &'static str,
     client: &'static str,
@@ -71,8 +71,8 @@ pub(crate) async fn denied(
     client: &'static str,
     options: &'static str,
 ) -> String {
-    // In a namespace of its own: whoever may not release the probe leaves it held. And its name
-    // says nothing.
+    // In its own namespace, because a user that may not release the probe leaves it held. Its name
+    // gives nothing away.
     let user = unique("user");
     let right = format!("-{command}");
     allow(place.nodes(), &user, &["~*", "&*", "+@all", &right]).await;
@@ -91,8 +91,8 @@ fn url_of(place: &Deployment, client: &str, user: &str) -> String {
     plain_url_for(place, client).replace("://", &format!("://{user}:secret@"))
 }
 
-/// Whatever is refused: it is an answer. If locks work, nothing says that they do not; if not, a
-/// danger names the command.
+/// A refusal is an answer. If locks work, no finding says otherwise; if they do not, a danger names
+/// the command.
 async fn look(url: &str, command: &str) -> String {
     let locks = match locktopus::connect(url).await {
         Ok(locks) => locks,
@@ -125,7 +125,7 @@ async fn look(url: &str, command: &str) -> String {
                 dangers.count() == 0 || worst == Some(Severity::Danger),
                 "{command}: {findings:?}"
             );
-            // This one worked. Its waiters are not woken, or a mutex cannot be released.
+            // This one worked, but its waiters are not woken, or a mutex cannot be released.
             if PARTS[0]
                 .words_on(TopologyKind::Standalone)
                 .contains(&format!("+{command}"))
@@ -157,7 +157,7 @@ async fn take_and_release(locks: &Locktopus) -> Result<(), LockError> {
     }
 }
 
-/// The rights that a user lacks, as the findings list them: for locks, and for all else.
+/// The missing rights of a user, as the findings list them: for locks, and for all else.
 async fn listed(
     place: &Deployment,
     client: &str,
@@ -183,7 +183,8 @@ async fn listed(
     Ok((lists(Severity::Danger), lists(Severity::Note)))
 }
 
-/// A user with one right: all others are listed. With all but one, on one server: that one.
+/// For a user with a single right, all others are listed. For a user that lacks one, on one server,
+/// that one is.
 pub(crate) async fn all_that_is_missing_is_listed(
     place: Arc<Deployment>,
     client: &'static str,

@@ -1,4 +1,4 @@
-//! `redis://` at one node of a cluster.
+//! `redis://` with the address of one node of a cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::common::{LOGIN, close, connect, unique_of};
 
-/// Longer than anything may take here: what waits for it has waited for a refusal to pass.
+/// Longer than anything may take here: a call that takes this long waited for a refusal to pass.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn is_found_and_final(place: Arc<Deployment>, client: &'static str) -> String {

@@ -1,4 +1,4 @@
-//! Waiters whose user may not subscribe: they poll, keep their order, and ask seldom.
+//! Waiters whose user may not subscribe: they poll rarely and keep their order.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::common::{LONG, connect, eventually, plain_url_for, servers_with, uniq
 
 /// Processes that want the lock.
 const PEERS: usize = 17;
-/// How often each of them has it, one time behind the other.
+/// How often each of them acquires it.
 const TURNS: usize = 3;
 
-/// What the server counted of a command; 0 if nothing.
+/// The server's counter of a command; 0 if it never ran.
 pub(crate) async fn counted(node: &Node, command: &str, what: &str) -> u32 {
     let field = format!("cmdstat_{command}");
     let stats = node.info("commandstats", &field).await.unwrap();
@@ -25,7 +25,7 @@ pub(crate) async fn counted(node: &Node, command: &str, what: &str) -> u32 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
-/// All wait behind one holder, and each waits again when it has had the lock. No peer is overtaken.
+/// All wait behind one holder, and each waits again after its turn. No peer is overtaken.
 pub(crate) async fn polls_in_turn(client: &'static str, fair: bool) -> String {
     let kind = TopologyKind::Standalone;
     let rules = rights::of_the_suite(kind);
@@ -44,7 +44,7 @@ pub(crate) async fn polls_in_turn(client: &'static str, fair: bool) -> String {
         false => locks.lock(&name),
     };
     let holder = request(&connect(&url).await).acquire().await.unwrap();
-    // Each process knows then that it may not listen.
+    // By now each process knows that it may not listen.
     let found = join_all(peers.iter().map(Locktopus::diagnose)).await;
     let found = format!("{found:?}");
     assert!(
@@ -85,14 +85,14 @@ pub(crate) async fn polls_in_turn(client: &'static str, fair: bool) -> String {
     );
     assert_eq!(order.len(), PEERS * TURNS, "{said}");
     assert_eq!(order[..PEERS], (0..PEERS).collect::<Vec<_>>(), "{said}");
-    // A peer that comes again stands behind all others.
+    // A peer that comes again waits behind all others.
     for at in 0..PEERS {
         let turns: Vec<_> = (0..order.len()).filter(|turn| order[*turn] == at).collect();
         let longest = turns.windows(2).map(|pair| pair[1] - pair[0]).max();
         assert!(longest <= Some(PEERS + 1), "{at}: {said}");
     }
     assert!(often <= 8.0, "{said}");
-    // Each asks once and four times more after pauses, for the channels of lock and probe.
+    // Each tries once, and four times more after pauses, for the channels of lock and probe.
     assert!(asked <= 340, "{said}");
     said
 }

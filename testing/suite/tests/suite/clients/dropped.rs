@@ -1,4 +1,4 @@
-//! Requests whose futures are dropped as soon as they were polled, faster than the server answers.
+//! Requests whose futures are dropped after one poll, faster than the server answers.
 
 use futures_util::FutureExt as _;
 use locktopus::client::{ClientError, Reply, Route};
@@ -7,7 +7,7 @@ use locktopus_servers::topology::TopologyKind;
 use crate::clients::deaf::counted;
 use crate::common::{LONG, connect, eventually, plain_url_for, servers, unique};
 
-/// So many, while the server says nothing.
+/// How many, while the server does not answer.
 const DROPPED: usize = 20_000;
 
 pub(crate) async fn leave_no_backlog(client: &'static str) -> String {
@@ -22,12 +22,12 @@ pub(crate) async fn leave_no_backlog(client: &'static str) -> String {
         let polled = connected.command(Route::Any, &request).now_or_never();
         assert!(polled.is_none(), "{polled:?}");
         if at % 20 == 0 {
-            // The client's own tasks write what they have.
+            // The client's own tasks send what they have.
             tokio::task::yield_now().await;
         }
     }
     node.thaw().await.unwrap();
-    // Behind all others, whose number is bounded, so that it is answered soon.
+    // Behind all others, whose number is bounded, so the answer comes soon.
     let pong = eventually("an answer", LONG, async || {
         match connected.command(Route::Any, &[b"PING"]).await {
             Ok(Reply::Bytes(pong)) => Ok(pong),
@@ -43,7 +43,7 @@ pub(crate) async fn leave_no_backlog(client: &'static str) -> String {
     format!("{ran} of {DROPPED} were sent")
 }
 
-/// Each acquisition is for a lock of its own. Those that were not sent owe nothing.
+/// Each acquisition is for its own lock. Requests that were never sent need no clean-up.
 pub(crate) async fn owe_little(client: &'static str) -> String {
     let place = servers(TopologyKind::Standalone).await;
     let node = &place.nodes()[0];
@@ -59,7 +59,7 @@ pub(crate) async fn owe_little(client: &'static str) -> String {
     }
     let owed = locks.background_tasks();
     node.thaw().await.unwrap();
-    // A new acquisition waits its turn, and has it.
+    // A new acquisition waits its turn, and gets it.
     let guard = locks.lock(&name).wait_at_most(LONG).acquire().await;
     guard.unwrap().release().await.unwrap();
     assert_eq!(locks.shutdown(LONG).await.abandoned, 0);

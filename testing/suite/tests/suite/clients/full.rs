@@ -1,4 +1,4 @@
-//! A server that has as many clients as it may.
+//! A server that has reached its limit of clients.
 
 use locktopus_servers::topology::{Knobs, TopologyKind};
 use tokio::io::AsyncReadExt as _;

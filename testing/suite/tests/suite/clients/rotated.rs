@@ -33,7 +33,7 @@ impl Vault {
     }
 }
 
-/// The old password is worth nothing from now on, and whoever is connected with it is thrown out.
+/// Invalidates the old password, and disconnects every client that logged in with it.
 async fn rotate(place: &Deployment, vault: &Vault, password: &str) {
     password.clone_into(&mut vault.current.lock().unwrap());
     let rule = format!(">{password}");
@@ -109,7 +109,7 @@ pub(crate) async fn locks_outlive_passwords(kind: TopologyKind, client: &'static
     let before = vault.asked();
     rotate(&place, &vault, "token-two").await;
     let begun = Instant::now();
-    // Renewals go on, over connections that logged in with the new password.
+    // Renewals continue over connections that logged in with the new password.
     let left = guard.lease().remaining();
     eventually("the lease is renewed", LONG, async || {
         guard.ensure_valid().map_err(|error| error.to_string())?;
@@ -134,7 +134,7 @@ pub(crate) async fn locks_outlive_passwords(kind: TopologyKind, client: &'static
     let second = waiting.await.unwrap().unwrap();
     second.release().await.unwrap();
 
-    // A login that is refused, and a provider that fails, say so without a secret.
+    // Errors of a refused login and of a failing provider contain no secret.
     "wrong-token".clone_into(&mut vault.current.lock().unwrap());
     let refused = connect().await.map(drop).unwrap_err();
     let said = format!("{refused} {refused:?}");

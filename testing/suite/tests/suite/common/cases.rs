@@ -1,4 +1,4 @@
-//! Cases that share servers and run side by side. Each says in one line what was observed.
+//! Cases that share servers and run concurrently. Each reports in one line what it observed.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,12 +9,12 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet, LocalSet};
 use tokio::time::{Instant, timeout};
 
-/// A case that takes longer hangs. Above any wait for a condition, each of which says better what
-/// did not happen.
+/// A case that takes longer hangs. This is above any wait for a condition, whose failure says
+/// better what did not happen.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Cases under way. They share one thread, as waiting is most of what they do; the library's own
-/// tasks have the runtime's.
+/// Running cases. They share one thread, because they mostly wait; the library's own tasks run on
+/// the runtime's threads.
 #[derive(Debug)]
 pub struct Cases {
     thread: LocalSet,
@@ -34,8 +34,8 @@ impl Cases {
         Self::default()
     }
 
-    /// So many at a time, in the order in which they are added: of cases with processes of their
-    /// own, which would otherwise keep each other from running for longer than anybody waits.
+    /// Runs at most `places` cases at a time, in the order of `add`. For cases with processes of
+    /// their own, which would otherwise slow each other beyond every time limit.
     pub fn at_once(places: usize) -> Self {
         Self {
             thread: LocalSet::default(),
@@ -45,7 +45,7 @@ impl Cases {
         }
     }
 
-    /// Starts a case. Its output is what it observed.
+    /// Starts a case, which returns what it observed.
     pub fn add(&mut self, name: impl Into<String>, case: impl Future<Output = String> + 'static) {
         let places = Arc::clone(&self.places);
         let task = async move {
@@ -58,7 +58,7 @@ impl Cases {
         self.names.insert(task.id(), name.into());
     }
 
-    /// Waits for all of them, and fails if one of them did.
+    /// Waits for all of them, and fails if any case failed.
     pub async fn all_pass(self) {
         let Self {
             thread,

@@ -1,4 +1,4 @@
-//! What the integration tests share: servers, locks on them, and cases that run side by side.
+//! Shared by the integration tests: servers, locks on them, and cases that run concurrently.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 
 pub use cases::Cases;
 
-/// Both tests of a file: everything on one server, and everything on a cluster.
+/// Both tests of a file: all cases on one server, and all on a cluster.
 macro_rules! on_one_server_and_on_a_cluster {
     ($everything_on:ident) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,44 +44,43 @@ pub(crate) use on_one_server_and_on_a_cluster;
 /// Every client library, as the option `client` of a URL names it.
 pub const CLIENTS: [&str; 2] = ["redis", "fred"];
 
-/// Longest wait for something that should happen at once. Generous, because the machine may be
-/// busy; every heartbeat that must not be what woke somebody is longer.
+/// Longest wait for something that should happen at once. Generous, for a busy machine. A heartbeat
+/// that must not be what wakes a waiter is longer.
 pub const SOON: Duration = Duration::from_secs(5);
 
-/// Longest wait for what a program of another language does, which may have to start, to compile
-/// itself, and to wait for its turn on the machine. Heartbeats that must not be what woke somebody
-/// are longer.
+/// Longest wait for a program in another language, which may have to start, to compile itself, and
+/// to wait for CPU. Heartbeats that must not be what wakes a waiter are longer.
 pub const PATIENT: Duration = Duration::from_secs(60);
 
-/// Longest wait for a fail-over and everything that follows from it.
+/// Longest wait for a failover and its consequences.
 pub const LONG: Duration = Duration::from_secs(40);
 
-/// Three primaries and no replicas: enough where no server is killed.
+/// Three primaries and no replicas: enough if no server is killed.
 pub const SHARDS: TopologyKind = TopologyKind::Cluster {
     primaries: 3,
     replicas_each: 0,
 };
 
-/// A primary and somebody to ask for it: enough where no server is killed.
+/// A primary and a sentinel: enough if no server is killed.
 pub const ONE_SENTINEL: TopologyKind = TopologyKind::Sentinel {
     replicas: 0,
     sentinels: 1,
 };
 
-/// A strategy whose heartbeat cannot be what wakes a waiter within a test.
+/// A strategy whose heartbeat cannot wake a waiter within a test.
 pub const ONLY_MESSAGES: WaitStrategy = WaitStrategy::Notify {
     heartbeat: Duration::from_secs(90),
 };
 
-/// A strategy for the queue whose heartbeat cannot be what serves a waiter within a test, if its
-/// lease is [`HANDED_LEASE`].
+/// A queueing strategy whose heartbeat cannot serve a waiter within a test, if its lease is
+/// [`HANDED_LEASE`].
 pub const HANDED: WaitStrategy = WaitStrategy::HandOff {
     heartbeat: Duration::from_secs(90),
     confirm: false,
 };
 
-/// Heartbeats are shortened for short leases, because a pushed grant is worth what is left since
-/// the last one.
+/// Short leases shorten the heartbeat, because a pushed grant is worth only what is left of its
+/// lease since the last heartbeat.
 pub const HANDED_LEASE: Duration = Duration::from_secs(90 * 12);
 
 pub async fn servers(kind: TopologyKind) -> Deployment {
@@ -90,19 +89,19 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
         replicas_each: 0, ..
     } = kind
     {
-        // Nobody takes over here, and a machine that stands still for a second must not make them
-        // give each other up.
+        // No node takes over here, and nodes must not declare each other dead if the machine stops
+        // for a second.
         knobs.node_timeout_ms = 15_000;
     }
     servers_with(kind, knobs).await
 }
 
-/// Which speak TLS, with each other too.
+/// With TLS, also between the nodes.
 pub async fn servers_with_tls(kind: TopologyKind) -> Deployment {
     started(with_users(kind, Knobs::default()).with_tls()).await
 }
 
-/// With users of just the rights that locks need, as which [`url_for`] logs in.
+/// With users that have exactly the rights that locks need; [`url_for`] logs in as one.
 pub async fn servers_with(kind: TopologyKind, knobs: Knobs) -> Deployment {
     started(with_users(kind, knobs)).await
 }
@@ -124,21 +123,21 @@ async fn started(spec: Spec) -> Deployment {
     }
 }
 
-/// `base` with options such as `client=fred&checks=off` behind it.
+/// `base` with options such as `client=fred&checks=off` appended.
 pub fn url(base: &str, options: &str) -> String {
     let joint = if base.contains('?') { '&' } else { '?' };
     format!("{base}{joint}{options}")
 }
 
-/// Who [`url_for`] logs in as, on servers and on sentinels.
+/// The user of [`url_for`], on servers and on sentinels.
 const USER: &str = "suite-user";
 const PASSWORD: &str = "suite-secret";
 
-/// The login of a user with just the rights that locks need.
+/// The login of a user with exactly the rights that locks need.
 pub const LOGIN: &str = "suite-user:suite-secret@";
 
-/// The URL of a deployment for one client, logged in as a user with just the rights that locks
-/// need.
+/// The URL of a deployment for one client, with the login of a user with exactly the rights that
+/// locks need.
 pub fn url_for(deployment: &Deployment, client: &str) -> String {
     let url = plain_url_for(deployment, client).replacen("://", &format!("://{LOGIN}"), 1);
     match deployment.kind() {
@@ -149,10 +148,10 @@ pub fn url_for(deployment: &Deployment, client: &str) -> String {
     }
 }
 
-/// The URL of a deployment for one client, for whoever needs no login.
+/// The URL of a deployment for one client, without a login.
 ///
-/// A server that nobody takes over from may take its time on a busy machine. Where one does,
-/// clients must turn to the other one as soon as they do by default.
+/// A server without a failover may answer slowly on a busy machine. With a failover, clients must
+/// switch as soon as they do by default.
 pub fn plain_url_for(deployment: &Deployment, client: &str) -> String {
     let patience = match deployment.kind() {
         TopologyKind::Sentinel { replicas: 1.., .. }
@@ -168,7 +167,7 @@ pub async fn locks(deployment: &Deployment, client: &str) -> Locktopus {
     connect(&url_for(deployment, client)).await
 }
 
-/// As [`locks`], but tasks pass no lock to each other: every waiter asks the server itself.
+/// As [`locks`], but tasks do not pass a lock to each other: every waiter asks the server itself.
 pub async fn locks_apart(deployment: &Deployment, client: &str) -> Locktopus {
     let apart = CohortSettings {
         turns: 1,
@@ -186,9 +185,9 @@ pub async fn connect(url: &str) -> Locktopus {
         .unwrap_or_else(|error| panic!("{url}: {}", chain(&error)))
 }
 
-/// Ends a `Locktopus` and checks that nothing of it is left behind.
+/// Shuts a `Locktopus` down and checks that it leaves nothing behind.
 ///
-/// An attempt that was cut off before its answer is looked for once more after a call's time.
+/// An attempt that was cut off before its answer is checked once more after a call's time.
 pub async fn close(locks: Locktopus) {
     let grace = locks.backend().call_timeout + SOON;
     assert_eq!(locks.shutdown(grace).await.abandoned, 0, "releases left");
@@ -210,7 +209,7 @@ pub fn unique_of(primaries: usize, node: usize, what: &str) -> String {
     }
 }
 
-/// Repeats `attempt` until it succeeds; its last failure is shown if that takes too long.
+/// Repeats `attempt` until it succeeds; panics with the last failure if that takes too long.
 pub async fn eventually<T, E: Debug>(
     what: &str,
     within: Duration,
@@ -228,7 +227,7 @@ pub async fn eventually<T, E: Debug>(
     }
 }
 
-/// An error with everything it came from, as a user would log it.
+/// An error with all its sources, as a user would log it.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

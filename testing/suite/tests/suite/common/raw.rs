@@ -1,4 +1,4 @@
-//! A bare connection to a server: what another program would send and see, byte for byte.
+//! A bare connection to a server, to send and see what another program would, byte for byte.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,8 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longest wait for an answer of a healthy server, on a machine that may stand still for some
-/// seconds.
+/// Longest wait for an answer of a healthy server, on a machine that may stop for some seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
 /// A reply.
@@ -91,18 +90,18 @@ impl Raw {
         self.hear().await
     }
 
-    /// As [`Raw::ask`], for words without odd bytes in them.
+    /// As [`Raw::ask`], for words that are text.
     pub async fn say(&mut self, words: &[&str]) -> Value {
         let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
         self.ask(&words).await
     }
 
-    /// The next thing that the server says, whenever that is. Not cancel safe.
+    /// The next message from the server, without a time limit. Not cancel safe.
     pub async fn hear_whenever(&mut self) -> Value {
         read(&mut self.stream).await
     }
 
-    /// The next thing that the server says.
+    /// The next message from the server.
     pub async fn hear(&mut self) -> Value {
         timeout(ANSWER_WITHIN, read(&mut self.stream))
             .await

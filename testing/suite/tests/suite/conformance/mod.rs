@@ -16,28 +16,28 @@ use tokio::sync::Semaphore;
 
 use crate::common::{LOGIN, chain, url};
 
-/// Which clients the suite's connections use, in turn.
+/// The clients that the suite's connections use in turn.
 pub(crate) const ONE: [&[&str]; 2] = [&["redis"], &["fred"]];
 
-/// By way of the cluster connection of redis-rs, alone and beside the others.
+/// Through redis-rs's cluster connection, alone and beside the others.
 pub(crate) const ROUTED: [&[&str]; 2] = [&[ROUTER], &[ROUTER, "redis", "fred"]];
 
 /// The client of a URL that uses it.
 pub(crate) const ROUTER: &str = "redis&router=client";
 
-/// How long a call, or a connection, may take: the suite asks what the answers are, not how soon a
-/// busy machine gets to them.
+/// The time limit of a call and of a connection: the suite checks answers, not how fast a busy
+/// machine gives them.
 const PATIENCE: &str = "timeout=5s&connect_timeout=5s";
 
-/// How long one answer of a server far away may take on a busy machine. Everything else is to
-/// follow from it.
+/// How long one answer of a distant server may take on a busy machine. All other limits follow from
+/// it.
 const ONE_ANSWER: &str = "timeout=5s";
 
 /// Both at once, contending for the same locks.
 pub(crate) const BOTH: &[&str] = &["redis", "fred"];
 
-/// The suite keeps a core busy and measures leases, so only so many run at a time. What runs beside
-/// them mostly waits.
+/// The suite keeps a core busy and measures leases, so only a few run at a time. The tests beside
+/// them mostly wait.
 static TURNS: Semaphore = Semaphore::const_new(3);
 
 async fn run(suite: Suite) -> Report {
@@ -45,7 +45,7 @@ async fn run(suite: Suite) -> Report {
     suite.run().await
 }
 
-/// Runs every case, records what came of it, and fails with the names of the rules that are broken.
+/// Runs every case, records the results, and fails with the names of the broken rules.
 pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
     let report = run(suite(login(place), PATIENCE, place, clients)).await;
     report.record(&setting(place, clients)).unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn passes_as(
     passed(&report, place, clients);
 }
 
-/// As [`passes`], with options of its own instead of a long timeout, and without a record.
+/// As [`passes`], with its own options instead of a long timeout, and without a record.
 pub(crate) async fn passes_with(
     options: &'static str,
     place: &Arc<Deployment>,
@@ -72,8 +72,8 @@ pub(crate) async fn passes_with(
     passed(&report, place, clients);
 }
 
-/// As [`passes`], on servers that are this far away, with a connection that may take as long as
-/// follows from the timeout, and without a record.
+/// As [`passes`], on servers that are this far away, with a connection timeout that follows from
+/// the call timeout, and without a record.
 pub(crate) async fn passes_far(
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
@@ -85,8 +85,8 @@ pub(crate) async fn passes_far(
     passed(&report, place, clients);
 }
 
-/// The suite's own user has just the rights that locks need. Containers are started elsewhere,
-/// without it.
+/// The suite's user has exactly the rights that locks need. Containers are started elsewhere,
+/// without that user.
 fn login(place: &Deployment) -> &'static str {
     match place.provider() {
         ProviderKind::Plain => LOGIN,
@@ -94,7 +94,7 @@ fn login(place: &Deployment) -> &'static str {
     }
 }
 
-/// The row in the table of who conforms.
+/// The row in the conformance table.
 fn setting(place: &Deployment, clients: &[&str]) -> Setting {
     let tls = match place.kind() {
         TopologyKind::Tls => "",
@@ -105,7 +105,7 @@ fn setting(place: &Deployment, clients: &[&str]) -> Setting {
         TopologyKind::Cluster {
             replicas_each: 0, ..
         } => "cluster without replicas".to_owned(),
-        // They know nothing of each other, and the suite runs on the first.
+        // The servers are independent, and the suite runs on the first.
         TopologyKind::Quorum { .. } => "one node of a quorum".to_owned(),
         kind => kind.to_string(),
     } + tls;
@@ -163,7 +163,7 @@ fn suite(
     .picture(move |name| picture(Arc::clone(&seen), name))
 }
 
-/// Every key of a server that matches, with its value and the moment at which it ends.
+/// Every key of a server that matches, with its value and expiry time.
 const PICTURE: &str = "local seen = {} \
     for _, key in ipairs(redis.call('KEYS', ARGV[1])) do \
       seen[#seen + 1] = key .. ' ' .. redis.call('PEXPIRETIME', key) .. ' ' .. redis.sha1hex(redis.call('DUMP', key)) \
@@ -171,12 +171,12 @@ const PICTURE: &str = "local seen = {} \
     table.sort(seen) \
     return table.concat(seen, '\\n')";
 
-/// Everything that primaries keep under names with this in them.
+/// Everything that primaries store under names that contain `name`.
 async fn picture(place: Arc<Deployment>, name: String) -> String {
     let pattern = format!("*{}*", literal(&name));
     let mut seen = Vec::new();
     for node in place.nodes() {
-        // Replicas have no say in what is there, and sentinels have no keys.
+        // Replicas do not decide what exists, and sentinels have no keys.
         let role = node.command(&["ROLE"]).await.unwrap();
         if role
             .items()
@@ -190,7 +190,7 @@ async fn picture(place: Arc<Deployment>, name: String) -> String {
     seen.concat()
 }
 
-/// A name as a pattern that matches only itself.
+/// A pattern that matches only this name.
 fn literal(name: &str) -> String {
     name.replace('[', "\\[").replace(']', "\\]")
 }
@@ -202,7 +202,7 @@ async fn open(url: &str) -> DynBackend {
     }
 }
 
-/// What an operator with a command line does to a lock.
+/// Deletes a lock as an operator with a command line would.
 async fn delete(place: Arc<Deployment>, target: LockTarget) {
     let key = Keys::of(&target).main().to_owned();
     let node = place.primary_for(&key).await.unwrap();

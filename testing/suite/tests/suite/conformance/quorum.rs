@@ -1,4 +1,4 @@
-//! The conformance suite on a quorum of real servers, which clients of both libraries speak to.
+//! The conformance suite on a quorum of real servers, used by clients of both libraries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use locktopus_servers::topology::Deployment;
 use super::{BOTH, PATIENCE, open, passed, run, setting};
 use crate::common::url;
 
-/// Longer than any lease that a case asks for.
+/// Longer than any lease that a case requests.
 const LONGEST: Duration = Duration::from_secs(2 * 24 * 60 * 60);
-/// How long a node may take, of which a lease must be ten times as long.
+/// The time limit of a node; a lease must be ten times as long.
 const NODE: Duration = Duration::from_secs(3);
-/// Each case speaks to every node.
+/// Each case calls every node.
 const AT_A_TIME: usize = 8;
 
-/// Runs every case about mutexes on the quorum, records what came of it, and fails with the rules
-/// that are broken.
+/// Runs every case about mutexes on the quorum, records the results, and fails with the broken
+/// rules.
 pub(crate) async fn passes(place: &Arc<Deployment>) {
     let report = run(suite(place)).await;
     let setting = Setting {
@@ -46,9 +46,9 @@ fn suite(place: &Arc<Deployment>) -> Suite {
         .concurrency(AT_A_TIME)
 }
 
-/// Nodes that count as never restarted, and are not while the suite runs. As `quorum_of` adds them
-/// they would not vote before they have been up for as long as the longest lease, and there are
-/// cases with leases of a day.
+/// Nodes that count as never restarted; the suite does not restart them. Nodes of `quorum_of` would
+/// not vote until they have run for as long as the longest lease, and some cases have leases of a
+/// day.
 async fn connect(place: Arc<Deployment>) -> DynBackend {
     let mut builder = QuorumBackend::builder();
     for (node, client) in place.nodes().iter().zip(BOTH.iter().cycle()) {
@@ -60,7 +60,7 @@ async fn connect(place: Arc<Deployment>) -> DynBackend {
     Arc::new(quorum.unwrap())
 }
 
-/// What an operator with a command line does to a lock, on every node.
+/// Deletes a lock on every node, as an operator with a command line would.
 async fn delete(place: Arc<Deployment>, target: LockTarget) {
     let key = Keys::of(&target).main().to_owned();
     let mut deleted = 0;

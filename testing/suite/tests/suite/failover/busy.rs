@@ -1,5 +1,5 @@
-//! A replica is promoted without its primary's last writes, while busy locks change hands. The
-//! releases among those writes are lost.
+//! A replica is promoted without its primary's last writes, while busy locks change hands. Some of
+//! the lost writes are releases.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::common::{LONG, close, connect, eventually, locks_apart, unique, unique_of};
 use crate::failover::At;
 
-/// A lock of each kind is used with each.
+/// Every kind of lock is used with each of these leases.
 const LEASES: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(5),
@@ -21,11 +21,11 @@ const LEASES: [Duration; 3] = [
 ];
 /// The longest outage of a promotion on a busy machine.
 const OUTAGE: Duration = Duration::from_secs(8);
-/// How long the locks are used after the promotion. A lost release would show for a whole lease.
+/// How long the locks are used after the promotion. A lost release would block for a whole lease.
 const USED: Duration = Duration::from_secs(12);
 const HOLD: Duration = Duration::from_millis(5);
 
-/// Clients of each lock. They share no connection and no local queue.
+/// Clients of each lock. They share neither a connection nor a local queue.
 const CROWD: usize = 3;
 
 const KINDS: [fn(&Locktopus, &str) -> LockRequest; 4] = [
@@ -61,7 +61,7 @@ async fn replica_of<'a>(place: &'a Deployment, primary: &Node) -> &'a Node {
     panic!("{} has no replica", primary.name());
 }
 
-/// Takes a lock repeatedly until `stop`, and returns when it was granted.
+/// Acquires a lock repeatedly until `stop`, and returns the times of the grants.
 async fn use_it(
     locks: Locktopus,
     request: fn(&Locktopus, &str) -> LockRequest,
@@ -74,7 +74,7 @@ async fn use_it(
         if let Ok(guard) = request.wait_at_most(LONG).acquire().await {
             granted.push(Instant::now());
             sleep(HOLD).await;
-            // It may be lost: the new primary need not know it.
+            // It may be lost: the new primary may not know it.
             let _lost = guard.release().await;
         }
     }
@@ -137,7 +137,8 @@ pub(crate) async fn locks_change_hands((place, client): At) -> String {
     said
 }
 
-/// Owners release both halves of read-write locks. A replica that did not receive that is promoted.
+/// Owners release both halves of read-write locks, and a replica that did not receive that is
+/// promoted.
 pub(crate) async fn both_halves_change_hands((place, client): At) -> String {
     let locks = locks_apart(&place, client).await;
     let names = ["write-first", "read-first", "reads-on"].map(unique);
@@ -168,7 +169,7 @@ pub(crate) async fn both_halves_change_hands((place, client): At) -> String {
     writing.release().await.unwrap();
     promote(&place, &names[2]).await;
     let promoted = Instant::now();
-    // The old primary hears of it only later, and grants them until then.
+    // The old primary hears of it later, and grants them until then.
     let url = format!("redis://{}?client={client}&checks=off", replica.addr());
     let other = connect(&url).await;
     for name in &names[..2] {

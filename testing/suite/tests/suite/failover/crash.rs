@@ -18,10 +18,10 @@ use crate::failover::holder::Holder;
 use crate::failover::prober::Prober;
 use crate::failover::queue::Queue;
 
-/// Shorter than any fail-over takes.
+/// Shorter than any failover.
 const TOO_SHORT: Duration = Duration::from_millis(900);
 
-/// Long enough to be renewed by the new primary.
+/// Long enough for a renewal by the new primary.
 const LONG_ENOUGH: Duration = Duration::from_secs(12);
 
 const EACH: usize = 5;
@@ -58,11 +58,11 @@ pub(crate) async fn of_a_primary(kind: TopologyKind) {
     cases.all_pass().await;
 }
 
-/// Waits until a replica has everything that was written up to now: this is about crashes, not
-/// about what asynchronous replication loses.
+/// Waits until a replica has everything written so far: these tests are about crashes, not about
+/// writes lost by asynchronous replication.
 async fn replicated(place: &Deployment) {
     let mut raw = Raw::to(place.primary().await.unwrap()).await;
-    // Every replica of this primary, for any of them may be promoted.
+    // Every replica of this primary, because any of them may be promoted.
     let replicas = match place.kind() {
         TopologyKind::Sentinel { replicas, .. } => replicas,
         _ => 1,
@@ -105,7 +105,8 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
     let served_after = at_crash.elapsed();
     drop(doomed);
 
-    // Renewed by the new primary, so the deadline is past any that the old one can have given.
+    // The new primary renewed it, so the deadline is later than any that the old one can have
+    // given.
     let beyond = at_crash + LONG_ENOUGH;
     for Holder { name, guard, token } in saved {
         eventually("a renewal by the new primary", LONG, async || {
@@ -131,7 +132,7 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
     )
 }
 
-/// A `Locktopus` whose waiters put up with any fail-over, each for itself.
+/// A `Locktopus` whose waiters outlast any failover and each ask the server themselves.
 async fn patient(place: &Deployment, client: &str) -> Locktopus {
     let url = url_for(place, client);
     let apart = CohortSettings {
@@ -153,7 +154,7 @@ fn wait(locks: &Locktopus, holder: &Holder) -> JoinHandle<FencingToken> {
     })
 }
 
-/// The first node is the one that dies; of a cluster, it serves the first third of the slots.
+/// The first node dies; in a cluster, it serves the first third of the slots.
 fn name_on_the_victim(place: &Deployment, what: &str) -> String {
     match place.kind() {
         TopologyKind::Cluster { primaries, .. } => unique_of(usize::from(primaries), 0, what),

@@ -1,4 +1,4 @@
-//! The server forgets its scripts, or everything.
+//! The server loses its scripts, or all its data.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(crate) async fn everything((place, client): At) -> String {
     let locks = locks_apart(&place, client).await;
     let lease = Duration::from_millis(900);
     let holder = Holder::of(&locks, unique("forgotten"), lease).await;
-    // Of another lock, which is not taken again: its queue must come back by itself.
+    // Waiters of another lock, which is not acquired again: its queue must recover alone.
     let queued = unique("queue-forgotten");
     let first = locks.lock(&queued).acquire().await.unwrap();
     let mut waiters = JoinSet::new();
@@ -68,7 +68,7 @@ pub(crate) async fn everything((place, client): At) -> String {
     let cause = holder.loses(SOON).await;
     let noticed = begun.elapsed();
     assert_eq!(cause, LostCause::Missing);
-    // Told by the next renewal, not only when the lease had run out.
+    // The next renewal notices it, before the lease has expired.
     assert!(Instant::now() < holder.guard.valid_until(), "{noticed:?}");
     let next = locks.lock(&holder.name).acquire().await.unwrap();
     assert!(

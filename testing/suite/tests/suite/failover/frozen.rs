@@ -1,4 +1,4 @@
-//! The server stops answering without closing anything, and goes on later as if nothing had
+//! The server stops answering without closing a connection, and later continues as if nothing had
 //! happened.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::failover::holder::{Holder, TOLERANCE};
 const LEASE: Duration = Duration::from_millis(1_500);
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// Longer than the test: what a late attempt takes must be given back, not run out.
+/// Longer than the test: a lock taken by a late attempt must be given back, not just expire.
 const GHOST_LEASE: Duration = Duration::from_secs(300);
 
 const LATE: usize = 10;
@@ -71,7 +71,7 @@ pub(crate) async fn and_thawed((place, client): At) -> String {
     again.release().await.unwrap();
     drop(held);
 
-    // Every late attempt is refused by the server or given back by us, long before its lease ends.
+    // The server refuses every late attempt, or we give it back long before its lease ends.
     let mut raw = Raw::to(node).await;
     eventually("no ghosts", LONG, async || {
         for name in &names {
@@ -96,8 +96,8 @@ pub(crate) async fn and_thawed((place, client): At) -> String {
     )
 }
 
-/// An attempt that reaches the server after its deadline takes nothing, even if nobody cleans up
-/// after it and even for a name that was never used before.
+/// An attempt that reaches the server after its deadline takes nothing, even without a clean-up and
+/// even for a name that was never used before.
 pub(crate) async fn late_attempt((place, client): At) -> String {
     let backend = locktopus::connect_backend(&url_for(&place, client))
         .await
@@ -115,12 +115,11 @@ pub(crate) async fn late_attempt((place, client): At) -> String {
         sent += usize::from(error.executed() == Executed::Maybe);
     }
     assert!(sent > 0, "no attempt was on its way");
-    // The limit allows for some error in the guess of the server's clock; be well past that.
+    // The limit allows for some error in the estimate of the server's clock; be well past that.
     tokio::time::sleep(Duration::from_millis(500)).await;
     node.thaw().await.unwrap();
     let mut raw = Raw::to(node).await;
-    // What was sent before the thaw runs before what is sent after it; a second round for good
-    // measure.
+    // Requests sent before the thaw run before later ones. The second round is for safety.
     for _ in 0..2 {
         for name in &names {
             assert_eq!(raw.say(&["EXISTS", name]).await, Value::Int(0), "{name}");

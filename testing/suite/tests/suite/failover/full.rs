@@ -46,7 +46,7 @@ pub(crate) async fn of_data((place, client): At) -> String {
     assert!(source.to_string().contains("OOM"), "{source}");
     let said = source.to_string();
 
-    // Renewal goes on, by the watchdog and by hand.
+    // The watchdog and manual calls still renew.
     for guard in &guards {
         let before = guard.valid_until();
         eventually("a renewal", SOON, async || {
@@ -69,7 +69,7 @@ pub(crate) async fn of_data((place, client): At) -> String {
     said
 }
 
-/// Whatever only looks goes on: nobody frees memory without seeing what there is.
+/// Read-only calls still work: an operator must see what is stored before freeing memory.
 pub(crate) async fn can_be_read((place, client): At) -> String {
     let locks = locks(&place, client).await;
     let node = &place.nodes()[0];
@@ -97,7 +97,7 @@ pub(crate) async fn can_be_read((place, client): At) -> String {
     for request in &requests {
         guards.push(request.clone().acquire().await.unwrap());
     }
-    // Permits whose lease is over, and which nobody took back.
+    // Permits with an expired lease that no client has taken back.
     for semaphore in [&semaphore, &permits] {
         let short = Duration::from_millis(20);
         let lost = semaphore

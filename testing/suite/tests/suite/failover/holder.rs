@@ -5,8 +5,8 @@ use std::time::Duration;
 use locktopus::{FencingToken, LockGuard, Locktopus, LostCause};
 use tokio::time::Instant;
 
-/// How late a lost lock may be reported on a busy machine. Late by what the scheduler adds, not by
-/// what the network does.
+/// How late the report of a lost lock may be on a busy machine, because of the scheduler. The
+/// network must not add to it.
 pub(crate) const TOLERANCE: Duration = Duration::from_millis(500);
 
 /// A held lock that is renewed.
@@ -32,7 +32,7 @@ impl Holder {
         }
     }
 
-    /// Waits for the loss and checks that it was told in time.
+    /// Waits for the loss and checks that the report was in time.
     pub(crate) async fn loses(&self, within: Duration) -> LostCause {
         let cause = tokio::time::timeout(within, self.guard.lost())
             .await

@@ -1,5 +1,5 @@
-//! Attempts that arrive after their callers gave up: their connection is gone, but a network still
-//! has their bytes.
+//! Attempts that arrive after their callers gave up: their connection is gone, but the network
+//! still delivers their bytes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use crate::common::{LONG, SOON, close, eventually, locks, plain_url_for, unique, url};
 use crate::failover::At;
 
-/// Longer than the test: what a late attempt takes must be given back, not run out.
+/// Longer than the test: a lock taken by a late attempt must be given back, not just expire.
 const GHOST_LEASE: Duration = Duration::from_secs(300);
 
 /// The delay of late attempts, in ms: shorter than, close to and longer than the time until the
@@ -27,9 +27,9 @@ const DELIVERED_AFTER: [u64; 6] = [300, 1_050, 1_150, 1_350, 1_700, 2_400];
 /// The fate of the next script.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
-    /// It takes so long.
+    /// It is delivered after this delay.
     Slow(Duration),
-    /// Its connection is closed, and it is delivered after so long.
+    /// Its connection is closed, and the script is delivered after this delay.
     Late(Duration),
 }
 
@@ -43,9 +43,9 @@ struct Proxy {
 #[derive(Default)]
 struct Shared {
     fate: Mutex<Option<Fate>>,
-    /// The connection of a late script was closed.
+    /// A late script's connection was closed.
     caught: Notify,
-    /// The server has answered it.
+    /// The server answered the late script.
     delivered: Notify,
 }
 
@@ -102,7 +102,7 @@ async fn carry(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
                 shared.caught.notify_one();
                 sleep(after).await;
                 let _ = to_server.write_all(&bytes[..length]).await;
-                // The answer goes nowhere. One tick of the server is enough for it to run.
+                // No one reads the answer. One tick of the server is enough for the script to run.
                 sleep(Duration::from_millis(100)).await;
                 shared.delivered.notify_one();
                 return;
@@ -117,7 +117,7 @@ async fn carry(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
     back.abort();
 }
 
-/// A client behind the proxy, and another one beside it.
+/// A client behind the proxy, and another one that bypasses it.
 struct Scene {
     proxy: Proxy,
     backend: DynBackend,
@@ -131,7 +131,7 @@ impl Scene {
         let server = place.nodes()[0].addr();
         let proxy = Proxy::to(server).await;
         let other = locks(place, client).await;
-        // The scripts are known to the server, or the late one would be refused for that.
+        // The server must know the scripts, or it would refuse the late one for that.
         let known = other.lock(unique("known")).acquire().await.unwrap();
         known.release().await.unwrap();
         let direct = plain_url_for(place, client);
@@ -163,7 +163,7 @@ impl Scene {
     }
 }
 
-/// A client asks once, and gives up when the connection is lost.
+/// A client tries once, and gives up when the connection is lost.
 async fn asked_once(at: At, first: bool, after: Duration) -> String {
     let scene = Scene::set(&at).await;
     if !first {
@@ -195,7 +195,7 @@ async fn waited(at: At, after: Duration) -> String {
         }
     })
     .await;
-    // Of another instance, so that it asks for itself.
+    // From another instance, so that it asks the server itself.
     let apart = Locktopus::builder_dyn(Arc::clone(&scene.backend)).build();
     let apart = apart.unwrap();
     scene.proxy.next(Fate::Late(after));

@@ -1,4 +1,4 @@
-//! Somebody who takes and returns locks all the time and writes down what happens.
+//! A prober that keeps acquiring and releasing locks and records the results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-/// Longest time for one call: the backend's own limit and what a busy machine adds.
+/// Longest time for one call: the backend's own limit and the delay of a busy machine.
 const CALL_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Record {
         let begun = Instant::now();
         let outcome = match request.clone().try_acquire().await {
             Ok(Some(guard)) => guard.release().await,
-            // An earlier attempt whose answer was lost is being given back.
+            // The clean-up of an earlier attempt whose answer was lost is still running.
             Ok(None) => Err(LockError::ShutDown),
             Err(error) => Err(error),
         };
@@ -78,7 +78,7 @@ impl Record {
         self.outage = Some((from, now));
     }
 
-    /// From the first failure to the last.
+    /// The time between the first and the last failure.
     pub(crate) fn outage(&self) -> Duration {
         self.outage.map_or(Duration::ZERO, |(from, to)| to - from)
     }

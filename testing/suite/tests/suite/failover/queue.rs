@@ -1,4 +1,4 @@
-//! A lock that several wait for, whose queue does not make it to the new primary.
+//! A contended lock whose queue is lost in a failover.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::common::{LONG, SOON, eventually};
 
 const WAITERS: usize = 4;
 
-/// Outlives any fail-over.
+/// Outlives any failover.
 const LEASE: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Queue {
     name: String,
     guard: LockGuard,
     waiters: JoinSet<()>,
-    /// In the order in which they had it.
+    /// In the order of the grants.
     served: Arc<Mutex<Vec<FencingToken>>>,
 }
 
@@ -54,18 +54,17 @@ impl Queue {
         queue
     }
 
-    /// Asynchronous replication may lose the queue and keep the lock. Here it certainly does, up to
-    /// what heartbeats have put back when the primary dies.
+    /// Asynchronous replication may lose the queue and keep the lock. Here it certainly does,
+    /// except for what heartbeats restored by the time the primary dies.
     pub(crate) async fn lose(&self, place: &Deployment) {
         let node = place.primary_for(&self.name).await.unwrap();
         let sides = ["queue", "waiters"].map(|side| format!("locktopus_{side}:{{{}}}", self.name));
         let gone = node.command(&["DEL", &sides[0], &sides[1]]).await.unwrap();
-        // The notes beside the queue are there only once heartbeats had to be noted.
+        // The notes beside the queue exist only once there were heartbeats to note.
         assert!(["1", "2"].contains(&gone.text().as_str()), "{gone:?}");
     }
 
-    /// While the lock is still held, all of them stand in the queue again; then it is handed from
-    /// one to the next.
+    /// All waiters queue again while the lock is still held; then each hands it to the next.
     pub(crate) async fn comes_back_and_is_served(self, since: Instant) -> Duration {
         self.is_there(LONG).await;
         let rebuilt = since.elapsed();

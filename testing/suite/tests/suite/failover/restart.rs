@@ -32,10 +32,9 @@ pub(crate) async fn while_waiting((place, client): At) -> String {
         .map(|holder| tokio::spawn(waiting.lock(&holder.name).acquire()))
         .collect();
     let hasty_waiter = tokio::spawn(hasty.lock(&holders[0].name).acquire());
-    // Both kinds of waiters have been told that the lock is held, and listen where it can be handed
-    // to them.
+    // Both kinds of waiters know that the lock is held, and listen where it can be handed to them.
     crate::common::eventually("waiters", SOON, async || {
-        // Not those of the connect-time probes.
+        // Excludes the connect-time probes.
         let listed = ["PUBSUB", "CHANNELS", "locktopus_inbox:{restart-*"];
         let subscribed = node.command(&listed).await.unwrap();
         (subscribed.items().len() == WAITERS + 1)

@@ -1,4 +1,4 @@
-//! A proxy that stands for a server, and can throw everybody out while it keeps its address.
+//! A proxy in place of a server. It can drop all connections and keep its address.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Door {
         Self::at(listener, server, true)
     }
 
-    /// In the place of a server that is gone. It is shut.
+    /// Takes the address of a server that is gone. It starts shut.
     pub(crate) async fn instead_of(server: SocketAddr) -> Self {
         let listener = TcpListener::bind(server).await.unwrap();
         Self::at(listener, server, false)
@@ -51,7 +51,7 @@ impl Door {
         }
     }
 
-    /// Where to knock.
+    /// Its address.
     pub(crate) const fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -61,7 +61,7 @@ impl Door {
         self.knocks.load(Ordering::SeqCst)
     }
 
-    /// Ends all connections, and every new one as soon as it is accepted.
+    /// Closes all connections, and every new one as soon as it is accepted.
     pub(crate) fn shut(&self) {
         self.open.send_replace(false);
     }
@@ -77,7 +77,7 @@ impl Drop for Door {
     }
 }
 
-/// Carries bytes both ways until the door is shut.
+/// Copies bytes both ways until the door is shut.
 async fn carry(mut client: TcpStream, server: SocketAddr, mut open: watch::Receiver<bool>) {
     let Ok(mut server) = TcpStream::connect(server).await else {
         return;

@@ -1,4 +1,4 @@
-//! Who may write.
+//! Which holders may write.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::guarded::{At, fence, is_written, mark_of, raw, stored, writer};
 
 const LEASE: Duration = Duration::from_secs(20);
 
-/// The whole story: a holder loses its lock without noticing, its successor writes, and it goes on.
+/// The whole story: a holder loses its lock unnoticed, its successor writes, and then it writes
+/// too.
 pub(crate) async fn overtaken(at: At) -> String {
     let (name, key) = (unique("story"), unique("data"));
     let (client, writer) = writer(&at).await;
@@ -67,7 +68,7 @@ pub(crate) async fn overtaken(at: At) -> String {
         &writer.delete(&new, key.as_bytes()).await.unwrap()
     ));
     assert_eq!(of_key.say(&["EXISTS", &key]).await, Value::Int(0));
-    // What was deleted cannot be brought back from the past.
+    // A late write cannot restore a deleted key.
     assert_eq!(
         writer.set(&old, key.as_bytes(), b"late").await.unwrap(),
         refused
@@ -81,7 +82,7 @@ pub(crate) async fn overtaken(at: At) -> String {
     format!("{} refused after {}", old.token(), new.token())
 }
 
-/// A server that forgot a grant gave its token to somebody else too.
+/// A server that forgot a grant gave its token to another owner too.
 pub(crate) async fn shared_token(at: At) -> String {
     let key = unique("data");
     let (client, writer) = writer(&at).await;
@@ -111,7 +112,7 @@ pub(crate) async fn shared_token(at: At) -> String {
     "the first one is believed".to_owned()
 }
 
-/// Holders of all times at once, with the largest tokens a double can count.
+/// Holders of all times at once, with the largest tokens that a double can represent.
 pub(crate) async fn crowd(at: At) -> String {
     const WRITERS: u64 = 200;
     const LARGEST: u64 = (1 << 53) - 1;
@@ -119,7 +120,7 @@ pub(crate) async fn crowd(at: At) -> String {
     let (client, writer) = writer(&at).await;
     let mut writes = JoinSet::new();
     for n in 0..WRITERS {
-        // In no order: 77 and 200 have no common factor.
+        // Unordered: 77 and 200 have no common factor.
         let token = LARGEST - (n * 77 + 100) % WRITERS;
         let (writer, key) = (writer.clone(), key.clone());
         writes.spawn(async move {

@@ -9,7 +9,7 @@ use crate::common::raw::{Raw, Value};
 use crate::common::unique;
 use crate::guarded::{At, fence, is_written, raw, stored, writer};
 
-/// One lock's token cannot be used for what another one protects.
+/// One lock's token cannot be used for a key that another lock protects.
 pub(crate) async fn other_lock(at: At) -> String {
     let key = unique("data");
     let (client, writer) = writer(&at).await;
@@ -60,7 +60,8 @@ pub(crate) async fn lifetimes(at: At) -> String {
     lives(raw, &fence_key, days(30)).await;
     assert!(is_written(&writer.set(&fence, bytes, b"v").await.unwrap()));
     assert_eq!(raw.say(&["PTTL", &key]).await, Value::Int(-1));
-    // Not shortened by somebody with less patience, and neither is for ever.
+    // A writer with a shorter setting shortens neither this lifetime nor that of a fence kept
+    // forever.
     let hasty = writer.clone().keep_fences(Some(Duration::from_secs(1)));
     assert!(is_written(&hasty.set(&fence, bytes, b"v").await.unwrap()));
     lives(raw, &fence_key, days(30)).await;

@@ -1,4 +1,4 @@
-//! What is said, and what is left, when something is wrong.
+//! Errors, and what is left, when something is wrong.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::common::raw::Value;
 use crate::common::{SOON, eventually, unique};
 use crate::guarded::{At, fence, is_written, raw, stored, writer};
 
-/// The place of the fence is taken by something else: refused, and nothing is written.
+/// Other data occupies the key of the fence: the write is refused and changes nothing.
 pub(crate) async fn no_fence(at: At) -> String {
     let (client, writer) = writer(&at).await;
     let mut last = String::new();
@@ -66,8 +66,8 @@ pub(crate) async fn no_fence(at: At) -> String {
     last
 }
 
-/// The script is forgotten, and then the server hangs: the caller is told that the write may have
-/// run, and what it does then cannot harm the next holder.
+/// The script is forgotten, and then the server hangs. The caller learns that the write may have
+/// run, and its reaction cannot harm the next holder.
 pub(crate) async fn forgetful_and_frozen(at: At) -> String {
     let key = unique("data");
     let bytes = key.as_bytes();

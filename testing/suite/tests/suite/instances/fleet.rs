@@ -1,4 +1,4 @@
-//! Several instances, what they say, and what is done to them.
+//! Several instances, their output, and the faults they suffer.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -17,13 +17,13 @@ use crate::gone::door::Door;
 pub(crate) enum Fault {
     /// SIGKILL.
     Kill,
-    /// SIGSTOP, until it is mended.
+    /// SIGSTOP, until repaired.
     Stop,
-    /// No way to the server, until it is mended.
+    /// No connection to the server, until repaired.
     CutOff,
 }
 
-/// What an instance said.
+/// One line of an instance's output.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) worker: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Line {
     pub(crate) token: u64,
     /// When the run was due.
     pub(crate) run: u64,
-    /// When it said so, in microseconds since the epoch.
+    /// The time of the line, in microseconds since the epoch.
     at: u64,
 }
 
@@ -66,7 +66,7 @@ impl Fleet {
         }
     }
 
-    /// One more, connected.
+    /// Starts one more, connected instance.
     pub(crate) async fn start(&mut self) {
         let worker = self.workers.len();
         let door = Door::to(self.server).await;
@@ -100,7 +100,7 @@ impl Fleet {
         self.workers.iter().flatten().count()
     }
 
-    /// The next line of this word that is as wanted.
+    /// The next line with this word that matches.
     pub(crate) async fn next(&mut self, word: &str, wanted: impl Fn(&Line) -> bool) -> Line {
         let next = async {
             loop {
@@ -117,7 +117,7 @@ impl Fleet {
         }
     }
 
-    /// The same, but it may have been said already.
+    /// The same, but an earlier line counts too.
     pub(crate) async fn heard(&mut self, word: &str, wanted: impl Fn(&Line) -> bool) {
         let told = |line: &Line| line.word == word && wanted(line);
         if !self.said.iter().any(told) {
@@ -149,8 +149,8 @@ impl Fleet {
         }
     }
 
-    /// Checks that of two terms or runs the one with the smaller token took no step after the other
-    /// one had begun. What was begun, by token.
+    /// Checks that of any two terms or runs, the one with the smaller token took no step after the
+    /// other one started. Returns the started ones, by token.
     pub(crate) fn one_at_a_time(&mut self) -> Vec<Line> {
         while let Ok(line) = self.lines.try_recv() {
             self.said.push(line);
@@ -209,7 +209,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Also one that is stopped.
+        // Works for a stopped process too.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! What an instance does: it says on its standard output what it begins, each step, and what ended.
+//! An instance: it prints to standard output what it starts, each step, and what ended.
 
 use std::env;
 use std::time::{Duration, SystemTime};
@@ -9,10 +9,10 @@ use crate::instances::LEASE;
 
 const STEP: Duration = Duration::from_millis(10);
 
-/// When a job is due. Runs take a third of it.
+/// The period of the job. A run takes a third of it.
 const PERIOD: Duration = Duration::from_millis(300);
 
-/// Work that says when it is dropped or done.
+/// Work that reports when it is dropped or done.
 struct Work {
     token: FencingToken,
     run: u128,

@@ -1,4 +1,4 @@
-//! What it costs to take a kept lock again: nothing.
+//! Acquiring a kept lock again costs nothing.
 
 use crate::common::close;
 use crate::common::raw::Raw;
@@ -6,7 +6,7 @@ use crate::lease_cache::{At, KEEP, locks, requests};
 
 const ROUNDS: usize = 50;
 
-/// How many scripts have run on the server, and what is kept there of this name.
+/// How many scripts have run on the server, and what it stores for this name.
 async fn look(raw: &mut Raw, name: &str) -> (i64, Vec<String>) {
     let stats = raw.say(&["INFO", "commandstats"]).await.text();
     let scripts = stats.lines().filter_map(|line| {
@@ -29,7 +29,7 @@ pub(crate) async fn of_taking_again(at: At) -> String {
         .map(|(request, name)| (request, name, format!("locktopus_waiters:{{{name}}}")))
     {
         let request = request.lease_cache(KEEP);
-        // Takes the script to the server, too.
+        // This also loads the script into the server.
         let passing = request.clone().acquire().await.unwrap();
         passing.release().await.unwrap();
         let (before, keys) = look(&mut raw, name).await;
@@ -46,7 +46,7 @@ pub(crate) async fn of_taking_again(at: At) -> String {
         }
         let (after, _) = look(&mut raw, name).await;
         assert_eq!(after, before, "scripts for what this process had already");
-        // What the server has looks as always to others, and goes away with the lock.
+        // Others see the usual data, which goes away with the lock.
         let kind = raw.say(&["TYPE", name]).await.text();
         assert_eq!(kind == "hash", name == "kept");
         if kind == "hash" {

@@ -1,4 +1,4 @@
-//! Who gets a kept lock back, long before its time is over.
+//! Others get a kept lock long before its time is over.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::common::raw::Raw;
 use crate::common::{LONG, ONLY_MESSAGES, close, eventually, unique};
 use crate::lease_cache::{At, KEEP, LEASE, locks, requests};
 
-/// Takes the lock and gives it back, so that it is kept.
+/// Acquires and releases the lock, so that it is kept.
 async fn keep(locks: &Locktopus, name: &str) {
     for request in requests(locks, name) {
         let guard = request.lease_cache(KEEP).acquire().await.unwrap();
@@ -115,7 +115,7 @@ pub(crate) async fn by_nobody(at: At) -> String {
     let short = Duration::from_millis(20);
     let request = there.lock(&name).lease_cache(short);
     request.acquire().await.unwrap().release().await.unwrap();
-    // Nothing is held any more as soon as it is on its way back.
+    // Once the lock is being given back, no holder is shown.
     eventually("its time is over", LONG, async || {
         let state = there.lock(&name).inspect().await.unwrap();
         let over = there.held() == 0 && state.holder().is_none();
@@ -126,7 +126,7 @@ pub(crate) async fn by_nobody(at: At) -> String {
     "given back by a shutdown, and when its time was over".to_owned()
 }
 
-/// A message may have been lost, so nothing is kept any longer.
+/// A message may have been lost, so the client gives the kept lease back.
 pub(crate) async fn perhaps(at: At) -> String {
     let here = locks(&at).await;
     let name = unique("perhaps");

@@ -1,4 +1,4 @@
-//! TLS that a program has configured, and names that certificates must be for.
+//! TLS that a program has configured, and the names that certificates must carry.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) async fn own_settings(place: &Deployment) {
     let addr = node.addr();
     let ca = |path: &Path| format!("ca={}", path.display());
 
-    // Whom redis-rs trusts cannot be read, only that it does not care.
+    // redis-rs does not show which certificates it trusts, only whether it checks them.
     let of = |insecure| locktopus::redis::from_connection_info(&info(addr, insecure));
     works_as(node, of(true), 3).await;
     works_as(node, of(false).options(&ca(&files.ca)), 3).await;
@@ -43,7 +43,7 @@ pub(crate) async fn own_settings(place: &Deployment) {
     let said = refused(plain.rustls(Arc::new(trusting(&files.ca)))).await;
     assert!(said.contains("does not use TLS"), "{said}");
 
-    // What fred was given is used as it is.
+    // A fred configuration is used unchanged.
     let config = |ca| Config {
         username: Some(USER.to_owned()),
         password: Some(PASSWORD.to_owned()),
@@ -58,7 +58,7 @@ pub(crate) async fn own_settings(place: &Deployment) {
     let wrong = locktopus::fred::from_config(&config(&files.untrusted_ca));
     let said = refused(wrong.clone()).await;
     assert!(said.to_lowercase().contains("certificate"), "{said}");
-    // But an option comes first.
+    // But an option overrides it.
     works_as(node, wrong.options(&ca(&files.ca)), 3).await;
 }
 
@@ -78,7 +78,7 @@ fn info(addr: SocketAddr, insecure: bool) -> ConnectionInfo {
         .set_redis_settings(login)
 }
 
-/// The certificate is for another address of this machine than the one that is connected to.
+/// The certificate names another address of this machine than the one of the connection.
 pub(crate) async fn another_name(place: &Deployment, client: &str) {
     let (port, relaying) = relay_to(place.nodes()[0].addr()).await;
     let ca = place.tls().unwrap().ca.display().to_string();
@@ -104,7 +104,7 @@ pub(crate) async fn another_name(place: &Deployment, client: &str) {
     relaying.abort();
 }
 
-/// The sentinels are behind TLS, the servers are not.
+/// The sentinels use TLS, the servers do not.
 pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment, client: &str) {
     let sentinel = place.sentinels()[0].addr();
     let relay = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -142,8 +142,8 @@ pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment
         let error = locktopus::connect(&wrong).await.unwrap_err();
         assert!(chain(&error).contains(&at.to_string()), "{}", chain(&error));
     }
-    // The other way round: TLS is for the servers, and the sentinels are asked without. This one
-    // then names a server that has no TLS, which shows that it was asked.
+    // The other way round: the servers use TLS, and the sentinels do not. This sentinel then names
+    // a server without TLS, which shows that the client asked it.
     let off =
         format!("rediss-sentinel://{sentinel}/{master}?client={client}&ca={ca}&sentinel_tls=off");
     let said = chain(&locktopus::connect(&off).await.unwrap_err());
@@ -152,8 +152,8 @@ pub(crate) async fn only_sentinels(certificates: &Deployment, place: &Deployment
     relaying.abort();
 }
 
-/// All speak TLS. The primary that the sentinels name must have the name that is asked for, and
-/// they may have another.
+/// All use TLS. The primary that the sentinels name must have the requested name, and they may have
+/// another.
 pub(crate) async fn a_named_primary(place: &Deployment, client: &str) {
     let (sentinel, server) = (place.sentinels()[0].addr(), place.nodes()[0].addr());
     let own = format!("&sentinel_ca={}", place.tls().unwrap().ca.display());

@@ -25,7 +25,7 @@ pub(crate) async fn cluster(place: &Deployment) {
     assert!(said.contains("only database 0"), "{said}");
 }
 
-/// A connection of the program's own carries the commands, if it repeats nothing.
+/// The program's own connection carries the commands, if it does not retry.
 pub(crate) async fn handed_in(place: &Deployment) {
     let node = &place.nodes()[0];
     let nodes = place.nodes().iter();
@@ -43,7 +43,7 @@ pub(crate) async fn handed_in(place: &Deployment) {
         .await
         .unwrap();
     works_as(node, settings().router(connection.clone()), 0).await;
-    // It is still its owner's.
+    // It still belongs to its owner.
     let ping = redis::cmd("PING");
     let pong: String = ping.query_async(&mut connection).await.unwrap();
     assert_eq!(pong, "PONG");

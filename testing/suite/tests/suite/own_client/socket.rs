@@ -1,4 +1,4 @@
-//! A server that is reached by its unix socket alone.
+//! A server with only a unix socket.
 
 use locktopus::fred::fred::types::config::{Config, ServerConfig};
 use locktopus::redis::redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};

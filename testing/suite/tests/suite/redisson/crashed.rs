@@ -1,4 +1,4 @@
-//! A Java machine that is killed while it holds locks and permits and waits for others.
+//! A Java process that is killed while it holds locks and permits and waits for others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::redisson_topology::{At, channel, fair, listeners};
 
 /// Java's watchdog lease.
 const LEASE: Duration = Duration::from_secs(6);
-/// What clocks and rounding may take away from a lease.
+/// How much clocks and rounding may shorten a lease.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// What Java's watchdog renews stays closed to us; after kill -9 it runs out, and we get it then
-/// and not before. Permits without holders never come back, and its place in a fair queue is in
-/// nobody's way.
+/// A lock that Java's watchdog renews stays closed to us. After kill -9 its lease expires, and we
+/// get the lock then and not before. Permits without holders never come back, and Java's place in a
+/// fair queue blocks no one.
 pub(crate) async fn everything(at: At, jar: Jar) -> String {
     let locks = at.locks().await;
     let watchdog = format!("renewed_lease={}s", LEASE.as_secs());
@@ -41,7 +41,7 @@ pub(crate) async fn everything(at: At, jar: Jar) -> String {
     let request = locks.lock(&*name).strategy(ONLY_MESSAGES);
     let waiter = tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) });
     listeners(&at.place, &name, &channel(&name), 1).await;
-    // Before the answer, which may take its time.
+    // Read before the answer, which may take a while.
     let asked = Instant::now();
     let remains = remaining(&mut holds).await;
     drop((holds, reads));
@@ -59,7 +59,7 @@ pub(crate) async fn everything(at: At, jar: Jar) -> String {
     format!("renewed to {renewed:.1?}; {remains:.2?} were left, got it after {took:.2?}; {fair}")
 }
 
-/// What the dead leave behind, and who of ours wants it.
+/// The locks that the dead process leaves, and our requests for them.
 struct Left {
     permits: String,
     expiring: JoinHandle<LockGuard>,
@@ -116,7 +116,7 @@ impl Left {
         let writer = timeout(LEASE + PATIENT, writer).await;
         let writer = writer.expect("the reader's lease has ended").unwrap();
         writer.release().await.unwrap();
-        // All of its leases are over.
+        // All of its leases have ended.
         let semaphore = locks.semaphore(&*self.permits);
         assert_eq!(semaphore.available().await.unwrap(), Some(1));
         assert!(semaphore.permits(2).try_acquire().await.unwrap().is_none());

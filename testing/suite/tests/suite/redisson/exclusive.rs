@@ -1,4 +1,4 @@
-//! One holder among both sides, and the next one is told by a message.
+//! One holder among both sides; a message wakes the next one.
 
 use locktopus_servers::peers::redisson::Reply;
 use tokio::time::{Instant, timeout};
@@ -7,7 +7,7 @@ use crate::common::{HANDED_LEASE, ONLY_MESSAGES, PATIENT, close, unique};
 use crate::redisson_topology::theirs::{LONG_LEASE, gives_up};
 use crate::redisson_topology::{At, ask, channel, listeners, waits_for_message};
 
-/// What Java holds is held for us, and its last unlock wakes us.
+/// A lock that Java holds is held for us, and its last unlock wakes us.
 pub(crate) async fn java_holds(at: At) -> String {
     let name = unique("java-holds");
     let locks = at.locks().await;
@@ -62,11 +62,11 @@ pub(crate) async fn java_holds(at: At) -> String {
     format!("woken {:.2?} after Java was told", woken - released)
 }
 
-/// What we hold is held for Java, and our release wakes its waiters, one after another.
+/// A lock that we hold is held for Java, and our release wakes its waiters, one after another.
 pub(crate) async fn we_hold(at: At) -> String {
     let name = unique("we-hold");
     let locks = at.locks().await;
-    // Java sleeps until its end: that must not be what wakes it.
+    // Java sleeps until the lease ends, and that must not be what wakes it.
     let request = locks.lock(&name).fixed_lease(HANDED_LEASE);
     let guard = request.acquire().await.unwrap();
     let token = guard.token().unwrap();

@@ -13,7 +13,8 @@ use crate::redisson_topology::ours::Ours;
 use crate::redisson_topology::theirs::{LONG_LEASE, Theirs};
 use crate::redisson_topology::{At, our_waiters};
 
-/// Theirs, ours, and theirs again wait for ours: each is served in its turn, by the one before it.
+/// Waiters of theirs, ours, and theirs again wait for our lock; each gets it in turn from the one
+/// before.
 pub(crate) async fn in_order(at: At) -> String {
     let locks = at.locks().await;
     let mut first = Theirs::new(&at, "fair");
@@ -45,8 +46,8 @@ pub(crate) async fn in_order(at: At) -> String {
     "theirs, ours, theirs".to_owned()
 }
 
-/// The first waiter is ours and dies: Java's clients behind it wait for its deadline although the
-/// lock is free, until one of ours looks.
+/// The first waiter is ours and dies. Java's clients behind it wait for its deadline although the
+/// lock is free, until one of ours polls.
 pub(crate) async fn killed_head(at: At) -> String {
     let locks = at.locks().await;
     let mut holder = Theirs::new(&at, "fair");
@@ -77,7 +78,7 @@ pub(crate) async fn killed_head(at: At) -> String {
     format!("{deadline:.0?} were left to the dead one")
 }
 
-/// One of ours looks, until a waiter is served.
+/// One of ours polls until a waiter is served.
 async fn passes(locks: &Locktopus, name: &str) {
     eventually("somebody has it", PATIENT, async || {
         match Ours::Fair.try_take(locks, name).await {
@@ -104,7 +105,7 @@ async fn deadline_of_head(raw: &mut Raw, name: &str) -> Duration {
     since.saturating_sub(now.unwrap())
 }
 
-/// Waits until so many stand in the list.
+/// Waits until the list has this many waiters.
 pub(crate) async fn queued(place: &Deployment, name: &str, length: i64) {
     let mut raw = Raw::to(place.primary_for(name).await.unwrap()).await;
     let queue = format!("redisson_lock_queue:{{{name}}}");
@@ -117,7 +118,7 @@ pub(crate) async fn queued(place: &Deployment, name: &str, length: i64) {
     .await;
 }
 
-/// A waiter of ours with a runtime of its own, which ends without a word to the servers.
+/// A waiter of ours with its own runtime, which ends without notice to the servers.
 struct Doomed {
     die: oneshot::Sender<()>,
     thread: std::thread::JoinHandle<()>,
@@ -139,7 +140,7 @@ impl Doomed {
                     ordered = dies => ordered.unwrap(),
                 }
             });
-            // Nothing runs any more that could clean up.
+            // No task is left that could clean up.
             runtime.shutdown_background();
         });
         Self { die, thread }

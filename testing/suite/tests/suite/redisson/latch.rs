@@ -10,13 +10,13 @@ use crate::common::{PATIENT, close};
 use crate::redisson_topology::theirs::Theirs;
 use crate::redisson_topology::{At, listeners};
 
-/// A waiter whom only a message can wake in time.
+/// A waiter that only a message can wake in time.
 fn opened(latch: &Latch) -> JoinHandle<()> {
     let wait = latch.wait().heartbeat(Duration::from_secs(90));
     tokio::spawn(async move { wait.await.unwrap() })
 }
 
-/// Both count, and both hear of the end.
+/// Both sides count, and both hear of the end.
 pub(crate) async fn both_count(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "latch");
@@ -36,7 +36,7 @@ pub(crate) async fn both_count(at: At) -> String {
         waiter.begins("await", &[]).await;
         listeners(&at.place, &name, &channel, 2).await;
         theirs.gives_up("await", &["10"]).await;
-        // The last one to count is we, and then they.
+        // First we count last, and then they do.
         if they_set {
             theirs.does("count-down", &[]).await;
             assert_eq!(ours.count().await.unwrap(), 1);

@@ -1,4 +1,4 @@
-//! Every object of Redisson's that has one holder, and its counterpart here, in both roles.
+//! Every object of Redisson with one holder, and its counterpart here, in both roles.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::redisson_topology::ours::{Held, Ours};
 use crate::redisson_topology::theirs::{LONG_LEASE, Theirs};
 use crate::redisson_topology::{At, our_waiters};
 
-/// A lease to wait for the end of.
+/// A lease whose end a case waits for.
 const SHORT: Duration = Duration::from_millis(400);
 
 pub(crate) struct Pair {
     pub(crate) theirs: &'static str,
     ours: Ours,
-    /// Whether their release is announced.
+    /// Whether they announce their release.
     announces: bool,
-    /// Whether it shows in the thread that their waiter waits for a message.
+    /// Whether their thread shows that their waiter waits for a message.
     waits: bool,
 }
 
@@ -47,8 +47,8 @@ const fn pair(theirs: &'static str, ours: Ours) -> Pair {
     }
 }
 
-/// What they hold is held for us; their release serves our waiter, by its message if there is one;
-/// and then it is ours.
+/// Their hold blocks us. Their release serves our waiter, by its message if there is one, and then
+/// the lock is ours.
 pub(crate) async fn they_hold(at: At, pair: &'static Pair) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, pair.theirs);
@@ -77,8 +77,8 @@ pub(crate) async fn they_hold(at: At, pair: &'static Pair) -> String {
     pair.theirs.to_owned()
 }
 
-/// As [`they_hold`] and [`we_hold`], where Java has a `NameMapper` and `locks` a namespace, which
-/// the messages have to have as well.
+/// As [`they_hold`] and [`we_hold`], with a `NameMapper` in Java and a namespace in `locks`. The
+/// messages must use both as well.
 pub(crate) async fn under_mapped_names(at: At, locks: Locktopus, pair: &'static Pair) -> String {
     let mut theirs = Theirs::new(&at, pair.theirs);
     let name = theirs.name.clone();
@@ -109,7 +109,7 @@ pub(crate) async fn under_mapped_names(at: At, locks: Locktopus, pair: &'static 
     pair.theirs.to_owned()
 }
 
-/// Their waiter gets what we give back.
+/// Their waiter gets the lock that we release.
 async fn handed_over(held: Held, theirs: &mut Theirs, locks: &Locktopus, pair: &Pair) {
     let name = theirs.name.clone();
     theirs.begins("lock", &[LONG_LEASE]).await;
@@ -124,7 +124,7 @@ async fn handed_over(held: Held, theirs: &mut Theirs, locks: &Locktopus, pair: &
     theirs.does("unlock", &[]).await;
 }
 
-/// What we hold is held for them; their waiter gets it when we give it back.
+/// Our hold blocks them; their waiter gets the lock when we release it.
 pub(crate) async fn we_hold(at: At, pair: &'static Pair) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, pair.theirs);
@@ -140,8 +140,7 @@ pub(crate) async fn we_hold(at: At, pair: &'static Pair) -> String {
     pair.theirs.to_owned()
 }
 
-/// A lease that ends lets the other side in, and the late release of what is the other's by then is
-/// refused.
+/// When a lease ends the other side gets in, and the former holder's late release is refused.
 pub(crate) async fn leases_end(at: At, pair: &'static Pair) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, pair.theirs);
@@ -166,7 +165,7 @@ pub(crate) async fn leases_end(at: At, pair: &'static Pair) -> String {
     pair.theirs.to_owned()
 }
 
-/// Whoever breaks a lock by force takes it away from the other side, which hears of it.
+/// A forced release takes the lock away from the other side, which hears of it.
 pub(crate) async fn by_force(at: At, pair: &'static Pair) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, pair.theirs);
@@ -187,7 +186,7 @@ pub(crate) async fn by_force(at: At, pair: &'static Pair) -> String {
         Ours::Write => locks.rw_lock(&*name).force_release("test").await,
     };
     assert_eq!(broken.unwrap().evicted.len(), 1);
-    // To give back a fair lock that nobody has is no error in Redisson.
+    // In Redisson, releasing a free fair lock is no error.
     match pair.ours {
         Ours::Fair => drop(next.does("unlock", &[]).await),
         Ours::Lock | Ours::Write => next.cannot_unlock().await,

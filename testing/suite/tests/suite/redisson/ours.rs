@@ -1,4 +1,4 @@
-//! Our side of an object of Redisson's: requests of every kind, by one name for all of them.
+//! Our side of an object of Redisson: requests of every kind through one interface.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) enum Held {
 }
 
 impl Ours {
-    /// What is taken at once, if it is free.
+    /// Acquires at once, if it is free.
     pub(crate) async fn try_take(self, locks: &Locktopus, name: &str) -> Option<Held> {
         match self {
             Self::Lock => locks
@@ -61,7 +61,7 @@ impl Ours {
         Held::Lock(request.acquire().await.unwrap())
     }
 
-    /// A waiter that is served when the lock is.
+    /// A waiter that acquires the lock.
     pub(crate) fn waits(
         self,
         locks: &Locktopus,

@@ -1,4 +1,4 @@
-//! What only one object of Redisson's has: tokens, silence, several locks in one.
+//! Features that only one object of Redisson has: tokens, silence, several locks in one.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ const SPIN: WaitStrategy = WaitStrategy::Poll {
     max: Duration::from_millis(128),
 };
 
-/// A holder of an `RSpinLock` announces nothing; who asks as often as it does gets the lock.
+/// A holder of an `RSpinLock` announces nothing; a waiter that polls as often as it does gets the
+/// lock.
 pub(crate) async fn spin_locks_say_nothing(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "spin");
@@ -29,7 +30,7 @@ pub(crate) async fn spin_locks_say_nothing(at: At) -> String {
     let (mut ear, mut raw) = (Raw::to(node).await, Raw::to(node).await);
     subscribe(&at.place, &mut ear, &channel).await;
     theirs.does("unlock", &[]).await;
-    // What is said after the release is the first that is heard.
+    // The first message heard is the one published after the release.
     publish(&at.place, &mut raw, &channel, "said by the test").await;
     assert_eq!(ear.hear().await.list()[2].text(), "said by the test");
     theirs.does("lock", &[LONG_LEASE]).await;
@@ -37,13 +38,13 @@ pub(crate) async fn spin_locks_say_nothing(at: At) -> String {
     theirs.does("unlock", &[]).await;
     let held = timeout(PATIENT, asks).await.expect("who asks gets it");
     held.unwrap().release().await.unwrap();
-    // Our release is announced whoever waits, or an `RLock` would not hear of it.
+    // Our release is announced for every kind of waiter, or an `RLock` would not hear of it.
     assert_eq!(ear.hear().await.list()[2].text(), "0");
     close(locks).await;
     "nothing was announced".to_owned()
 }
 
-/// Tokens grow whoever takes the lock, if they are kept for ever.
+/// Tokens grow across both sides, if they are kept forever.
 pub(crate) async fn tokens_grow(at: At) -> String {
     let locks = at.locks_with("timeout=5s&token_retention=forever").await;
     let mut theirs = Theirs::new(&at, "fenced");
@@ -62,8 +63,8 @@ pub(crate) async fn tokens_grow(at: At) -> String {
     format!("{tokens:?}")
 }
 
-/// By default tokens are forgotten after a day, and then Java begins anew. Ours are never below the
-/// server's clock.
+/// By default tokens are forgotten after a day, and then Java starts again at one. Ours are never
+/// below the server's clock.
 pub(crate) async fn forgotten_tokens(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "fenced");
@@ -75,7 +76,7 @@ pub(crate) async fn forgotten_tokens(at: At) -> String {
     theirs.does("unlock", &[]).await;
     let left = end_of_token(&at, &name).await;
     assert!((1..=86_400_000).contains(&left), "{left} ms");
-    // The day is over.
+    // Deletes the token, as the end of the day would.
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
     raw.say(&["DEL", &token_key(&name)]).await;
     assert_eq!(theirs.does("lock", &[LONG_LEASE]).await, "1");
@@ -87,8 +88,8 @@ pub(crate) async fn forgotten_tokens(at: At) -> String {
     format!("{before}, then 1")
 }
 
-/// Redisson 4.7 ignores the lease given to
-/// `lockAndGetToken`, and renews; not that given to `tryLockAndGetToken`.
+/// Redisson 4.7 ignores the lease given to `lockAndGetToken`, and renews. It does use the one given
+/// to `tryLockAndGetToken`.
 pub(crate) async fn a_lease_that_is_ignored(at: At) -> String {
     let mut theirs = Theirs::new(&at, "fenced");
     theirs.does("lock", &["5000"]).await;
@@ -111,8 +112,7 @@ async fn end_of_token(at: &At, name: &str) -> i64 {
     raw.say(&["PTTL", &token_key(name)]).await.int()
 }
 
-/// Several locks in one, on both sides: each of them is a lock like any other, and both or none are
-/// taken.
+/// Several locks in one, on both sides: each is an ordinary lock, and both or none are acquired.
 pub(crate) async fn several_in_one(at: At) -> String {
     let locks = at.locks().await;
     let names = [unique("multi"), unique("multi")];
@@ -133,7 +133,7 @@ pub(crate) async fn several_in_one(at: At) -> String {
     single.waits("lock", &[LONG_LEASE]).await;
     guard.release().await.unwrap();
     single.served().await;
-    // One of the two is held, and none is kept by who wanted both.
+    // One of the two is held, so a request for both keeps neither.
     theirs.cannot("try", &[]).await;
     eventually("the other one is free", PATIENT, async || {
         let guard = locks.lock(&*names[0]).try_acquire().await.unwrap();
@@ -148,8 +148,8 @@ pub(crate) async fn several_in_one(at: At) -> String {
     names.join(" and ")
 }
 
-/// In Redisson `n` and `{n}` are two locks, beside which everything else is shared. Here the second
-/// one is refused.
+/// In Redisson `n` and `{n}` are two locks that share everything else. Here the second one is
+/// refused.
 pub(crate) async fn names_in_braces(at: At) -> String {
     let locks = at.locks().await;
     let name = unique("braces");
@@ -165,8 +165,8 @@ pub(crate) async fn names_in_braces(at: At) -> String {
     "two holders, one counter".to_owned()
 }
 
-/// Redisson's lock and fair lock look the same, so that a name is used as both is not noticed; it
-/// is one lock all the same.
+/// Redisson's lock and fair lock look the same, so use of a name as both goes unnoticed; it is one
+/// lock all the same.
 pub(crate) async fn lock_and_fair_lock_mixed(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "fair");

@@ -1,5 +1,4 @@
-//! `RReadWriteLock` and `rw_lock`. That writers exclude each other is among the objects with one
-//! holder.
+//! `RReadWriteLock` and `rw_lock`. `objects` tests that writers exclude each other.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::redisson_topology::ours::Ours;
 use crate::redisson_topology::theirs::{LONG_LEASE, Theirs};
 use crate::redisson_topology::{At, our_waiters};
 
-/// Readers of both sides go together; our writer waits for the last of them, and theirs wait for
+/// Readers of both sides enter together. Our writer waits for the last of them, and theirs wait for
 /// our writer.
 pub(crate) async fn they_read(at: At) -> String {
     let locks = at.locks().await;
@@ -46,8 +45,8 @@ pub(crate) async fn they_read(at: At) -> String {
     "readers together".to_owned()
 }
 
-/// Their writer keeps our readers out, both of which it lets in; and ours keep it out until the
-/// last one has left.
+/// Their writer blocks our readers and then lets both in; ours block it until the last one has
+/// left.
 pub(crate) async fn they_write(at: At) -> String {
     let locks = at.locks().await;
     let mut writes = Theirs::new(&at, "write");
@@ -81,7 +80,7 @@ pub(crate) async fn they_write(at: At) -> String {
     "both of ours, then theirs".to_owned()
 }
 
-/// A downgrade of ours lets their readers in, and no writer.
+/// Our downgrade lets their readers in, and no writer.
 pub(crate) async fn we_downgrade(at: At) -> String {
     let locks = at.locks().await;
     let mut reads = Theirs::new(&at, "read");
@@ -103,8 +102,8 @@ pub(crate) async fn we_downgrade(at: At) -> String {
     "no writer in between".to_owned()
 }
 
-/// Ours writes and reads on when its write lease is over: their readers, who wait for the writer,
-/// get in, and no writer does.
+/// Ours writes, and still reads when its write lease has ended. Their readers, which wait for the
+/// writer, get in, and no writer does.
 pub(crate) async fn we_read_on(at: At) -> String {
     let locks = at.locks().await;
     let mut reads = Theirs::new(&at, "read");
@@ -116,10 +115,10 @@ pub(crate) async fn we_read_on(at: At) -> String {
     let writing = writing.acquire().await.unwrap();
     let reading = rw.read().owner(&me).renewed_lease(Duration::from_secs(3));
     let reading = reading.acquire().await.unwrap();
-    // The value of the writer is no number now. They compare the mode alone.
+    // The writer's value is not a number now. They compare only the mode.
     writes.cannot("try", &[]).await;
     reads.cannot("try", &[]).await;
-    // They look again when the expiry has passed that they saw, of at most three seconds.
+    // They check again when the expiry they saw has passed, in at most three seconds.
     let begun = Instant::now();
     reads.does("lock", &[LONG_LEASE]).await;
     let waited = begun.elapsed();

@@ -22,8 +22,8 @@ async fn served(waiter: JoinHandle<Result<LockGuard, LockError>>) -> LockGuard {
     served.unwrap().unwrap()
 }
 
-/// One number of free permits, whoever set it, and each side is told when the other gives some
-/// back.
+/// Both sides share one number of free permits, which either may set, and each is notified when the
+/// other returns some.
 pub(crate) async fn one_number(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "semaphore");
@@ -57,8 +57,8 @@ pub(crate) async fn one_number(at: At) -> String {
     "3 permits".to_owned()
 }
 
-/// Permits of a holder of ours that died come back when one of ours asks for some; a Java waiter
-/// hears of them then, and not before.
+/// Permits of our dead holder come back when one of our clients requests some. A Java waiter hears
+/// of them then, and not before.
 pub(crate) async fn a_dead_holder_wakes_nobody(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "semaphore");
@@ -68,7 +68,7 @@ pub(crate) async fn a_dead_holder_wakes_nobody(at: At) -> String {
     let lost = ours.permits(1).fixed_lease(SHORT).acquire().await.unwrap();
     theirs.waits("acquire", &["1"]).await;
     lost.lost().await;
-    // Also by the server's clock.
+    // By the server's clock, too.
     let mut raw = Raw::to(at.place.primary_for(&name).await.unwrap()).await;
     over(&mut raw, &format!("locktopus_holders:{{{name}}}")).await;
     assert_eq!(raw.say(&["GET", &name]).await.text(), "0");
@@ -79,11 +79,11 @@ pub(crate) async fn a_dead_holder_wakes_nobody(at: At) -> String {
     subscribe(&at.place, &mut ear, &channel).await;
     let available = ours.available().await.unwrap();
     theirs.still_waits().await;
-    // What is said after that is the first that is heard; to Java it says that no permit came back.
+    // The first message heard is the one published now; to Java it means that no permit came back.
     publish(&at.place, &mut raw, &channel, "0").await;
     assert_eq!(ear.hear().await.list()[2].text(), "0", "only looked at");
     theirs.still_waits().await;
-    // More than there are.
+    // More than exist.
     assert!(ours.permits(2).try_acquire().await.unwrap().is_none());
     assert_eq!(ear.hear().await.list()[2].text(), "1");
     theirs.served().await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_dead_holder_wakes_nobody(at: At) -> String {
     format!("woken when we asked; free before: {available:?}")
 }
 
-/// Waits until all holders of a sorted set have ended, as the server counts.
+/// Waits until all holders of a sorted set have ended, by the server's clock.
 async fn over(raw: &mut Raw, holders: &str) {
     eventually("the end of the lease", PATIENT, async || {
         let now = raw.say(&["TIME"]).await;
@@ -115,7 +115,7 @@ async fn over(raw: &mut Raw, holders: &str) {
     .await;
 }
 
-/// Permits with an id each: extended, given back once, and not by who does not hold them.
+/// Permits with an id each: extended, returned once, and only by their holder.
 pub(crate) async fn permits_with_ids(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "permits");
@@ -153,8 +153,7 @@ pub(crate) async fn permits_with_ids(at: At) -> String {
     "once each".to_owned()
 }
 
-/// Each side gets the permit that the other side's holder did not give back; Java looks by itself
-/// when it has ended.
+/// Each side gets the permit that the other side's holder did not return; Java polls after its end.
 pub(crate) async fn permits_end(at: At) -> String {
     let locks = at.locks().await;
     let mut theirs = Theirs::new(&at, "permits");

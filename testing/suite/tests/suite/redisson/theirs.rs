@@ -8,11 +8,11 @@ use tokio::time::timeout;
 use crate::common::{PATIENT, eventually, unique};
 use crate::redisson_topology::{At, ask, waits_for_message};
 
-/// Longer than any test: that a lease ended must not be what let somebody in.
+/// Longer than any test, so that the end of a lease cannot be what frees the lock.
 pub(crate) const LONG_LEASE: &str = "600000";
 
-/// Waits for a time for what must not be had. Before Redisson waits it subscribes, within the same
-/// time; where that takes longer it says so, and nothing about the lock.
+/// Runs a request with a wait limit that must fail. Redisson subscribes within the same limit
+/// before it waits; if that takes longer, it says so, and says nothing about the lock.
 pub(crate) async fn gives_up(thread: &mut JavaThread, command: &[&str]) {
     eventually("a wait that ends", PATIENT, async || {
         match ask(thread, command).await {
@@ -32,7 +32,7 @@ pub(crate) struct Theirs {
 }
 
 impl Theirs {
-    /// Under a name that nobody else uses.
+    /// Under a name of its own.
     pub(crate) fn new(at: &At, object: &'static str) -> Self {
         Self::named(at, object, &unique(object))
     }
@@ -67,7 +67,7 @@ impl Theirs {
         reply.unwrap_or_else(|error| panic!("{} {verb}: {error}", self.object))
     }
 
-    /// Asks for what must succeed, and says what came out.
+    /// Sends a request that must succeed, and returns the result.
     pub(crate) async fn does(&mut self, verb: &str, more: &[&str]) -> String {
         match self.ask(verb, more).await {
             Reply::Done => String::new(),
@@ -80,19 +80,19 @@ impl Theirs {
         self.does(verb, &[]).await.parse().unwrap()
     }
 
-    /// Asks for what must not be had.
+    /// Sends a request that must fail.
     pub(crate) async fn cannot(&mut self, verb: &str, more: &[&str]) {
         let reply = self.ask(verb, more).await;
         assert_eq!(reply, Reply::No, "{} {verb} {more:?}", self.object);
     }
 
-    /// Waits for a time for what must not be had.
+    /// Sends a request with a wait limit that must fail.
     pub(crate) async fn gives_up(&mut self, verb: &str, more: &[&str]) {
         let command = [&[self.object, verb, &self.name][..], more].concat();
         gives_up(&mut self.thread, &command).await;
     }
 
-    /// Gives back what this thread does not hold, which Redisson refuses.
+    /// Unlocks what this thread does not hold, which Redisson refuses.
     pub(crate) async fn cannot_unlock(&mut self) {
         let reply = self.ask("unlock", &[]).await;
         assert!(
@@ -102,13 +102,13 @@ impl Theirs {
         );
     }
 
-    /// Begins what takes until somebody else gives something back.
+    /// Starts a request that waits until another client releases something.
     pub(crate) async fn begins(&mut self, verb: &str, more: &[&str]) {
         self.tell(verb, more).await;
     }
 
-    /// As [`begins`](Self::begins), and returns once only a message, or the end of a lease, can end
-    /// it.
+    /// As [`begins`](Self::begins), and returns once only a message or the end of a lease can end
+    /// the wait.
     pub(crate) async fn waits(&mut self, verb: &str, more: &[&str]) {
         self.begins(verb, more).await;
         self.still_waits().await;
@@ -118,7 +118,7 @@ impl Theirs {
         waits_for_message(&self.java, &self.thread).await;
     }
 
-    /// What came out of what was begun, which must be soon.
+    /// The result of the started request, which must come soon.
     pub(crate) async fn served(&mut self) -> String {
         let reply = timeout(PATIENT, self.thread.reply()).await;
         match reply.unwrap_or_else(|_| panic!("{}: still waits", self.object)) {

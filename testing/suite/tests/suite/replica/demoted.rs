@@ -1,5 +1,5 @@
-//! A primary that becomes a replica and goes on answering, behind an address that leads to the new
-//! primary from then on.
+//! A primary becomes a replica and still answers, behind an address that leads to the new primary
+//! from then on.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use crate::common::{LONG, close, eventually, servers};
 use crate::replica::misled::{connect, handed, inboxes, listens_once};
 
-/// Servers that nobody watches.
+/// Servers without sentinels.
 const SERVERS: TopologyKind = TopologyKind::Quorum { nodes: 2 };
 
-/// Longest time in which a subscription may stay where it is.
+/// How long a subscription may stay on the wrong server.
 const NOTICED: Duration = Duration::from_secs(5);
 
 pub(crate) async fn behind_one_address(client: &'static str) -> String {
@@ -23,14 +23,14 @@ pub(crate) async fn behind_one_address(client: &'static str) -> String {
     let locks = connect(vip.addr(), client, "").await;
     listens_once(&locks, old).await;
 
-    // They change places in order, and no connection is closed.
+    // An orderly swap that closes no connection.
     new.command(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
     vip.point_at(new.addr());
     follow(old, new).await;
     let begun = Instant::now();
 
-    // Writes are refused by the old one, which is why commands go to the new one from then on;
-    // subscriptions follow them.
+    // The old one refuses writes, so commands go to the new one from then on, and subscriptions
+    // follow.
     let passing = locks.lock("any").acquire().await.unwrap();
     passing.release().await.unwrap();
     let direct = connect(new.addr(), client, "").await;
@@ -48,7 +48,7 @@ pub(crate) async fn behind_one_address(client: &'static str) -> String {
         "a connection to the old one is left"
     );
 
-    // Back again, and nobody says anything: it is noticed all the same.
+    // Swapped back without any notice: the client finds out all the same.
     old.command(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
     vip.point_at(old.addr());
     follow(new, old).await;
@@ -57,7 +57,7 @@ pub(crate) async fn behind_one_address(client: &'static str) -> String {
         "the connection for messages to be given up",
         LONG,
         async || {
-            // That for commands stays until something is refused.
+            // The connection for commands stays until a command is refused.
             match vip.connections_to(new.addr()) {
                 0 | 1 => Ok(()),
                 more => Err(more),

@@ -1,4 +1,4 @@
-//! Failovers that are asked for, and lose nothing: then two must never hold a lock at once.
+//! Manual failovers, which lose no data: two owners must never hold a lock at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ struct Seen {
     over: AtomicBool,
 }
 
-/// Once for each primary: servers are confused by orders that follow each other closely.
+/// One failover for each primary, with pauses: orders in quick succession confuse servers.
 pub(crate) async fn of_a_cluster(client: &'static str) -> String {
     let place = Arc::new(servers(SHARDS_WITH_REPLICAS).await);
     let mut said = Vec::new();
@@ -73,7 +73,7 @@ async fn enter_again_and_again(locks: Locktopus, name: String, seen: Arc<Seen>) 
         tokio::time::sleep(Duration::from_millis(2)).await;
         seen.inside.fetch_sub(1, Ordering::SeqCst);
         seen.grants.fetch_add(1, Ordering::SeqCst);
-        // A release that fails is repeated in the background.
+        // The backend repeats a failed release in the background.
         let _ = guard.release().await;
     }
 }
@@ -90,7 +90,7 @@ async fn progress(seen: &Seen) {
     .await;
 }
 
-/// The replica of the lock's primary takes over, once it has everything.
+/// The replica of the lock's primary takes over, once it has all data.
 async fn change_places(place: &Deployment, name: &str) {
     let primary = place.primary_for(name).await.unwrap();
     let replica = replica_of(place, primary).await;

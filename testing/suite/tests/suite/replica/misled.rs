@@ -1,6 +1,5 @@
 //! An address that leads to a replica for a while, as a virtual IP or a DNS name does after a
-//! failover: commands go to the primary, over a connection from before, and subscriptions to the
-//! replica.
+//! failover. Commands go to the primary over an older connection, and subscriptions to the replica.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +14,7 @@ use crate::common::raw::Raw;
 use crate::common::{HANDED, HANDED_LEASE, LONG, SOON, close, eventually, unique};
 use crate::replica::replica_of;
 
-/// A heartbeat of 1 s, so that somebody notices what nobody tells.
+/// A heartbeat of 1 s, so that waiters find out without a message.
 const LEASE: Duration = Duration::from_secs(12);
 const RELEASES: usize = 10;
 
@@ -45,8 +44,8 @@ pub(crate) async fn by_its_address(
     let direct = connect(primary.addr(), client, options).await;
     listens_once(&misled, primary).await;
 
-    // The connection for messages breaks, and the address leads to the replica when it is made
-    // again.
+    // The connection for messages breaks, and the address leads to the replica when the client
+    // connects again.
     vip.point_at(replica.addr());
     let killed = Raw::to(primary)
         .await
@@ -68,7 +67,7 @@ pub(crate) async fn by_its_address(
     format!("one holder after each of {RELEASES} releases")
 }
 
-/// Has a waiter subscribe, so that there is a connection for messages.
+/// Makes a waiter subscribe, so that there is a connection for messages.
 pub(crate) async fn listens_once(locks: &Locktopus, primary: &Node) {
     let name = unique("listens");
     let guard = locks.lock(&name).acquire().await.unwrap();
@@ -84,14 +83,14 @@ pub(crate) async fn listens_once(locks: &Locktopus, primary: &Node) {
     waiter.await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// How many inboxes somebody listens to on a server.
+/// How many inboxes on a server have a listener.
 pub(crate) async fn inboxes(node: &Node) -> usize {
     let pattern = ["PUBSUB", "CHANNELS", "locktopus_inbox:*"];
     Raw::to(node).await.say(&pattern).await.list().len()
 }
 
-/// Releases a lock that both of two clients wait for, and says whether both of them believe that
-/// they have it then.
+/// Releases a lock that two clients wait for, and returns whether both then believe that they hold
+/// it.
 async fn both_believe(clients: [&Locktopus; 2]) -> bool {
     let name = unique("believed");
     let request = |locks: &Locktopus| locks.lock(&name).fixed_lease(LEASE);
@@ -100,7 +99,7 @@ async fn both_believe(clients: [&Locktopus; 2]) -> bool {
     let mut waiters = JoinSet::new();
     for (ahead, locks) in clients.into_iter().enumerate() {
         waiters.spawn(inside_alone(request(locks), Arc::clone(&inside)));
-        // In this order, the one that listens to the replica first.
+        // In this order, the one that listens to the replica comes first.
         eventually("a place in the queue", LONG, async || {
             let state = clients[1].lock(&name).inspect().await.unwrap();
             match state.waiters.len() {
@@ -115,7 +114,7 @@ async fn both_believe(clients: [&Locktopus; 2]) -> bool {
     alone.contains(&false)
 }
 
-/// Takes the lock and stays for a while. False if somebody else was inside.
+/// Acquires the lock and holds it for a while. Returns false if another holder was inside.
 async fn inside_alone(request: LockRequest<LockGuard>, inside: Arc<AtomicBool>) -> bool {
     let guard = request.acquire().await.unwrap();
     let alone = !inside.swap(true, Ordering::SeqCst);
@@ -123,7 +122,7 @@ async fn inside_alone(request: LockRequest<LockGuard>, inside: Arc<AtomicBool>) 
     tokio::time::sleep(Duration::from_millis(200)).await;
     let believes = guard.ensure_valid().is_ok();
     inside.store(false, Ordering::SeqCst);
-    // One that was never granted to this owner is lost.
+    // A lock that was never granted to this owner is lost.
     let _ = guard.release().await;
     alone || !believes
 }
@@ -151,8 +150,8 @@ pub(crate) async fn handed(from: &Locktopus, to: &Locktopus, server: &Node) {
     guard.release().await.unwrap();
 }
 
-/// A waiter is told that nobody was counted who listens: its client subscribes over another
-/// connection, whatever the server says about its role.
+/// The release tells a waiter that it counted no listeners. The waiter's client then subscribes
+/// over another connection, without asking for the server's role.
 pub(crate) async fn told_so(place: Arc<Deployment>, client: &'static str) -> String {
     let node = place.primary().await.unwrap();
     let locks = connect(node.addr(), client, "").await;

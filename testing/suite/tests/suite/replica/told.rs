@@ -1,4 +1,4 @@
-//! What every script that hands something on says, as somebody hears it who listens to a replica.
+//! The messages of every script that hands something on, as heard at a replica.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::replica::replica_of;
 /// Longer than any lease here.
 pub(crate) const QUARANTINE: &str = "&safety=quarantine&quarantine_max_lease=30s";
 
-/// Says in the server's stead that its history is known and nothing is held back.
+/// Records for the server that its history is known, so that it holds nothing back.
 pub(crate) async fn vouch(place: &Deployment) {
     let node = place.primary().await.unwrap();
     let id = node.info("replication", "master_replid").await.unwrap();
@@ -36,11 +36,11 @@ pub(crate) async fn vouch(place: &Deployment) {
 }
 
 const LEASE: Duration = Duration::from_secs(30);
-/// Of a holder that gives nothing back.
+/// The lease of a holder that releases nothing.
 const SHORT: Duration = Duration::from_millis(100);
 const PLACE: Duration = Duration::from_secs(30);
 
-/// How what is held becomes free.
+/// How a held lock becomes free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Released,
@@ -51,8 +51,8 @@ enum Way {
     Added,
 }
 
-/// Every kind that hands on, by every script that does; at first nobody listens to the primary,
-/// then somebody does.
+/// Every kind with hand-off, by every script that does it; first without a listener on the primary,
+/// then with one.
 pub(crate) async fn by_every_script(place: Arc<Deployment>, options: &'static str) -> String {
     let url = format!("{}&timeout=5s{options}", url_for(&place, "redis"));
     let backend = locktopus::connect_backend(&url).await.unwrap();
@@ -81,7 +81,7 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>, options: &'static st
     format!("{tried} times nothing but the truth")
 }
 
-/// One holder, one waiter, and somebody who hears at a replica what the waiter is told.
+/// One holder, one waiter, and an observer that listens at a replica to the waiter's messages.
 struct Told<'a> {
     backend: &'a DynBackend,
     target: LockTarget,
@@ -144,7 +144,7 @@ impl<'a> Told<'a> {
         drop(at_primary);
     }
 
-    /// Takes it, so that the waiter must wait. A reader waits for a writer.
+    /// Acquires it, so that the waiter must wait. A reader waits for a writer.
     async fn hold(&self, lease: Duration) -> (LockTarget, OwnerId) {
         let kind = match self.target.kind() {
             LockKind::Read => LockKind::Write,
@@ -152,7 +152,7 @@ impl<'a> Told<'a> {
         };
         let target = LockTarget::new(self.target.name().clone(), kind);
         let owner = target.kind().new_owner();
-        // A slot that is used for the first time is no reason to fail.
+        // The first use of a slot is no reason to fail.
         eventually("a holder", LONG, async || {
             match self.attempt(&owner, &target, lease, false).await {
                 AttemptOutcome::Granted { .. } => Ok(()),
@@ -196,7 +196,7 @@ impl<'a> Told<'a> {
                 assert_eq!(outcome, ReleaseOutcome::Released);
             }
             Way::Over => {
-                // Somebody who does not queue: what it gets, if anything, it was not handed.
+                // An attempt without a place in the queue: its own grant is no hand-off.
                 eventually("the end of a lease", SOON, async || {
                     let state = self.backend.inspect(target, Instant::now() + SOON).await;
                     match state.unwrap().holders.as_slice() {
@@ -216,7 +216,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// The channel on which the waiter is told, as it is written down.
+    /// The waiter's channel, as its place on the server records it.
     async fn inbox(&self, waiter: &OwnerId) -> String {
         let keys = Keys::of(&self.target);
         let mut raw = Raw::to(self.primary).await;
@@ -245,7 +245,7 @@ impl<'a> Told<'a> {
         raw
     }
 
-    /// The first words of everything that was said by now.
+    /// The first words of all messages so far.
     async fn heard(&self, raw: &mut Raw, channel: &str) -> Vec<String> {
         let publish = if self.sharded { "SPUBLISH" } else { "PUBLISH" };
         Raw::to(self.primary)

@@ -1,4 +1,4 @@
-//! Runtimes that end while tasks on them take locks, wait, hold and give back.
+//! Runtimes that end while their tasks acquire, wait for, hold and release locks.
 
 use std::sync::mpsc;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::common::{CLIENTS, LONG, close, connect, servers, unique, url_for};
 use locktopus_servers::topology::TopologyKind;
 
 const LASTS: Duration = Duration::from_secs(1);
-/// Less than a lease, at whose end everything is free.
+/// Shorter than a lease, after which everything would be free anyway.
 const IN_TIME: Duration = Duration::from_secs(20);
 
 async fn brief<G>(guard: impl Future<Output = Result<G, LockError>>) {
@@ -51,8 +51,7 @@ fn churn(locks: &Locktopus, names: &[String; 3]) {
     }
 }
 
-/// The handle's first runtime has ended too, so that work is always placed on one that may be
-/// ending.
+/// The handle's first runtime has ended too, so work always starts on a runtime that may be ending.
 #[test]
 fn runtimes_that_end_under_work_end_and_leave_nothing() {
     let runtime = || Builder::new_multi_thread().enable_all().build().unwrap();

@@ -1,5 +1,5 @@
-//! Outside tokio: every call says that it needs a runtime, nothing panics, and what was held is
-//! given back.
+//! Outside tokio every call returns an error that it needs a runtime, nothing panics, and held
+//! locks are released.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The simplest executor there is.
+/// The simplest possible executor.
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -94,7 +94,7 @@ fn another_executor_is_refused_and_does_no_harm() {
     });
 }
 
-/// A handle whose only runtime has ended, or stands still.
+/// A handle whose only runtime has ended, or is stopped.
 #[test]
 fn a_shutdown_without_any_runtime_ends_and_counts() {
     everywhere(|place, _| {

@@ -1,4 +1,4 @@
-//! Every script that could give something to somebody, while a quarantine lasts.
+//! Every script that could grant something, during a quarantine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +33,8 @@ fn rate(permits: u64) -> CounterAction {
     }
 }
 
-/// Scripts that give nothing to anybody, whatever the server may have forgotten: they extend what
-/// is held, look, write what is guarded by tokens, or count for those who wait for a number.
+/// Scripts that grant nothing, even if the server has forgotten grants: they extend holds, read,
+/// write guarded keys, or count for waiters of a number.
 const GIVE_NOTHING: [&str; 9] = [
     "_extend",
     "_linger",
@@ -47,8 +47,8 @@ const GIVE_NOTHING: [&str; 9] = [
     "keep_tokens",
 ];
 
-/// A server with a quarantine that outlasts the test: one that has been there before, and one that
-/// goes by the record.
+/// Two clients of a server whose quarantine outlasts the test: one without that safety mode, and
+/// one with it.
 struct Held {
     before: DynBackend,
     guarded: DynBackend,
@@ -86,7 +86,7 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
     }
 
     every_script_was_tried(&place).await;
-    // Otherwise nothing of this says anything about the quarantine.
+    // Otherwise these refusals would not prove a quarantine.
     vouch(&place, LEASE).await;
     for semaphore in drained {
         let taken = held
@@ -99,8 +99,7 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
     "nothing was given".to_owned()
 }
 
-/// Of those that hand something over there is one for the quarantine, which the server knows by
-/// now.
+/// Every script that hands something on has a quarantined version, and the server knows it by now.
 async fn every_script_was_tried(place: &Deployment) {
     let mut raw = Raw::to(&place.nodes()[0]).await;
     for script in scripts::all() {
@@ -158,7 +157,7 @@ impl Held {
         kind.mode() == Mode::Permits
     }
 
-    /// One who waits under the rules of the quarantine, and listens where it can be told.
+    /// A waiter under the rules of the quarantine, which listens if it can be notified.
     async fn waiter(&self, target: &LockTarget) -> (OwnerId, Option<WakeStream>) {
         let owner = target.kind().new_owner();
         let listens = match target.kind().hands_off() {
@@ -232,7 +231,7 @@ impl Held {
         }
     }
 
-    /// More permits are not handed to those who wait for some.
+    /// Added permits are not handed to waiters.
     async fn numbers(&self, kind: &LockKind, more: &[CounterAction]) {
         for action in more.iter().copied() {
             let target = Self::target(kind, "number");
@@ -266,7 +265,7 @@ impl Held {
         }
     }
 
-    /// Permits that are free are not to be had by taking all of them either. Returns the semaphore.
+    /// Free permits cannot be had by draining either. Returns the semaphore.
     async fn drained(&self, kind: &LockKind) -> LockTarget {
         let target = Self::target(kind, "drained");
         self.initialise(&target, 3).await;

@@ -1,10 +1,10 @@
-//! Moving a slot to another primary, by the steps that every cluster tool takes.
+//! Moves a slot to another primary, with the steps of every cluster tool.
 
 use locktopus_servers::topology::{Deployment, Node, Role, slot_of};
 
 use crate::common::LONG;
 
-/// Moves the slot of this name, with its keys, and returns the node it went to.
+/// Moves the slot of this name, with its keys, and returns its new node.
 pub(crate) async fn slot_with<'a>(place: &'a Deployment, name: &str) -> &'a Node {
     let from = place.primary_for(name).await.unwrap();
     let to = other_primary(place, from).await;
@@ -25,8 +25,7 @@ pub(crate) async fn slot_with<'a>(place: &'a Deployment, name: &str) -> &'a Node
     to
 }
 
-/// Which are the primaries may have changed on a machine that stood still for longer than the nodes
-/// wait for each other.
+/// The primaries may have changed, on a machine that stopped for longer than the node timeout.
 async fn other_primary<'a>(place: &'a Deployment, from: &Node) -> &'a Node {
     for node in place.nodes() {
         if node.name() != from.name() && node.role().await.unwrap() == Role::Primary {

@@ -22,13 +22,13 @@ type At = (Arc<Deployment>, &'static str);
 /// Longer than any lease of the conformance suite.
 pub(crate) const SUITE_LEASE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Options for it.
+/// The options with that lease.
 pub(crate) const SUITE: &str =
     "safety=quarantine&quarantine_max_lease=30d&timeout=5s&connect_timeout=5s";
 
 const MAX_LEASE: Duration = Duration::from_secs(3);
 
-/// Longer than most fail-overs take.
+/// Longer than most failovers.
 const FAILOVER_LEASE: Duration = Duration::from_secs(8);
 
 async fn locks((place, client): &At, max_lease: Duration) -> Locktopus {
@@ -42,7 +42,7 @@ async fn locks((place, client): &At, max_lease: Duration) -> Locktopus {
         .unwrap()
 }
 
-/// Says in the server's stead that its history is known and nothing is held back.
+/// Records for the server that its history is known, so that it holds nothing back.
 pub(crate) async fn vouch(place: &Deployment, max_lease: Duration) {
     let node = place.primary().await.unwrap();
     let id = node.info("replication", "master_replid").await.unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn vouch(place: &Deployment, max_lease: Duration) {
     Raw::to(node).await.say(&record).await;
 }
 
-/// Every other error is a failure of the test.
+/// Any other error fails the test.
 fn unless_transient<T>(ended: Result<T, LockError>) -> Result<T, BackendError> {
     match ended {
         Err(LockError::Backend { source, .. }) if source.is_transient() => Err(source),
@@ -68,16 +68,16 @@ fn unless_transient<T>(ended: Result<T, LockError>) -> Result<T, BackendError> {
     }
 }
 
-/// Waits until a lock that nobody holds is granted. It must not be before what the server may have
-/// forgotten is over, counted from `since`, which is before anybody asked this server.
+/// Waits until a free lock is granted. That must not be before the leases that the server may have
+/// forgotten have ended, counted from `since`, which is before any request to this server.
 async fn held_back(
     locks: &Locktopus,
     name: &str,
     since: Instant,
     max_lease: Duration,
 ) -> LockGuard {
-    // Servers that give each other up for a moment, on a machine that stood still, are no reason to
-    // grant it earlier.
+    // A machine that stopped may make servers declare each other dead for a moment, but they must
+    // not grant earlier for it.
     let granted = eventually("a grant", LONG, async || {
         unless_transient(locks.lock(name).acquire().await)
     });
@@ -102,7 +102,7 @@ pub(crate) async fn of_a_restarted_server(at: At) -> String {
     );
     guard.release().await.unwrap();
 
-    // A record that is lost is no reason to wait for those who watched the server all the time.
+    // A client that has watched the server all the time needs no record.
     let watched = async || (begun.elapsed() > MAX_LEASE * 2).then_some(()).ok_or(());
     eventually("twice the lease is over", LONG, watched).await;
     let raw = &mut Raw::to(node).await;
@@ -124,7 +124,7 @@ pub(crate) async fn of_a_restarted_server(at: At) -> String {
         .await
         .unwrap();
     close(old).await;
-    // Others go by the record.
+    // Others rely on the record.
     let new = locks(&at, MAX_LEASE).await;
     let guard = new
         .lock(&name)
@@ -138,7 +138,7 @@ pub(crate) async fn of_a_restarted_server(at: At) -> String {
     "held back at first and after a restart".to_owned()
 }
 
-/// Longer leases than all wait for, and clients that would wait for less, are refused.
+/// Refuses leases longer than the agreed wait, and clients that would wait for less.
 async fn leases_have_a_bound(locks: &Locktopus, (place, client): &At) {
     let longer = locks.lock(unique("long")).fixed_lease(MAX_LEASE * 2);
     let error = longer.try_acquire().await.unwrap_err();
@@ -163,7 +163,7 @@ async fn leases_have_a_bound(locks: &Locktopus, (place, client): &At) {
     close(other).await;
 }
 
-/// A user who may not ask for the replication id gets no connection, and nothing is written.
+/// A user without the right to read the replication id gets no connection, and nothing is written.
 pub(crate) async fn without_info() {
     let knobs = Knobs {
         users: vec!["blind on >secret ~* &* +@all -info".to_owned()],
@@ -188,7 +188,7 @@ pub(crate) async fn without_info() {
     assert_eq!(raw.say(&["DBSIZE"]).await.int(), 0);
 }
 
-/// A replica is promoted: whose lock survived goes on, and nobody else gets anything for the
+/// A replica is promoted. Holders of surviving locks keep them, and no one else gets a lock for the
 /// longest lease.
 pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     let place = Arc::new(servers(TopologyKind::SENTINEL).await);
@@ -201,14 +201,14 @@ pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     let (kept, lost) = (unique("kept"), unique("lost"));
     let guard = keep(&place, &locks, &kept).await;
     let old = place.primary().await.unwrap();
-    // A busy machine may replace it before this program goes on.
+    // A busy machine may replace it before this program continues.
     let crashed = Instant::now();
     old.crash().await.unwrap();
     place.wait_writable(&kept, LONG).await.unwrap();
 
     let other = held_back(&others, &lost, crashed, FAILOVER_LEASE);
     let handed_on = async {
-        // On a very slow machine the holder does not live to see the new primary.
+        // On a very slow machine the holder's lease ends before it sees the new primary.
         let survived = async || {
             guard
                 .extend(FAILOVER_LEASE)
@@ -238,10 +238,9 @@ pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     format!("the holder {fate}, others waited {:.1?}", crashed.elapsed())
 }
 
-/// A slot of a cluster is held back when it is used for the first time, when it was moved, and when
-/// its primary was replaced.
+/// A cluster slot is held back on its first use, after a move, and after a failover of its primary.
 pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
-    // Shards must not be replaced because the machine stood still for a second.
+    // Shards must not be replaced because the machine stopped for a second.
     let knobs = Knobs {
         node_timeout_ms: 3_000,
         ..Knobs::default()
@@ -253,7 +252,7 @@ pub(crate) async fn of_a_promoted_shard(client: &'static str) -> String {
     let name = unique_of(3, 0, "shard");
     let first = held_back(&locks, &name, begun, FAILOVER_LEASE).await;
     first.release().await.unwrap();
-    // The client has watched this slot for as long, although nobody used it.
+    // The client has watched this slot for that long, although it was never used.
     let unused = unique_of(3, 0, "unused");
     let watched = async || match unless_transient(locks.lock(&unused).try_acquire().await) {
         Ok(Some(guard)) => Ok(guard),

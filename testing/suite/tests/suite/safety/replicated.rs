@@ -16,10 +16,10 @@ use crate::common::{LONG, close, eventually, unique, unique_of, url_for};
 pub(crate) const EASY: &str =
     "safety=replicated&replicas=all&replication_timeout=15s&timeout=20s&connect_timeout=5s";
 
-/// How long replicas have that are not there.
+/// How long to wait for replicas that are away.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// How long a waiter puts up with missing replicas.
+/// How long a waiter tolerates missing replicas.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 type At = (Arc<Deployment>, &'static str);
@@ -95,7 +95,7 @@ fn mode(need: ReplicaNeed, timeout: Duration) -> SafetyMode {
     SafetyMode::Replicated { need, timeout }
 }
 
-/// A lock is asked for and refused with these numbers, and nothing of it stays.
+/// A request for a lock is refused with these numbers, and leaves nothing.
 async fn refused(locks: &Locktopus, primary: &Node, confirmed: u32, needed: u32) -> NotReplicated {
     let name = unique("refused");
     let error = locks.lock(&name).try_acquire().await.unwrap_err();
@@ -114,8 +114,7 @@ async fn refused(locks: &Locktopus, primary: &Node, confirmed: u32, needed: u32)
         (confirmed, needed),
         "{short}"
     );
-    // fred knows the address only of servers that it may ask for CLIENT ID, which this user may
-    // not.
+    // fred knows a server's address only if the user may send CLIENT ID, and this user may not.
     let named = [
         primary.addr().to_string(),
         "the primary named by the sentinels".to_owned(),
@@ -134,7 +133,7 @@ async fn refused_together(locks: &Locktopus, primary: &Node) {
     }
 }
 
-/// What is changed without a holder is changed, and the caller hears that it is not safe yet.
+/// A change without a holder is made, and the caller learns that it is not safe yet.
 async fn not_counted(locks: &Locktopus) {
     let semaphore = locks.semaphore(unique("permits"));
     let error = semaphore.initialise(3).await.unwrap_err();
@@ -142,8 +141,8 @@ async fn not_counted(locks: &Locktopus) {
     assert_eq!(semaphore.available().await.unwrap(), Some(3));
 }
 
-/// A lock that is handed on while replicas are missing is not believed in, and an extension does
-/// not count.
+/// A lock that is handed on while replicas are missing is not believed, and an extension does not
+/// count.
 async fn handed_over(locks: &Locktopus, others: &Locktopus, replicas: [&Node; 2], primary: &Node) {
     let name = unique("handed");
     let take = async || locks.lock(&name).acquire().await;
@@ -186,7 +185,7 @@ async fn exists(primary: &Node, name: &str) -> i64 {
     Raw::to(primary).await.say(&["EXISTS", name]).await.int()
 }
 
-/// Locks of each shard are granted, handed on and confirmed by the replica of their own primary.
+/// The replica of each shard's own primary confirms its grants and hand-offs.
 pub(crate) async fn on_every_shard(at: At) -> String {
     let (locks, others) = (locks(&at, "all", "8s").await, locks(&at, "all", "8s").await);
     for shard in 0..3 {

@@ -1,4 +1,4 @@
-//! The least that a user must be allowed, and what happens with less.
+//! The minimal rights of a user, and the effect of missing ones.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
     let dead = recipe.replace("+hmget", "");
     let instants = recipe.replace("+pexpireat", "");
     [
-        // The conformance suite's names have a prefix of their own.
+        // The conformance suite's names have their own prefix.
         ("suite", recipe.replace("app:", "conformance:")),
         ("app", recipe),
         ("mute", publish),
@@ -41,7 +41,7 @@ pub(crate) fn users(kind: TopologyKind) -> Vec<String> {
     .to_vec()
 }
 
-/// Users of the sentinels: with all rights that they need there, and with one of them only.
+/// Users of the sentinels: with all rights that they need there, and with only one of them.
 pub(crate) fn sentinel_users() -> Vec<String> {
     let all: Vec<_> = rights::WATCHERS.split(' ').collect();
     [
@@ -53,7 +53,7 @@ pub(crate) fn sentinel_users() -> Vec<String> {
     .to_vec()
 }
 
-/// A database other than 0 needs a right of its own, and no other.
+/// A database other than 0 needs one more right, and no other.
 pub(crate) async fn another_database((place, client): At) -> String {
     let in_database = |user| url_of(&place, client, user).replacen('?', "/1?", 1);
     let locks = connect(&in_database("select")).await;
@@ -67,8 +67,7 @@ pub(crate) async fn another_database((place, client): At) -> String {
     said
 }
 
-/// The sentinels' own user needs one right; what the others are worth is seen when there are two
-/// primaries.
+/// The sentinels' own user needs one right. `two_primaries` shows what the others are worth.
 pub(crate) async fn sentinels_have_users((place, client): At) -> String {
     let by = |user| {
         let url = url_of(&place, client, "app");
@@ -89,7 +88,7 @@ pub(crate) fn url_of(place: &Deployment, client: &str, user: &str) -> String {
     format!("{url}&namespace=app:")
 }
 
-/// Every operation that there is, with the least rights.
+/// Every operation, with the minimal rights.
 pub(crate) async fn recipe_suffices((place, client): At) -> String {
     let url = url_of(&place, client, "app") + "&timeout=10s";
     let locks = connect_apart(&format!("{url}&checks=refuse"))
@@ -109,7 +108,7 @@ pub(crate) async fn recipe_suffices((place, client): At) -> String {
     format!("notes only: {notes:?}")
 }
 
-/// Connects so that every waiter stands in the server's queue itself.
+/// Connects so that every waiter is in the server's queue itself.
 pub(crate) async fn connect_apart(url: &str) -> Result<Locktopus, ConnectError> {
     let apart = CohortSettings {
         turns: 1,
@@ -123,14 +122,13 @@ pub(crate) async fn findings(locks: &Locktopus) -> Vec<Finding> {
 }
 
 pub(crate) async fn foreign_keys_are_denied((place, client): At) -> String {
-    // The user's own namespace would hide what this is about.
+    // The user's own namespace would hide the error.
     let url = url_of(&place, client, "app").replace("namespace=app:", "checks=off");
     let locks = connect(&url).await;
     let mut said = String::new();
     let name = unique("other");
     for request in [locks.lock(&name), locks.mutex(&name)] {
-        // Short: a refusal may have come half-way through a script, so it is cleaned up after until
-        // then.
+        // Short: a script may have been refused half-way, so the client cleans up until then.
         let request = request.fixed_lease(Duration::from_secs(1));
         let errors = [
             request.clone().acquire().await.map(drop).unwrap_err(),
@@ -162,8 +160,8 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
         ("deadless", "releasing a lock"),
         ("mute", "announcing a release"),
     ] {
-        // In a namespace of its own each time: whoever may not release the probe leaves it held,
-        // and then the next one looks at another's lock.
+        // Each time in its own namespace, because a user that may not release the probe leaves it
+        // held, and the next probe would find a foreign lock.
         let url = |time: &str| {
             let own = format!("namespace=app:{client}-{user}-{time}:");
             url_of(&place, client, user).replacen("namespace=app:", &own, 1)
@@ -185,7 +183,7 @@ pub(crate) async fn missing_rights_are_found((place, client): At) -> String {
         close(locks).await;
     }
 
-    // Without the right to publish, locks work all the same; waiters fall back to their heartbeats.
+    // Without the right to publish, locks still work; waiters fall back to their heartbeats.
     let locks = connect(&url_of(&place, client, "mute")).await;
     let passing = locks.lock(unique("mute")).acquire().await.unwrap();
     passing.release().await.unwrap();

@@ -1,4 +1,4 @@
-//! The rights are what the scripts call, and what the page for users says.
+//! The lists of rights match the scripts and the page for users.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use locktopus_servers::rights::{
 };
 use locktopus_servers::topology::TopologyKind;
 
-/// Runs cannot reach every branch of a script, so its text is searched as well.
+/// A run cannot reach every branch of a script, so this searches its text as well.
 #[test]
 fn scripts_call_nothing_else() {
     for (what, scripts) in [
@@ -85,9 +85,9 @@ fn covered(what: &str, script: &Script) {
     }
 }
 
-/// The commands that a script names where it calls one.
+/// The commands in a script's calls.
 fn called(source: &str) -> BTreeSet<String> {
-    // Also where `redis.call` and `redis.pcall` have names of their own.
+    // Includes aliases of `redis.call` and `redis.pcall`.
     let after = source.split("call('").skip(1);
     after
         .filter_map(|rest| rest.split('\'').next())
@@ -98,10 +98,10 @@ fn called(source: &str) -> BTreeSet<String> {
 /// The page for users lists the same rights, and no others.
 #[test]
 fn the_page_says_the_same() {
-    // A pipe in a cell of a table is escaped.
+    // A pipe in a table cell is escaped.
     let page = include_str!("../../../../../docs/acl.md").replace("\\|", "|");
     let is_right = |word: &&str| word.starts_with(['+', '~', '&']) && word.len() > 1;
-    // What a sentence says of a right does not grant it: only code, tables and lists count.
+    // Prose about a right does not grant it: only code, tables and lists count.
     let mut is_code = false;
     let granted = page.lines().filter(|line| {
         is_code ^= line.starts_with("```");

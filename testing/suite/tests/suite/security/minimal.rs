@@ -1,4 +1,4 @@
-//! Takes one right away after the other: each must be missed by something.
+//! Removes one right at a time: something must fail without it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,12 @@ use crate::common::{CLIENTS, SOON};
 use crate::security::acl::{connect_apart, url_of};
 use crate::security::operations;
 
-/// Rights whose absence is felt only later: connections are checked when they have been idle,
-/// channels are given up when nobody waits any more. (fred needs PING at once for plain
-/// subscriptions.) Slots move seldom: `+asking` is missed by `wakeups/moving.rs`, which logs in
-/// with the same rights.
+/// Rights whose absence shows only later. Clients check connections after idle times, and
+/// unsubscribe channels without waiters. (fred needs PING at once for plain subscriptions.) Slots
+/// move rarely: `wakeups/moving.rs` logs in with the same rights and needs `+asking`.
 const FELT_LATER: [&str; 4] = ["+ping", "+unsubscribe", "+sunsubscribe", "+asking"];
 
-/// Of this part, beyond what every user needs.
+/// The rights of this part, beyond what every user needs.
 pub(crate) async fn nothing_to_spare(place: Arc<Deployment>, part: &'static Part) -> String {
     let all = rights::all(place.kind());
     let mut rights = part.words_on(place.kind());
@@ -28,12 +27,12 @@ pub(crate) async fn nothing_to_spare(place: Arc<Deployment>, part: &'static Part
         rights.retain(|right| !everybodys.contains(right));
     }
     if part.what == "latches" && matches!(place.kind(), TopologyKind::Cluster { .. }) {
-        // There are no latches with braces of their own in a cluster.
+        // A cluster has no latches whose names contain braces.
         rights.retain(|right| !right.ends_with(":app:*"));
     }
     let mut spare = Vec::new();
     for (turn, right) in rights.iter().enumerate() {
-        // What scripts and keys are called does not depend on the client.
+        // The names of scripts and keys do not depend on the client.
         let clients = match right.starts_with('+') {
             true => &CLIENTS[..],
             false => &CLIENTS[turn % 2..=turn % 2],
@@ -82,7 +81,7 @@ async fn is_missed(
     !matches!(done, Ok(Ok(())))
 }
 
-/// Locks work without channels, only slower, so these are asked for by themselves.
+/// Without channels locks still work, only slower, so this checks listening itself.
 async fn cannot_listen(url: &str, part: &Part) -> bool {
     let backend = locktopus::connect_backend(&format!("{url}&checks=off"))
         .await

@@ -1,5 +1,5 @@
-//! The safety modes need a few rights more. With them a lock can be taken, without any one of them
-//! it cannot.
+//! The safety modes need a few more rights. With all of them a lock can be acquired, and without
+//! any one of them it cannot.
 
 use std::sync::Arc;
 

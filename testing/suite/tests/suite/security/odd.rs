@@ -1,5 +1,4 @@
-//! Passwords of characters that mean something elsewhere, and servers that repeat what they are
-//! told.
+//! Passwords of special characters, and servers that echo what they receive.
 
 use std::net::SocketAddr;
 
@@ -9,8 +8,8 @@ use tokio::net::TcpListener;
 
 use crate::common::{CLIENTS, chain, close, connect, servers, unique, url};
 
-/// What people have as passwords: generated ones, sentences, and parts of URLs. Each begins and
-/// ends with what no message contains.
+/// Typical passwords: generated ones, sentences, and parts of URLs. Each starts and ends with text
+/// that no message contains.
 const PASSWORDS: [&str; 8] = [
     "Qz7/Qz7?Qz7#Qz7@Qz7",
     "Zq8:Zq8&pass=Zq8",
@@ -22,8 +21,8 @@ const PASSWORDS: [&str; 8] = [
     "Qj5;Qj5,Qj5|Qj5[Qj5]Qj5",
 ];
 
-/// No piece of four characters may be seen that can only come from the password: a digit of its own
-/// and two letters.
+/// Checks that the text shows no part of the password: no four characters of it with a digit and
+/// two letters.
 pub(crate) fn hides_pieces(text: &str, password: &str) {
     let chars: Vec<_> = password.chars().collect();
     for piece in chars.windows(4) {
@@ -52,8 +51,8 @@ async fn refusal(url: &str) -> String {
     }
 }
 
-/// Logs in with each, once as it should be written and once as people write it, by every client.
-/// `log` gives what was logged since the last time.
+/// Logs in with each password, once correctly escaped and once as people write it, through every
+/// client. `log` returns the log since the last call.
 pub(crate) async fn log_in(log: impl Fn() -> String) {
     let place = servers(TopologyKind::Standalone).await;
     for (number, password) in PASSWORDS.into_iter().enumerate() {
@@ -84,7 +83,7 @@ pub(crate) async fn log_in(log: impl Fn() -> String) {
     }
 }
 
-/// Raw, where it makes the URL a wrong one.
+/// The errors of URLs that the unescaped password makes invalid.
 async fn malformed(place: &Deployment, user: &str, password: &str) -> String {
     let server = place.nodes()[0].addr();
     let mut said = String::new();
@@ -100,7 +99,7 @@ async fn malformed(place: &Deployment, user: &str, password: &str) -> String {
     said
 }
 
-/// A server that answers everything with an error that repeats it.
+/// A server that echoes every request in an error.
 async fn parrot(how: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -142,8 +141,8 @@ pub(crate) async fn are_not_repeated(log: impl Fn() -> String) {
             ] {
                 let said = refusal(&url).await;
                 hides_pieces(&said, password);
-                // What fred hears it writes down itself, at the level of debugging; that cannot be
-                // had from here.
+                // fred itself logs what it receives, at debug level; this crate cannot prevent
+                // that.
                 let logged = log();
                 let ours = logged.lines().filter(|line| !line.starts_with("fred::"));
                 hides_pieces(&ours.collect::<String>(), password);

@@ -1,4 +1,4 @@
-//! Everything that a user may want to do with locks, by the part of the rights that it needs.
+//! Every operation on locks that a user may want, by the part of the rights that it needs.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::common::{HANDED, HANDED_LEASE, SOON, unique};
 
-/// The first refusal, of whatever it was.
+/// The first refusal of any operation.
 pub(crate) type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Runs the operations that this part of the rights is for. `url` is where guarded writes go.
+/// Runs the operations that need this part of the rights. `url` is for guarded writes.
 pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
     match what {
         "locks" => tokio::try_join!(
@@ -56,7 +56,7 @@ pub(crate) async fn of(what: &str, locks: &Locktopus, url: &str) -> Done {
     }
 }
 
-/// Somebody with a label is seen, and not any more after the end.
+/// An instance shows its label, and no longer after its end.
 async fn labelled(locks: &Locktopus, url: &str) -> Done {
     let url = format!("{url}&checks=off");
     let worker = locktopus::connect_with(&url, |builder| builder.label("worker")).await?;
@@ -73,9 +73,9 @@ async fn labelled(locks: &Locktopus, url: &str) -> Done {
     }
 }
 
-/// A name that is put in braces, and one that has its own.
+/// A name that is put in braces, and one with its own braces.
 fn both_names<F>(operation: impl Fn(String) -> F) -> [Pin<Box<F>>; 2] {
-    // Boxed, because all of them together are more than a stack holds.
+    // Boxed, because all of them together would overflow the stack.
     [unique("op"), format!("{{{}}}-braced", unique("op"))].map(|name| Box::pin(operation(name)))
 }
 
@@ -83,7 +83,7 @@ async fn join<F: Future<Output = Done>>([a, b]: [Pin<Box<F>>; 2]) -> Done {
     tokio::try_join!(a, b).map(drop)
 }
 
-/// What both kinds of guards can do.
+/// The common functions of both kinds of guards.
 trait Back: AnyGuard {
     fn lock(&self) -> &LockGuard;
     async fn back(self) -> Result<(), LockError>;
@@ -116,7 +116,7 @@ async fn one_at_a_time(request: LockRequest, queues: bool) -> Done {
     forced(&request).await
 }
 
-/// Two wait, and only being handed the lock can wake them.
+/// Two wait, and only a hand-off can wake them.
 async fn waited_for<G: Back>(request: &LockRequest<G>, queues: bool) -> Done {
     let guard = request.clone().acquire().await?;
     assert!(request.clone().try_acquire().await?.is_none());
@@ -140,7 +140,7 @@ async fn waited_for<G: Back>(request: &LockRequest<G>, queues: bool) -> Done {
     tokio::try_join!(holder, waiter(), waiter()).map(drop)
 }
 
-/// A waiter dies in the queue: the release passes it by, and removes it.
+/// A waiter dies in the queue: the release skips and removes it.
 async fn passed_by(locks: &Locktopus, name: String, url: &str) -> Done {
     const LIFE: Duration = Duration::from_millis(5);
     let request = locks.lock(&name);
@@ -164,7 +164,7 @@ async fn passed_by(locks: &Locktopus, name: String, url: &str) -> Done {
     Ok(guard.back().await?)
 }
 
-/// A deaf waiter is set aside by the release. When it asks again, it stands before a later one.
+/// A release sets a deaf waiter aside. When it tries again, it is before a later one.
 async fn cut_off(request: &LockRequest, name: &str, url: &str) -> Done {
     let guard = request.clone().acquire().await?;
     let backend = locktopus::connect_backend(&format!("{url}&checks=off")).await?;
@@ -196,7 +196,7 @@ async fn cut_off(request: &LockRequest, name: &str, url: &str) -> Done {
     done
 }
 
-/// A waiter keeps its place by asking again.
+/// A waiter keeps its place by repeating its attempt.
 async fn kept(request: &LockRequest) -> Done {
     let guard = request.clone().acquire().await?;
     let often = WaitStrategy::HandOff {
@@ -257,7 +257,7 @@ async fn renewed<G: Back>(request: &LockRequest<G>) -> Done {
         };
         match lost {
             None => return Ok(guard.back().await?),
-            // The machine may have stood still for as long as that.
+            // The machine may have stopped for that long.
             Some(_) if lease < SOON => lease *= 4,
             Some(lost) => return Err(lost.into()),
         }
@@ -282,7 +282,7 @@ async fn handed_over(request: &LockRequest) -> Done {
 async fn forced(request: &LockRequest) -> Done {
     let guard = request.clone().acquire().await?;
     let eviction = request.clone().force_release("a test").await?;
-    // One, or one for each permit with an id of its own.
+    // One id, or one for each permit.
     assert!(!eviction.evicted.is_empty());
     drop(guard);
     Ok(())
@@ -300,7 +300,7 @@ async fn shared(lock: RwLock) -> Done {
     waited_for(&lock.write(), true).await?;
     renewed(&lock.write()).await?;
     renewed(&lock.read()).await?;
-    // Two readers with different leases, so that the lock's own expiry has to be found again.
+    // Two readers with different leases, so that the lock's own expiry must be computed again.
     let long = lock.read().fixed_lease(SOON * 2).acquire().await?;
     let short = lock.read().fixed_lease(SOON).acquire().await?;
     long.release().await?;
@@ -340,8 +340,8 @@ async fn rated(limiter: RateLimiter) -> Done {
 async fn latch(locks: &Locktopus, name: String) -> Done {
     let latch = locks.latch(name);
     match latch.initialise(2).await {
-        // Redisson puts the name of a latch in braces again, so a cluster cannot keep one with
-        // braces of its own.
+        // Redisson adds braces to the name of a latch, so a cluster cannot store a name with
+        // braces.
         Err(LockError::Name(NameError::Refused { .. })) => return Ok(()),
         new => assert!(new?),
     }

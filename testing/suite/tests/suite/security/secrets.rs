@@ -1,4 +1,4 @@
-//! What is shown and logged when a password is wrong.
+//! Errors and logs after a wrong password.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +12,11 @@ use crate::common::{
     CLIENTS, ONE_SENTINEL, SHARDS, chain, connect, plain_url_for, servers_with, unique,
 };
 
-/// Easy to find, and hard to contain by chance.
+/// Easy to find, and unlikely by chance.
 const RIGHT: &str = "Right0Horse1Battery2Staple3";
 const WRONG: &str = "Wrong0Horse1Battery2Staple3";
 
-/// Writes down everything that anybody logs at any level.
+/// Records every log event at every level.
 #[derive(Debug, Clone, Default)]
 struct Everything {
     lines: Arc<Mutex<String>>,
@@ -72,7 +72,7 @@ impl Subscriber for Everything {
     fn exit(&self, _: &Id) {}
 }
 
-/// Client libraries that log by the older interface.
+/// For client libraries that use the `log` crate.
 impl log::Log for Everything {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
@@ -120,7 +120,7 @@ pub(crate) async fn never_shown() {
                 guard.release().await.unwrap();
                 owner
             };
-            // Reconnecting logs in again.
+            // Makes clients connect and log in again.
             for node in place.nodes() {
                 node.command(&["CLIENT", "KILL", "TYPE", "normal"])
                     .await

@@ -1,4 +1,4 @@
-//! Whom a client trusts.
+//! Which servers a client trusts.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::security::At;
 
 /// Connecting is limited to a fraction of this; the rest is for a busy machine.
 const BOUND: Duration = Duration::from_secs(15);
-/// A handshake may take its time where it is not the limit that is tested.
+/// A slow handshake is fine, unless the time limit is under test.
 const PATIENT: &str = "connect_timeout=5s";
 
 async fn works(url: &str) {
@@ -24,7 +24,7 @@ async fn works(url: &str) {
     close(locks).await;
 }
 
-/// The text of the error that connecting must end with, in bounded time.
+/// The error text of a connect that must fail in bounded time.
 pub(crate) async fn refused(url: &str) -> String {
     let begun = Instant::now();
     let error = match locktopus::connect(url).await {
@@ -63,13 +63,13 @@ pub(crate) async fn wrong_authority(at: At) -> String {
     let here = base(&at, "rediss", "127.0.0.1");
     let said = refused(&trusting(&here, &at.0.tls().unwrap().untrusted_ca)).await;
     assert!(names_the_certificate(&said), "{said}");
-    // Nor does the system trust an authority made a moment ago.
+    // The system does not trust a new authority either.
     let by_system = refused(&url(&here, PATIENT)).await;
     assert!(names_the_certificate(&by_system), "{by_system}");
     said
 }
 
-/// Passes bytes on from another address of this machine, as a load balancer does.
+/// Relays bytes from another address of this machine, as a load balancer does.
 pub(crate) async fn relay_to(server: SocketAddr) -> (u16, JoinHandle<()>) {
     let relay = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let port = relay.local_addr().unwrap().port();
@@ -77,7 +77,7 @@ pub(crate) async fn relay_to(server: SocketAddr) -> (u16, JoinHandle<()>) {
         while let Ok((mut inward, _)) = relay.accept().await {
             tokio::spawn(async move {
                 let mut outward = TcpStream::connect(server).await.unwrap();
-                // It ends when a side does, however that happens.
+                // It ends when either side does, for any reason.
                 let _ = tokio::io::copy_bidirectional(&mut inward, &mut outward).await;
             });
         }
@@ -85,7 +85,7 @@ pub(crate) async fn relay_to(server: SocketAddr) -> (u16, JoinHandle<()>) {
     (port, relaying)
 }
 
-/// The certificate is right, but for another address of the same machine.
+/// The certificate is valid, for another address of the same machine.
 pub(crate) async fn wrong_name(at: At) -> String {
     let (port, relaying) = relay_to(at.0.nodes()[0].addr()).await;
     let here = format!("rediss://127.0.0.2:{port}?client={}", at.1);
@@ -108,7 +108,7 @@ pub(crate) async fn danger(at: At) -> String {
 
 pub(crate) async fn plain_text(at: At) -> String {
     let plain = refused(&base(&at, "redis", "127.0.0.1")).await;
-    // And the other way round: the plain port of the same server is asked for TLS.
+    // The other way round: TLS to the plain port of the same server.
     let port = at.0.nodes()[0].admin_addr().port();
     let encrypted = refused(&format!("rediss://127.0.0.1:{port}?client={}", at.1)).await;
     for said in [&plain, &encrypted] {

@@ -1,24 +1,24 @@
-//! The calls that a sequence is made of.
+//! The calls of a sequence.
 
 use std::fmt;
 
 use locktopus::CounterAction;
 
-/// Somebody who asks for the lock: the same way every time, as the repetitions of one acquisition
-/// do.
+/// A party that requests the lock. All its requests are equal, as the repetitions of one
+/// acquisition are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// For how long, in ms.
+    /// The lease, in ms.
     pub lease: u64,
-    /// How long its place in the queue is kept, in ms.
+    /// How long the queue keeps its place, in ms.
     pub keep: u64,
-    /// How many permits.
+    /// The number of permits.
     pub permits: u32,
-    /// How many fencing tokens.
+    /// The number of fencing tokens.
     pub tokens: u32,
 }
 
-/// Which half of a read-write lock. All that is not read is `Whole`.
+/// The half of a read-write lock. Every request except a read is `Whole`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     Whole,
@@ -28,11 +28,11 @@ pub enum Half {
 /// One call. `who` is the number of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// `waits`: asks for a place in the queue.
+    /// `waits`: requests a place in the queue.
     Attempt { who: usize, half: Half, waits: bool },
-    /// For so many ms.
+    /// `lease` is in ms.
     Extend { who: usize, half: Half, lease: u64 },
-    /// `sought`: says which place its attempts asked for.
+    /// `sought`: names the place that its attempts requested.
     Release {
         who: usize,
         half: Half,
@@ -42,11 +42,11 @@ pub enum Call {
     Evict,
     /// Reads or changes the number inside.
     Count(CounterAction),
-    /// Repeats the last operation on the number, under the same id.
+    /// Repeats the last operation on the number, with the same id.
     CountAgain,
     /// Reads the state.
     Look,
-    /// Time passes, in ms.
+    /// Lets time pass, in ms.
     Pass(u64),
 }
 

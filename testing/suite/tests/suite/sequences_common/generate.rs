@@ -1,4 +1,4 @@
-//! Which sequences are tried.
+//! Generates the sequences to try.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -13,15 +13,15 @@ use proptest_state_machine::Sequential;
 use super::calls::{Call, Half, Slot};
 use super::reference::Reference;
 
-/// More than hold, wait and come late at once in anything that was ever found.
+/// More holders, waiters and latecomers than any failure so far needed at once.
 const SLOTS: usize = 4;
 const LONGEST: usize = 40;
 
-/// The state before, the calls, and how many of them were made.
+/// The state before, the calls, and a counter of the calls that were made.
 type Made = (Reference, Vec<Call>, Option<Arc<AtomicUsize>>);
 
-/// Leases and places in ms: such that many ends fall on one moment, or such that none comes before
-/// the sequence is over.
+/// Leases and places in ms, chosen so that many end at the same moment, or so that none ends before
+/// the sequence does.
 fn leases(timed: bool) -> Vec<u64> {
     if timed {
         vec![1_000, 250, 100, 60]

@@ -1,15 +1,15 @@
-//! Random sequences of calls of a few owners on one lock, each answer held against a sequential
+//! Random sequences of calls of a few owners on one lock. Each answer is compared with a sequential
 //! reference.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `calls` | the calls there are, and who makes them |
-//! | `reference` | what each call must do, kept as simple as it can be: no clock but a number, no messages, no store |
-//! | `generate` | which calls are made, and how a failing sequence is made shorter |
-//! | `subject` | the backend, called as the sequence says, and compared |
+//! | `calls` | the calls and their callers |
+//! | `reference` | the expected effect of each call, as simple as possible: a number for a clock, no messages, no store |
+//! | `generate` | generates sequences, and shrinks failing ones |
+//! | `subject` | makes the calls on the backend and compares |
 //!
-//! `LOCKTOPUS_SEQUENCES` is how many sequences are tried of each kind, `LOCKTOPUS_SEQUENCES_SEED`
-//! what they are made from: the same ones every time by default.
+//! `LOCKTOPUS_SEQUENCES` sets how many sequences of each kind are tried, and
+//! `LOCKTOPUS_SEQUENCES_SEED` their seed. By default they are the same every time.
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn number(variable: &str) -> Option<u64> {
     )
 }
 
-/// How many sequences of each kind are tried. None would pass.
+/// How many sequences of each kind to try. With none, every test would pass.
 pub fn asked(number: Option<u64>, by_default: u32) -> u32 {
     let cases = number.map_or(by_default, |cases| cases.try_into().unwrap());
     assert!(cases > 0, "no sequence would be tried");
@@ -68,7 +68,7 @@ pub fn hold(
         &generate::sequences(flavour, timed),
         |(reference, calls, seen)| {
             let calls = calls.into_iter().inspect(move |_| {
-                // What was never called need not be made shorter.
+                // Shrinking can drop calls that were never made.
                 if let Some(seen) = &seen {
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
@@ -90,14 +90,14 @@ pub fn hold(
     }
 }
 
-/// One sequence: what is there before it, and the calls.
+/// One sequence: the state before it, and the calls.
 pub struct Sequence {
     pub reference: Reference,
     pub calls: Box<dyn Iterator<Item = Call> + Send>,
 }
 
 impl Sequence {
-    /// Makes all calls, and looks at what is left.
+    /// Makes all calls, and checks what is left.
     pub async fn play(self, mut subject: Subject) -> Result<(), String> {
         let mut reference = self.reference;
         for (number, call) in self.calls.chain([Call::Look]).enumerate() {

@@ -1,4 +1,4 @@
-//! What each call must do, one after the other.
+//! The expected effect of each call, one after the other.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -8,22 +8,22 @@ use locktopus_conformance::Flavour;
 
 use super::calls::{Call, Half, Slot};
 
-/// A lock of some flavour, and who there is to want it.
+/// A lock of some flavour, and the parties that may want it.
 #[derive(Debug, Clone)]
 pub struct Reference {
     pub flavour: Flavour,
     pub slots: Vec<Slot>,
-    /// In ms since the beginning.
+    /// Time since the start, in ms.
     pub now: u64,
     pub holds: Vec<Hold>,
     pub queue: VecDeque<Place>,
-    /// What is free of a semaphore; the count of a latch.
+    /// The free permits of a semaphore; the count of a latch.
     pub number: Option<i64>,
-    /// For how long a permit of a rate limiter stays away, in ms.
+    /// After how many ms a rate limiter's permit returns.
     period: Option<u64>,
-    /// What was drained of a semaphore and not put back.
+    /// The permits that were drained and not put back.
     drained: i64,
-    /// Permits came back by themselves, and nobody has handed them on.
+    /// Permits returned by their period, and were not handed on yet.
     came_back: bool,
     last_count: Option<(CounterAction, CounterOutcome)>,
 }
@@ -42,7 +42,7 @@ pub struct Place {
     pub until: u64,
 }
 
-/// What a call must be answered, and who must be handed the lock by it, in this order.
+/// The expected answer of a call, and the slots that it must hand the lock to, in this order.
 #[derive(Debug)]
 pub struct Said {
     pub answer: Answer,
@@ -51,12 +51,12 @@ pub struct Said {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// `again`: it held it before.
+    /// `again`: it was the holder already.
     Granted {
         again: bool,
     },
     Held,
-    /// More permits than there are, or nobody has said how many: an error.
+    /// An error: the request exceeds all permits, or the total was never set.
     TooFew,
     Queued {
         ahead: u64,
@@ -66,10 +66,10 @@ pub enum Answer {
     TakenOver,
     Released,
     NotHeld,
-    /// Whose holds were ended.
+    /// The slots whose holds were ended.
     Evicted(Vec<usize>),
     Counted(CounterOutcome),
-    /// Nothing but what the state is.
+    /// Only the state.
     Shown,
 }
 
@@ -98,8 +98,8 @@ impl Reference {
         text
     }
 
-    /// Whether a call is one that the contract has an answer to: the repetitions of an acquisition
-    /// ask for the same, and one that waits holds nothing yet.
+    /// Whether the contract defines an answer to this call: repetitions of an acquisition are
+    /// equal, and a waiter does not hold the lock yet.
     pub fn permits(&self, call: &Call) -> bool {
         let mut present = self.clone();
         present.expire();
@@ -155,13 +155,13 @@ impl Reference {
             return Answer::Granted { again: true };
         }
         if !self.has_enough(who) {
-            // What came back by itself is for those who wait.
+            // Permits that a period returned go to waiters.
             if std::mem::take(&mut self.came_back) {
                 self.hand_on(None, handed);
             }
             return Answer::TooFew;
         }
-        // Those ahead come first, if time has made something free.
+        // Waiters ahead come first, if time has freed something.
         self.hand_on(Some(who), handed);
         let answer = if self.is_next(who) && self.admits(who, half) {
             self.queue.retain(|place| place.who != who);
@@ -273,7 +273,7 @@ impl Reference {
         outcome: CounterOutcome,
         handed: &mut Vec<usize>,
     ) -> Answer {
-        // A smaller total may leave what is free to those behind a waiter that wants more.
+        // A smaller total may leave free permits to those behind a waiter that wants more.
         let resized = matches!(
             action,
             CounterAction::Resize(_) | CounterAction::Rate { .. }
@@ -285,7 +285,7 @@ impl Reference {
         Answer::Counted(outcome)
     }
 
-    /// Forgets holds and places whose time is over.
+    /// Drops holds and places that have expired.
     fn expire(&mut self) {
         let now = self.now;
         let over = self
@@ -299,8 +299,8 @@ impl Reference {
         self.queue.retain(|place| place.until > now);
     }
 
-    /// Makes a hold longer, and never shorter; false if there is none. What comes back by itself is
-    /// as long away as it was.
+    /// Extends a hold, never shortens it; false if there is none. Permits that a period returns
+    /// keep their time.
     fn extended(&mut self, who: usize, half: Half, lease: u64) -> bool {
         let ends = self.now + lease;
         let held = self
@@ -334,8 +334,8 @@ impl Reference {
         }
     }
 
-    /// Hands the lock to those first in the queue who can have it, but not to `before` and who is
-    /// behind. Passes over those who wait for more permits than there are.
+    /// Hands the lock to the first waiters that can have it, but neither to `before` nor to those
+    /// behind it. Skips waiters for more permits than exist.
     fn hand_on(&mut self, before: Option<usize>, handed: &mut Vec<usize>) {
         let next = |this: &Self| this.queue.iter().position(|it| this.has_enough(it.who));
         while let Some(index) = next(self) {
@@ -356,7 +356,7 @@ impl Reference {
         }
         match half {
             Half::Whole => self.holds.is_empty(),
-            // A writer may read what it writes.
+            // A writer may also read.
             Half::Read => self
                 .holds
                 .iter()
@@ -364,7 +364,7 @@ impl Reference {
         }
     }
 
-    /// How many wait ahead; nobody of one that holds the other half.
+    /// How many wait ahead; none if it holds the other half.
     fn ahead(&self, who: usize) -> usize {
         if self.holds.iter().any(|hold| hold.who == who) {
             return 0;
@@ -373,13 +373,13 @@ impl Reference {
         place.unwrap_or(self.queue.len())
     }
 
-    /// Whether all ahead wait for more permits than there are.
+    /// Whether all waiters ahead want more permits than exist.
     fn is_next(&self, who: usize) -> bool {
         let mut ahead = self.queue.iter().take(self.ahead(who));
         ahead.all(|place| !self.has_enough(place.who))
     }
 
-    /// Whether somebody asks for no more permits than there are, free or not.
+    /// Whether it requests no more permits than exist, free or not.
     fn has_enough(&self, who: usize) -> bool {
         !self.flavour.is_counted() || self.permits_of(who) <= self.total()
     }
@@ -389,7 +389,7 @@ impl Reference {
         held.sum()
     }
 
-    /// All permits there are; none if nobody has said how many.
+    /// The total of permits; zero if it was never set.
     fn total(&self) -> i64 {
         self.number
             .map_or(0, |free| free + self.held() + self.drained)

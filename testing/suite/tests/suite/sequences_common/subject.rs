@@ -1,4 +1,4 @@
-//! The backend, called as a sequence says, and held against the reference.
+//! The backend under test: makes the calls of a sequence and compares it with the reference.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use tokio::time::{Instant, timeout};
 use super::calls::{Call, Half};
 use super::reference::{Answer, Reference, Said};
 
-/// Longest wait for a grant that was pushed. Virtual where time is.
+/// Longest wait for a pushed grant; virtual if the clock is paused.
 const SOON: Duration = Duration::from_secs(20);
-/// How much of an hour's lease may be gone before anybody looks at it, where time is real.
+/// How much of an hour's lease may be over before a check reads it, if time is real.
 const TOLERANCE: Duration = Duration::from_secs(300);
 
-/// A lock that a sequence has to itself, and those who want it, in turn through each client.
+/// A sequence's own lock, and the parties that want it, spread over the clients.
 pub struct Subject {
     clients: Vec<DynBackend>,
     name: LockName,
     flavour: Flavour,
-    /// The clock is the reference's: what is left of leases is known to the millisecond.
+    /// The clock is the reference's, so the rest of each lease is known to the millisecond.
     exact: bool,
     parties: Vec<Party>,
     /// The id of the last operation on the number.
@@ -35,7 +35,7 @@ pub struct Subject {
     newest: u64,
 }
 
-/// Who a slot of the reference is here.
+/// The counterpart of a slot of the reference.
 struct Party {
     owner: OwnerId,
     stream: Option<WakeStream>,
@@ -43,7 +43,7 @@ struct Party {
     fresh: bool,
     /// The first token of its grant.
     token: u64,
-    /// The last token given to anybody when it was told to wait.
+    /// The last token given to anyone before it had to wait.
     fence: u64,
 }
 
@@ -105,7 +105,7 @@ impl Subject {
         LockTarget::new(self.name.clone(), kind)
     }
 
-    /// Makes a call. `reference` is after it.
+    /// Makes a call. `reference` is already past it.
     pub async fn call(
         &mut self,
         reference: &Reference,
@@ -116,7 +116,7 @@ impl Subject {
             Call::Attempt { who, .. } | Call::Extend { who, .. } | Call::Release { who, .. } => {
                 self.client(who)
             }
-            // Not that of the one before it, which is as likely as any other.
+            // Any client, not just the one that made the call before.
             _ => self.client(reference.now as usize + reference.holds.len()),
         };
         let client = client.clone();
@@ -295,8 +295,8 @@ impl Subject {
         Ok(())
     }
 
-    /// What is said to be left of the lease in the way. `perhaps`: nothing need be said, nor if
-    /// somebody waits, who may be in the way instead.
+    /// Checks the reported rest of the blocking lease. `perhaps`: the answer may omit it. It may
+    /// also omit it if others wait, because they may be what blocks.
     fn blocks(
         &self,
         reference: &Reference,
@@ -320,7 +320,7 @@ impl Subject {
         };
         let about = |ends| self.about("the lease in the way", reference, remaining, ends);
         if self.flavour == Flavour::RateLimiter {
-            // As many as are missing come back with any of them.
+            // The missing permits may return with any of them.
             let mut ends = reference.holds.iter().map(|hold| hold.ends);
             return ends.find_map(|end| about(end).ok()).ok_or_else(|| {
                 format!("{remaining:?} are said to be left, when nothing comes back")
@@ -446,8 +446,8 @@ impl Subject {
                     self.about(&format!("slot {who}"), reference, left, hold.ends)?;
                 }
                 if half == Half::Whole && hold.is_some() && self.flavour.has_tokens() {
-                    // Those that are reserved with it may be shown, and where it reads too that
-                    // grant's.
+                    // It may show the tokens reserved with this one, and if the owner also reads,
+                    // the other grant's.
                     let shown = state.last_token.map_or(0, FencingToken::get);
                     if shown < party.token
                         || shown > self.newest && self.flavour != Flavour::ReadWrite
@@ -483,7 +483,7 @@ impl Subject {
         }
     }
 
-    /// Whoever was handed the lock is told, or told to look; and then it has it.
+    /// After a hand-off the waiter is notified, or told to check, and then has the lock.
     async fn handed(&mut self, reference: &Reference, who: usize) -> Result<(), String> {
         let hold = reference.holds.iter().find(|hold| hold.who == who);
         let Some(half) = hold.map(|hold| hold.half) else {
@@ -509,8 +509,8 @@ impl Subject {
         }
     }
 
-    /// The next hint, but for grants that a message overtook: those are older than what the waiter
-    /// knows.
+    /// The next hint, except grants that another message overtook: those are older than what the
+    /// waiter knows.
     async fn pushed(&mut self, who: usize) -> Result<Wake, String> {
         let Party { stream, fence, .. } = &mut self.parties[who];
         let Some(stream) = stream else {
@@ -529,13 +529,13 @@ impl Subject {
         }
     }
 
-    /// Nobody was told of a grant that the reference does not know.
+    /// No other waiter was notified of a grant that the reference does not know.
     fn nobody_else(&mut self) -> Result<(), String> {
         for (who, party) in self.parties.iter_mut().enumerate() {
             let Some(stream) = &mut party.stream else {
                 continue;
             };
-            // Elsewhere a message that was overtaken may still be on its way.
+            // If time is real, an overtaken message may still be on its way.
             let pending = if self.exact {
                 stream.next().now_or_never()
             } else {
@@ -548,7 +548,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Ends what is left.
+    /// Ends everything that is left.
     pub async fn ends(mut self) {
         self.operation = OwnerId::generate();
         let (target, client) = (self.target(Half::Whole), &self.clients[0]);
@@ -575,8 +575,8 @@ impl Subject {
 }
 
 impl Party {
-    /// Whether an owner that is shown is this one. Each of several permits may be shown under an id
-    /// of its own, which differs in the last two bytes.
+    /// Whether the owner shown is this one. Each of several permits may show under its own id,
+    /// which differs in the last two bytes.
     fn is(&self, shown: &OwnerId) -> bool {
         let (shown, own) = (shown.expose(), self.owner.expose());
         shown == own || shown.len() == 16 && own.len() == 16 && shown[..14] == own[..14]

@@ -1,4 +1,4 @@
-//! The process of the first waiter dies, or stands still, without a word.
+//! The process of the first waiter dies, or stops, without notice.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -12,11 +12,11 @@ use crate::common::{
 };
 use crate::wakeups::{At, waiting};
 
-/// Its heartbeats are frequent, so that its place is not kept for long: see `frozen`.
+/// Its heartbeats are frequent, so that its place expires soon: see `frozen`.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 
-/// Nobody listens where it listened, so the lock goes to the next one at once although its place is
-/// kept.
+/// Its inbox has no listener, so the lock goes to the next waiter at once although the place
+/// remains.
 pub(crate) async fn dead(at: At) -> String {
     let (place, client) = &at;
     let (holders, others) = (locks(place, client).await, locks(place, client).await);
@@ -32,9 +32,9 @@ pub(crate) async fn dead(at: At) -> String {
     waiting(&holders, &name, 2).await;
 
     head.die();
-    // Nobody gave up the place.
+    // The place was not given up.
     waiting(&holders, &name, 2).await;
-    // The server may learn a little later than we that a connection is gone.
+    // The server may notice a little later than we that a connection is gone.
     let node = place.primary_for(&name).await.unwrap();
     let inbox = format!("locktopus_inbox:{{{name}}}:*");
     let sharded = place.nodes().len() > 1;
@@ -53,7 +53,7 @@ pub(crate) async fn dead(at: At) -> String {
     let state = holders.lock(&name).inspect().await.unwrap();
     assert_eq!(state.waiters.len(), 1, "the first keeps its place");
     guard.release().await.unwrap();
-    // It is in nobody's way.
+    // The place blocks no one.
     let once = holders.lock(&name).try_acquire().await.unwrap();
     once.expect("free").release().await.unwrap();
     close(holders).await;
@@ -64,7 +64,7 @@ pub(crate) async fn dead(at: At) -> String {
 /// How many wait in the process that dies: more than one batch of a script.
 const CROWD: usize = 150;
 
-/// A process dies with a crowd of waiters, and the next one behind them is served by the release.
+/// A process dies with a crowd of waiters, and the release serves the next one behind them.
 pub(crate) async fn with_a_crowd(at: At) -> String {
     let (place, client) = &at;
     let (holders, others) = (locks(place, client).await, locks(place, client).await);
@@ -122,8 +122,8 @@ pub(crate) async fn with_a_crowd(at: At) -> String {
     format!("served after {took:.2?} behind {CROWD} dead")
 }
 
-/// Its connections stay, so it could be handed the lock and never use it; but it does not report
-/// any more.
+/// Its connections stay, so it could be handed the lock and never use it; but it sends no
+/// heartbeats any more.
 pub(crate) async fn frozen(at: At) -> String {
     let (place, client) = &at;
     let (holders, others) = (locks(place, client).await, locks(place, client).await);
@@ -142,7 +142,7 @@ pub(crate) async fn frozen(at: At) -> String {
     let frozen = Instant::now();
     waiting(&holders, &name, 1).await;
     let left = frozen.elapsed();
-    // What is left of a place is told in whole milliseconds, so some of the last one may be left.
+    // The rest of a place is reported in whole milliseconds, so part of the last one may be left.
     tokio::time::sleep(Duration::from_millis(2)).await;
     let released = Instant::now();
     guard.release().await.unwrap();
@@ -153,7 +153,7 @@ pub(crate) async fn frozen(at: At) -> String {
     let guard = guard.unwrap().unwrap();
     let took = released.elapsed();
 
-    // It comes back and waits again; nothing that it missed makes it believe that it has the lock.
+    // It comes back and waits again; missed messages do not make it believe that it has the lock.
     let (served, thread) = head.thaw();
     waiting(&holders, &name, 1).await;
     let held_until = Instant::now();
@@ -166,10 +166,10 @@ pub(crate) async fn frozen(at: At) -> String {
     format!("its place was lost after {left:.2?}; the second was served after {took:.2?}")
 }
 
-/// A waiter with a runtime of its own, on one thread.
+/// A waiter with its own runtime, on one thread.
 struct Process {
     orders: mpsc::Sender<Order>,
-    /// When it had the lock.
+    /// When it acquired the lock.
     served: oneshot::Receiver<Instant>,
     stop: oneshot::Sender<Order>,
     thread: JoinHandle<()>,
@@ -182,7 +182,7 @@ enum Order {
     Thaw,
 }
 
-/// Stands still until it is told to go on.
+/// Stands still until it is thawed.
 struct Frozen {
     orders: mpsc::Sender<Order>,
     served: oneshot::Receiver<Instant>,
@@ -207,7 +207,7 @@ impl Process {
                     _ = &mut waiter => panic!("served too early"),
                     order = &mut stopped => {
                         if order.unwrap() == Order::Die {
-                            // Nothing runs any more that could clean up.
+                            // No task is left that could clean up.
                             return;
                         }
                     }
@@ -230,7 +230,7 @@ impl Process {
         }
     }
 
-    /// Ends all of it, connections included, without a word to the servers.
+    /// Ends all of it, connections included, without notice to the servers.
     fn die(self) {
         self.stop.send(Order::Die).unwrap();
         self.thread.join().unwrap();

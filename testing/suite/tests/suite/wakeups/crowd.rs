@@ -1,4 +1,4 @@
-//! Many tasks want one lock, with nothing but messages to wake them.
+//! Many tasks want one lock, and only messages wake them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -57,7 +57,7 @@ fn enter(
         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two inside");
         let token = guard.token().unwrap().get();
         assert!(last.swap(token, Ordering::SeqCst) < token, "tokens grow");
-        // Others get a chance to be where they must not.
+        // Gives others a chance to enter by mistake.
         tokio::task::yield_now().await;
         inside.fetch_sub(1, Ordering::SeqCst);
         guard.release().await.unwrap();

@@ -1,4 +1,4 @@
-//! What a contended acquisition costs, by everything that a server was told meanwhile.
+//! The cost of a contended acquisition, counted over all commands that a server received.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::common::raw::Raw;
 use crate::common::{HANDED, HANDED_LEASE, LONG, close, locks_apart, unique};
 
-/// Of each of two processes.
+/// In each of two processes.
 const WAITERS: usize = 60;
 
 /// Two commands for each acquisition, however long it waits.
@@ -71,7 +71,7 @@ impl Back for WriteGuard {
     }
 }
 
-/// Returns how many acquisitions there were.
+/// Returns the number of acquisitions.
 async fn counted<G: Back + Send + 'static>(
     place: &Deployment,
     scripts: &KindScripts,
@@ -81,7 +81,7 @@ async fn counted<G: Back + Send + 'static>(
     let requests = requests.map(|request| request.strategy(HANDED).fixed_lease(HANDED_LEASE));
     let mut monitor = Monitor::start(place.primary_for(name).await.unwrap(), scripts, name).await;
     let holder = requests[0].clone().acquire().await.unwrap();
-    // The first waiter of a process subscribes and then asks once more; later ones find it
+    // The first waiter of a process subscribes and then tries once more; later ones find it
     // listening.
     let mut waiters = JoinSet::new();
     for request in &requests {
@@ -90,9 +90,9 @@ async fn counted<G: Back + Send + 'static>(
     }
     monitor.until(|seen| seen.acquired == 5).await;
 
-    // The queue must not run empty before the end: the release that empties it is announced, and
-    // whoever comes right after it may be woken by that and ask once more. Tasks that come back for
-    // another turn can be too slow for it on a busy machine.
+    // The queue must not run empty before the end: the release that empties it is announced, which
+    // may wake the next newcomer and make it try once more. On a busy machine, tasks that come back
+    // for another turn can be too slow to prevent that.
     let acquisitions = 2 * WAITERS;
     for request in requests.iter().cycle().take(acquisitions) {
         let request = request.clone();
@@ -115,8 +115,8 @@ async fn counted<G: Back + Send + 'static>(
     acquisitions
 }
 
-/// Nobody spins for what comes back by itself: each is told when to look, besides its heartbeat
-/// once a second.
+/// Waiters for returning permits do not spin: the server tells each when to try, besides its
+/// heartbeat once a second.
 async fn rated(place: &Deployment, both: [&Locktopus; 2]) -> usize {
     let (name, acquisitions) = (unique("rated"), 30);
     let limiters = both.map(|locks| locks.rate_limiter(&name));
@@ -152,12 +152,12 @@ struct Monitor {
 struct Seen {
     acquired: usize,
     released: usize,
-    /// Commands that have nothing to do here, by name.
+    /// Unexpected commands, by name.
     others: BTreeMap<String, usize>,
     last: String,
 }
 
-/// Of connections and subscriptions, at the beginning and every now and then; a script that the
+/// Commands of connections and subscriptions, at the start and now and then; a script that the
 /// server did not know yet; the end of the count.
 const HARMLESS: [&str; 9] = [
     "hello",
@@ -187,8 +187,8 @@ impl Monitor {
     async fn until(&mut self, enough: impl Fn(&Seen) -> bool) {
         while !enough(&self.seen) {
             let line = self.raw.hear().await.text();
-            // `1700000000.000000 [0 127.0.0.1:4711] "evalsha" "..."`, or `[0 lua]` for what a
-            // script calls.
+            // `1700000000.000000 [0 127.0.0.1:4711] "evalsha" "..."`, or `[0 lua]` for commands of
+            // a script.
             let (from, words) = line.split_once("] ").unwrap();
             if from.ends_with(" lua") {
                 continue;
@@ -200,7 +200,7 @@ impl Monitor {
                 "evalsha" if digest == self.acquire => self.seen.acquired += 1,
                 "evalsha" if digest == self.release => self.seen.released += 1,
                 harmless if HARMLESS.contains(&harmless) => {}
-                // Of the lock before, which nobody waits for any more.
+                // Of the previous lock, which has no waiters any more.
                 "unsubscribe" | "sunsubscribe" if !line.contains(&self.name) => {}
                 _ => *self.seen.others.entry(command).or_default() += 1,
             }

@@ -16,13 +16,13 @@ const LEASE: Duration = Duration::from_secs(80);
 pub(crate) async fn all((place, client): At) -> String {
     let (holders, waiting) = (locks(&place, client).await, locks(&place, client).await);
     let mut observed = Vec::new();
-    // Long enough for clients that come back but forget what they were subscribed to.
+    // Long enough for clients that reconnect but forget their subscriptions.
     let second = Duration::from_secs(1);
     for (what, strategy, after_kill) in [
         ("released at once", ONLY_MESSAGES, Duration::ZERO),
         ("released after a second", ONLY_MESSAGES, second),
-        // Passed over by the hand-off, if nobody listens at that moment; they keep their places and
-        // look again.
+        // The hand-off skips waiters that do not listen at that moment; they keep their places and
+        // try again.
         ("handed over at once", HANDED, Duration::ZERO),
         ("handed over after a second", HANDED, second),
     ] {
@@ -74,7 +74,7 @@ async fn round(
         killed += reply.unwrap().text().parse::<u32>().unwrap();
     }
     assert!(killed > 0);
-    // The point is the state after this span, whatever happens in it.
+    // The test is about the state after this time.
     tokio::time::sleep(after_kill).await;
     let released = Instant::now();
     for guard in guards {

@@ -1,4 +1,4 @@
-//! A slot moves to another node while somebody waits for a lock in it.
+//! A slot moves to another node while clients wait for a lock in it.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
 /// deleted.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// A slot on its way, by the steps that every cluster tool takes.
+/// A slot on its way, with the steps of every cluster tool.
 pub(crate) struct Migration<'a> {
     _turn: MutexGuard<'static, ()>,
     place: &'a Deployment,

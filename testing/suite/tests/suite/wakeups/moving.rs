@@ -1,5 +1,5 @@
-//! While a slot is on its way: what is held stays held, what is asked for is refused and says why,
-//! and being sent on from node to node costs no connections.
+//! While a slot moves, holds stay, requests are refused with the reason, and redirects from node to
+//! node cost no connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) async fn empty_the_last(place: &Deployment) {
                 let range = range.items();
                 if range[2].items()[1].text() == last {
                     let (first, end) = (range[0].text(), range[1].text());
-                    // Whoever has forgotten them already refuses.
+                    // A node that has forgotten them already refuses.
                     let slots = ["CLUSTER", "DELSLOTSRANGE", &first, &end];
                     let _ = node.command(&slots).await;
                     left.push((first, end));
@@ -59,7 +59,7 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
         name.clone(),
         format!("{{{name}}}-b"),
         format!("{{{name}}}-c"),
-        // Of the same kind as the first, so that both are renewed together.
+        // Of the same kind as the first, so that one batch renews both.
         format!("{{{name}}}-d"),
     ];
     let two = (holders.lock(&names[0]), holders.lock(&names[3]));
@@ -74,7 +74,7 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
     let begun = Instant::now();
     stays(&guards, "opened").await;
     let said = refused(&others, &name).await;
-    // That of a lock may go before those beside it, or after them.
+    // A lock's own key may move before those beside it, or after them.
     let mut moved = 0;
     for some in [1, 1, 1, 1, 1, 1, 1, 1, usize::MAX] {
         for _ in 0..some {
@@ -99,9 +99,9 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
     format!("held for {took:.2?} while {moved} keys moved; others hear: {said}")
 }
 
-/// Each of them is renewed once more, without being lost before.
+/// Each of them is renewed once more before it expires.
 async fn stays(guards: &[LockGuard], when: &str) {
-    // All are read first, as renewals of all come at about one time.
+    // Read all deadlines first, as all renewals come at about the same time.
     let ends: Vec<_> = guards.iter().map(LockGuard::valid_until).collect();
     for (guard, until) in guards.iter().zip(ends) {
         eventually(when, SOON, async || {
@@ -115,14 +115,14 @@ async fn stays(guards: &[LockGuard], when: &str) {
     }
 }
 
-/// A new lock in the slot is refused, and the error says what is going on.
+/// A new lock in the slot is refused, and the error names the reason.
 async fn refused(others: &Locktopus, name: &str) -> String {
     let free = format!("{{{name}}}-free");
     let error = others.lock(free).try_acquire().await.unwrap_err();
     let LockError::Backend { source, .. } = &error else {
         panic!("{error:?}");
     };
-    // Unless the deadline passed while it was being asked for once more.
+    // Unless the deadline passed during the retry.
     let known = (BackendErrorKind::Unavailable, Executed::No);
     let unknown = (BackendErrorKind::Timeout, Executed::Maybe);
     let said = (source.kind(), source.executed());
@@ -139,7 +139,7 @@ pub(crate) async fn needs_few_connections((place, client): At) -> String {
     .await
     .unwrap();
     let name = unique_of(3, 0, "sent-on");
-    // Its renewals must not stand behind the crowd.
+    // Its renewals must not wait behind the crowd.
     let held = locks.lock(&name).acquire().await.unwrap();
     let migration = Migration::open(&place, &name, &place.nodes()[2]).await;
     while migration.move_a_key().await {}
@@ -167,8 +167,7 @@ pub(crate) async fn needs_few_connections((place, client): At) -> String {
     held.release().await.unwrap();
     migration.end().await;
     let asked = asked.load(Ordering::Relaxed);
-    // One for those that are sent on; one more if the slot map is asked for anew, and one for what
-    // is left over.
+    // One for redirected commands, one more if the slot map is read again, and one in reserve.
     assert!(made <= 3, "{made} connections");
     let guard = locks.lock(&name).wait_at_most(SOON).acquire().await;
     guard.unwrap().release().await.unwrap();
@@ -176,7 +175,7 @@ pub(crate) async fn needs_few_connections((place, client): At) -> String {
     format!("{made} connections for {asked} attempts of {CROWD} callers")
 }
 
-/// By all servers together, over connections that are there.
+/// Of all servers together, over existing connections.
 async fn accepted(servers: &mut [Raw]) -> u64 {
     let mut sum = 0;
     for server in servers {

@@ -1,5 +1,4 @@
-//! Somebody waits who cannot stand in our queue, as Redisson's clients do: it only hears
-//! announcements.
+//! Waiters that cannot join our queue, like Redisson's clients: they only hear announcements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,14 +11,14 @@ use crate::common::raw::Raw;
 use crate::common::{HANDED, HANDED_LEASE, LONG, SOON, close, eventually, locks_apart, unique};
 use crate::wakeups::{At, channel, waiting};
 
-/// What Redisson does to take a free lock, leaving reentry out.
+/// Redisson's script to acquire a free lock, without re-entry.
 const TAKE: &str = "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end \
      redis.call('HSET', KEYS[1], ARGV[1], 1) redis.call('PEXPIRE', KEYS[1], 30000) return 1";
 
 /// Its owner id: a uuid and the number of a thread.
 const STRANGER: &str = "ffffffff-ffff-4fff-8fff-ffffffffffff:1";
 
-/// Ours hand the lock on among themselves without a pause, and still the stranger gets it.
+/// Ours hand the lock on without a pause, and the stranger still gets it.
 pub(crate) async fn get_their_turn((place, client): At) -> String {
     let name = unique("others");
     let (a, b) = (
@@ -68,7 +67,7 @@ pub(crate) async fn get_their_turn((place, client): At) -> String {
         assert!(begun.elapsed() < LONG, "heard {heard} times");
     }
     let took = begun.elapsed();
-    // Ours wait for it like for anybody, and go on when it says that it is done.
+    // Ours wait for it like for any holder, and continue when it announces its release.
     waiting(&a, &name, 4).await;
     taker.say(&["DEL", &name]).await;
     taker.say(&[publish, &channel(&name), "0"]).await;

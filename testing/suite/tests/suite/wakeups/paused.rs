@@ -1,4 +1,4 @@
-//! Servers hold their clients up, or forget scripts, while somebody stands in the queue.
+//! Servers delay their clients, or forget scripts, while clients are queued.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tokio::time::{Instant, timeout};
 use crate::common::{HANDED, HANDED_LEASE, SOON, close, locks_apart, unique};
 use crate::wakeups::{At, waiting};
 
-/// What is done to every node while several wait.
+/// The faults of every node while several wait.
 pub(crate) const FAULTS: [(&str, &[&str]); 3] = [
-    // Shorter than the time that a call has.
+    // Shorter than the time limit of a call.
     ("paused", &["CLIENT", "PAUSE", "500", "ALL"]),
     ("writes paused", &["CLIENT", "PAUSE", "500", "WRITE"]),
     ("scripts flushed", &["SCRIPT", "FLUSH"]),
@@ -54,7 +54,7 @@ pub(crate) async fn while_waiting((place, client): At, fault: &[&str]) -> String
         1 + WAITERS,
         "everybody has a token of his own"
     );
-    // Nothing is left of the pause for those who come next.
+    // Ends the pause for the cases that follow.
     everywhere(&place, &["CLIENT", "UNPAUSE"]).await;
     close(holders).await;
     close(others).await;

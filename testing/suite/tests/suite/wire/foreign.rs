@@ -1,4 +1,4 @@
-//! Locks held, released and taken away by somebody who speaks Redisson's protocol.
+//! Another client that speaks Redisson's protocol holds, releases and takes away locks.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::wire::layout::flavour;
 /// A Java client's thread: uuid version 4.
 const JAVA: &str = "71b96ce8-2746-4c1a-9b6e-0d2c1f0a9d11:53";
 
-/// What Redisson's last unlock does.
+/// Redisson's last unlock.
 const UNLOCK: &str = "redis.call('DEL', KEYS[1]); return redis.call(ARGV[1], KEYS[2], '0')";
 
-/// A lock that Java holds twice blocks us until it is given back, and the message alone wakes us.
+/// A lock that Java holds twice blocks us until it is released, and the message alone wakes us.
 pub(crate) async fn holder((place, client): At) -> String {
     let name = unique("java");
     let channel = format!("redisson_lock__channel:{{{name}}}");
@@ -56,14 +56,14 @@ pub(crate) async fn holder((place, client): At) -> String {
     let (guard, woken) = waiter.await.unwrap();
     let took = woken - released;
     assert!(took < SOON, "{took:?}");
-    // Java cannot unlock it any more, nor enter it.
+    // Java can neither unlock nor re-enter it any more.
     assert_eq!(raw.say(&["HEXISTS", &name, JAVA]).await.int(), 0);
     guard.release().await.unwrap();
     close(locks).await;
     format!("woken {took:.2?} after the message")
 }
 
-/// Somebody deletes our lock and takes it: we notice, and do not delete theirs.
+/// Another client deletes our lock and acquires it: we notice, and do not delete theirs.
 pub(crate) async fn thief((place, client): At) -> String {
     let name = unique("thief");
     let locks = locks(&place, client).await;

@@ -100,7 +100,7 @@ async fn token_is_kept(raw: &mut Raw, name: &str, token: u64) {
     assert!((DAY_MS - 60_000..=DAY_MS).contains(&left), "{left} ms");
 }
 
-/// The message is `0`, comes in the flavour that Redisson expects, and only in that one.
+/// The message is `0`, only in the flavour that Redisson expects.
 async fn released_with_a_message(
     place: &Deployment,
     name: &str,

@@ -1,4 +1,4 @@
-//! Every library for which there is a ready-made profile, played by the commands that it sends.
+//! Every library with a ready-made profile, simulated by the commands that it sends.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn we_hold(library: &Library, locks: &Locktopus, raw: &mut Raw, name: &str
     assert!(library.acquire(raw, key).await, "{what}: free for them");
     raw.say(&["DEL", key]).await;
 
-    // Ours was taken away: releasing must not delete theirs, and must say so.
+    // Ours was taken away: the release must return an error and not delete theirs.
     let guard = request().acquire().await.unwrap();
     raw.say(&["DEL", key]).await;
     assert!(library.acquire(raw, key).await, "{what}");
@@ -115,7 +115,7 @@ async fn we_hold(library: &Library, locks: &Locktopus, raw: &mut Raw, name: &str
     );
 }
 
-/// ShedLock without `safeUpdate` deletes whatever is there: we notice at the next renewal.
+/// ShedLock without `safeUpdate` deletes the key unconditionally: we notice at the next renewal.
 pub(crate) async fn bare_delete((place, client): At) -> String {
     let locks = locks(&place, client).await;
     let name = unique("job");

@@ -1,4 +1,4 @@
-//! Mutexes shared with libraries that do `SET key value NX PX` and compare-and-delete.
+//! Mutexes shared with libraries that use `SET key value NX PX` and compare-and-delete.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::common::raw::{Raw, Value};
 use crate::common::{close, locks, unique};
 use crate::wire::At;
 
-/// What every library of the family runs to unlock.
+/// The unlock script of the whole family.
 const DELETE_IF: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
 
 const ENCODINGS: [(ValueEncoding, usize); 5] = [
@@ -58,7 +58,7 @@ async fn excludes_both_ways(
             .fixed_lease(Duration::from_secs(10))
     };
     let mut raw = Raw::to(place.primary_for(&key).await.unwrap()).await;
-    // No text: values are bytes to everybody.
+    // Not text: every library treats values as bytes.
     let theirs: &[u8] = b"\x00\xff\r\n their value \x80";
     let set = [&b"SET"[..], key.as_bytes(), theirs, b"NX", b"PX", b"10000"];
     let delete_if = |value: Vec<u8>| {
@@ -100,7 +100,7 @@ async fn excludes_both_ways(
     guard.release().await.unwrap();
     assert_eq!(raw.say(&["EXISTS", &key]).await.int(), 0);
 
-    // Ours was taken away: releasing must not delete theirs, and must say so.
+    // Ours was taken away: the release must return an error and not delete theirs.
     let guard = request().acquire().await.unwrap();
     raw.say(&["DEL", &key]).await;
     assert_eq!(raw.ask(&set).await.text(), "OK");

@@ -1,4 +1,4 @@
-//! Libraries whose waiters are woken: python-redis-lock and Spring's registry.
+//! Libraries that wake their waiters: python-redis-lock and Spring's registry.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::common::{
 };
 use crate::wire::At;
 
-/// python-redis-lock's release: puts a one into the list for its waiters. ARGV[2] is for how long
-/// it stays.
+/// python-redis-lock's release: pushes a one onto the list for its waiters. ARGV[2] is how long the
+/// list stays.
 const PY_RELEASE: &str = "
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 1 end
 redis.call('DEL', KEYS[2])
@@ -65,7 +65,7 @@ pub(crate) async fn python((place, client): At) -> String {
     let node = place.primary_for(&key).await.unwrap();
     let (mut raw, mut blocked) = (Raw::to(node).await, Raw::to(node).await);
 
-    // They hold, by whole seconds; ours polls.
+    // They hold, in whole seconds; ours polls.
     let set = ["SET", &key, PY_VALUE, "NX", "EX", "20"];
     assert_eq!(raw.say(&set).await.text(), "OK");
     assert!(request().try_acquire().await.unwrap().is_none());
@@ -108,13 +108,13 @@ pub(crate) async fn python((place, client): At) -> String {
     let (answer, _blocked, list) = blocking.await.unwrap();
     assert_eq!(answer.text(), format!("{list} 1"));
     assert_eq!(raw.say(&set).await.text(), "OK");
-    // Without anybody blocked, the notification stays for a second.
+    // If no waiter blocks, the notification stays for a second.
     let evicted = request().force_release("test").await.unwrap();
     assert_eq!(evicted.evicted.len(), 1);
     assert_eq!(raw.say(&["LRANGE", &list, "0", "-1"]).await.text(), "1");
     let stays = raw.say(&["PTTL", &list]).await.int();
     assert!((1..=1_000).contains(&stays), "{stays} ms");
-    // A release of what is not held notifies nobody.
+    // A failed release notifies no one.
     raw.say(&["DEL", &list]).await;
     let guard = request().acquire().await.unwrap();
     raw.say(&["SET", &key, PY_VALUE]).await;
@@ -126,7 +126,7 @@ pub(crate) async fn python((place, client): At) -> String {
 }
 
 pub(crate) async fn spring((place, client): At) -> String {
-    // Another library's channel is beyond the rights of the suite's user.
+    // The suite's user may not use another library's channel.
     let locks = connect(&plain_url_for(&place, client)).await;
     let name = unique("path");
     let (key, channel) = (
@@ -137,7 +137,7 @@ pub(crate) async fn spring((place, client): At) -> String {
     let request = || locks.mutex_as(&name, profile.clone());
     let node = place.primary_for(&key).await.unwrap();
     let mut raw = Raw::to(node).await;
-    // Their listener may be on another node: the message is for all of a cluster.
+    // Their listener may be on another node: the message goes to the whole cluster.
     let elsewhere = place
         .nodes()
         .iter()
@@ -145,7 +145,7 @@ pub(crate) async fn spring((place, client): At) -> String {
     let mut listener = Raw::to(elsewhere.unwrap_or(node)).await;
     listener.say(&["PSUBSCRIBE", "orders-channel:*"]).await;
 
-    // They hold; ours is woken by their message alone.
+    // They hold; only their message wakes ours.
     let obtain = ["EVAL", SPRING_OBTAIN, "1", &key, REGISTRY, "60000"];
     assert_eq!(raw.say(&obtain).await.int(), 1);
     assert_eq!(raw.say(&obtain).await.int(), 1, "the registry has it");
@@ -182,7 +182,7 @@ pub(crate) async fn spring((place, client): At) -> String {
     );
     heard(&mut listener, &channel, &key).await;
 
-    // Two acquisitions of ours are two registries.
+    // Two of our acquisitions count as two registries.
     let first = request().acquire().await.unwrap();
     assert!(request().try_acquire().await.unwrap().is_none());
     let spin = WaitStrategy::Poll {
@@ -201,7 +201,7 @@ pub(crate) async fn spring((place, client): At) -> String {
     format!("woken after {took:.2?}")
 }
 
-/// The next message of this lock; others are of other cases.
+/// The next message of this lock; others belong to other cases.
 async fn heard(listener: &mut Raw, channel: &str, key: &str) {
     loop {
         let said = listener.hear().await;

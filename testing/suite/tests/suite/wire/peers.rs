@@ -1,4 +1,4 @@
-//! Libraries that keep a lock as one string, as they look to servers: the commands that they send.
+//! Libraries with one string per lock, as servers see them: the commands that they send.
 
 use locktopus::MutexProfile;
 
@@ -12,19 +12,19 @@ const EXPIRE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
     return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 const EXPIRE_LATER: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
     return redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT') end return 0";
-/// redis-py: only what has an expiry, and ARGV[3] says whether to replace it.
+/// redis-py: only a key with an expiry; ARGV[3] says whether to replace it.
 const PY_EXTEND: &str = "
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then return 0 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3] == '0' and ARGV[2] + left or ARGV[2])
 return 1";
-/// redsync: gone, or not its own, are different answers.
+/// redsync: a missing lock and another owner's are different answers.
 const GO_DELETE: &str = "
 local value = redis.call('GET', KEYS[1])
 if value == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return value and 0 or -1";
-/// node-redlock: several keys, none of which may be there.
+/// node-redlock: several keys, all of which must be missing.
 const NODE_ACQUIRE: &str = "
 for _, key in ipairs(KEYS) do if redis.call('EXISTS', key) == 1 then return 0 end end
 for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1], 'PX', ARGV[2]) end
@@ -48,20 +48,20 @@ if redis.call('MSETNX', KEYS[1], ARGV[1]) == 0 then
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1";
-/// redlock-rb: also extends, if ARGV[3] is not yes.
+/// redlock-rb: also extends, unless ARGV[3] is yes.
 const RUBY: &str = "
 if (redis.call('EXISTS', KEYS[1]) == 0 and ARGV[3] == 'yes') or redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return 1
 end
 return 0";
-/// RedLock.net: 1 extended, 0 made anew, -1 another's.
+/// RedLock.net: 1 extended, 0 created, -1 another owner's.
 const NET_EXTEND: &str = "
 local value = redis.call('GET', KEYS[1])
 if not value then return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) and 0 end
 if value == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
 return -1";
-/// Spring's registry in spin mode: the same registry gets what it has.
+/// Spring's registry in spin mode: a registry may acquire its own lock again.
 const SPRING_ACQUIRE: &str = "
 local value = redis.call('GET', KEYS[1])
 if value == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return true end
@@ -79,18 +79,18 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if redis.call('TTL', KEYS[1]) < 0 then return 0 end
 return redis.call('EXPIRE', KEYS[1], ARGV[2] / 1000)";
 
-/// A library as it looks to servers.
+/// A library, as servers see it.
 pub(crate) struct Library {
     pub(crate) name: &'static str,
     pub(crate) profile: MutexProfile,
     pub(crate) key: &'static str,
-    /// A value that it could have made.
+    /// A value of its form.
     pub(crate) value: &'static [u8],
     /// A script, or the `SET` that most use.
     acquire: Option<&'static str>,
     pub(crate) release: &'static str,
     extend: &'static str,
-    /// What its scripts get behind value and milliseconds.
+    /// The arguments of its scripts after value and milliseconds.
     further: &'static str,
     /// Whether a value of ours has its form.
     pub(crate) form: fn(&[u8]) -> bool,

@@ -1,4 +1,4 @@
-//! One name used as two kinds of lock, or for something else altogether.
+//! One name used as two kinds of lock, or for other data.
 
 use locktopus::{BackendErrorKind, Executed, LockError, LockRequest, MutexProfile};
 use locktopus_servers::topology::Node;
@@ -37,7 +37,7 @@ pub(crate) async fn mixed((place, client): At) -> String {
     seen
 }
 
-/// At once, not after an outage, and with a word about what is wrong.
+/// At once, without the delay of an outage, and with the reason.
 async fn refused(request: LockRequest) -> String {
     let errors = [
         request.clone().acquire().await.map(drop).unwrap_err(),
@@ -47,7 +47,7 @@ async fn refused(request: LockRequest) -> String {
     errors.iter().map(told).next_back().unwrap()
 }
 
-/// What such an error says.
+/// The text of such an error.
 fn told(error: &LockError) -> String {
     let LockError::Backend { source, .. } = error else {
         panic!("{error:?}");
@@ -59,7 +59,7 @@ fn told(error: &LockError) -> String {
     chain(error)
 }
 
-/// Everything that an attempt could have written, except how long it still lives.
+/// All data that an attempt could have written, except the remaining lifetimes.
 async fn picture(node: &Node, name: &str) -> Vec<Value> {
     let mut raw = Raw::to(node).await;
     let mut seen = vec![raw.say(&["PEXPIRETIME", name]).await];
@@ -74,9 +74,9 @@ async fn picture(node: &Node, name: &str) -> Vec<Value> {
     seen
 }
 
-/// What other programs keep under a name, by the commands that make it; and whether it may be a
-/// mutex of another library's, or a number of Redisson's, which cannot be told from what is asked
-/// for.
+/// Data of other programs under a name, as the commands that create it. The flags say whether it
+/// could be another library's mutex, and whether it could be a number of Redisson's: we cannot tell
+/// such data apart.
 const FOREIGN: [(&[&str], bool, bool); 9] = [
     (&["SET", "KEY", "7"], false, true),
     (&["SET", "KEY", "7", "PX", "60000"], true, true),
@@ -89,8 +89,8 @@ const FOREIGN: [(&[&str], bool, bool); 9] = [
     (&["HSET", "KEY", "a", "1", "b", "2"], false, false),
 ];
 
-/// A name under which another program keeps something is refused to every kind that can tell, and
-/// stays as it is.
+/// If another program stores data under a name, every kind that can detect it refuses the name, and
+/// the data stays unchanged.
 pub(crate) async fn foreign((place, client): At) -> String {
     let locks = locks(&place, client).await;
     let mut refusals = 0;
@@ -117,7 +117,7 @@ pub(crate) async fn foreign((place, client): At) -> String {
         ];
         for (request, alike) in holds {
             if alike {
-                // Of permits with ids all holders are known, so there are fewer than nine in all.
+                // A permit semaphore knows all its holders, so there are fewer than nine in all.
                 match request.clone().try_acquire().await {
                     Ok(taken) => assert!(taken.is_none(), "{made:?} was taken as {request:?}"),
                     Err(error) => assert!(error.too_few_permits().is_some(), "{made:?}: {error}"),

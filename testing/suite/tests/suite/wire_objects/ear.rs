@@ -1,4 +1,4 @@
-//! Somebody who listens to channels and writes everything down.
+//! A listener that records everything on its channels.
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -14,8 +14,7 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    /// Listens to channels that belong to a lock, in the flavour in use. Returns once all are
-    /// confirmed.
+    /// Listens to a lock's channels, in the flavour in use. Returns once all are confirmed.
     pub(crate) async fn to(at: &At, name: &str, channels: &[String]) -> Self {
         let node = at.place.primary_for(name).await.unwrap();
         let mut raw = Raw::to(node).await;
@@ -51,7 +50,7 @@ impl Ear {
             .unwrap()
     }
 
-    /// Everything that was said and not yet read.
+    /// All unread messages so far.
     pub(crate) fn so_far(&mut self) -> Vec<(String, String)> {
         std::iter::from_fn(|| self.heard.try_recv().ok()).collect()
     }
@@ -78,7 +77,7 @@ impl Spy {
         Self(Ear::to(at, name, &channels).await)
     }
 
-    /// What was said since the last time, all of it numbers.
+    /// The messages since the last call, all of them numbers.
     pub(crate) fn numbers(&mut self) -> Vec<i64> {
         let said = self.0.so_far();
         let number = |(channel, payload): &(String, String)| {

@@ -1,4 +1,4 @@
-//! `fair_lock` and Redisson's `RFairLock`: one queue, in which each waiter is called by name.
+//! `fair_lock` and Redisson's `RFairLock`: one queue that calls each waiter by name.
 
 use tokio::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::wire_objects::ear::{Ear, listeners};
 use crate::wire_objects::java::Java;
 use crate::wire_objects::lock::{soon, waiting};
 
-/// Returns once so many stand in the list, and the last of them listens to its own channel.
+/// Returns once the list has this many waiters and the last of them listens to its own channel.
 pub(crate) async fn lined_up(at: &At, java: &mut Java, length: usize) -> String {
     let (queue, channel) = (java.side("redisson_lock_queue"), java.channel());
     eventually("somebody in the list", SOON, async || {
@@ -53,7 +53,7 @@ pub(crate) async fn they_hold(at: At) -> String {
     format!("called and served in {:.2?}", soon(begun, served))
 }
 
-/// Theirs, then ours, wait for theirs: the order of arrival, each woken at once.
+/// Theirs, then ours, wait for theirs: served in order of arrival, each woken at once.
 pub(crate) async fn in_order(at: At) -> String {
     let name = unique("fair");
     let locks = at.locks().await;
@@ -70,7 +70,7 @@ pub(crate) async fn in_order(at: At) -> String {
 
     assert_eq!(holder.fair_unlock().await, Some(1));
     assert_eq!(ear.next().await.1, "0");
-    // The lock is free, but it is not our turn, nor that of those behind us.
+    // The lock is free, but it is neither our turn nor that of those behind us.
     assert!(
         locks
             .fair_lock(&name)
@@ -98,7 +98,8 @@ pub(crate) async fn in_order(at: At) -> String {
     format!("served in {took:.2?}, they were called in {called:.2?}")
 }
 
-/// We hold, they wait, another of ours comes later: they are called, and never granted to.
+/// We hold, they wait, another of ours comes later: the release calls theirs, and never grants it
+/// to them.
 pub(crate) async fn we_hold(at: At) -> String {
     let name = unique("fair");
     let locks = at.locks_apart().await;
@@ -154,7 +155,7 @@ pub(crate) async fn expired_under_them(at: At) -> String {
     format!("served in {:.2?}", soon(begun, served))
 }
 
-/// However many of ours come and go while theirs wait, no channel stays subscribed.
+/// However many of ours come and go while theirs wait, no subscription to a channel remains.
 pub(crate) async fn channels_are_given_back(at: At) -> String {
     let name = unique("fair");
     let locks = at.locks_apart().await;
@@ -202,7 +203,7 @@ async fn own_channels(at: &At, java: &mut Java) -> usize {
         .len()
 }
 
-/// A waiter of ours that gives up takes its entry out of both; one that waits has a deadline that
+/// A waiter of ours that gives up removes its entry from both; one that waits has a deadline that
 /// theirs respect.
 pub(crate) async fn list_and_deadlines_agree(at: At) -> String {
     let name = unique("fair");

@@ -1,4 +1,4 @@
-//! What has stopped Redisson's fair locks for minutes, and must not stop ours.
+//! Faults that have stopped Redisson's fair locks for minutes, and must not stop ours.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::wire_objects::ear::Ear;
 use crate::wire_objects::java::Java;
 use crate::wire_objects::lock::{soon, waiting};
 
-/// For how long a free lock may be left to one who does not come: their turn, a heartbeat, and a
-/// busy machine.
+/// How long a free lock may be left to a waiter that does not come: its turn, a heartbeat, and the
+/// delay of a busy machine.
 const TURN: Duration = Duration::from_secs(3 + 2 + 5);
 
 /// An entry without a deadline, which Redisson never removes.
@@ -31,7 +31,7 @@ pub(crate) async fn head_without_a_deadline(at: At) -> String {
     let took = begun.elapsed();
     assert!(took < SOON, "{took:?}");
     guard.release().await.unwrap();
-    // Two seconds after it was seen first, it is gone for good.
+    // Two seconds after it was first seen, it is gone for good.
     eventually("an empty queue", SOON * 2, async || {
         let guard = locks.fair_lock(&name).try_acquire().await.unwrap();
         if let Some(guard) = guard {
@@ -79,7 +79,7 @@ pub(crate) async fn many_dead_heads(at: At) -> String {
     let took = served - begun;
     assert!(took < TURN, "{took:?}");
     guard.release().await.unwrap();
-    // And once that is paid it is paid.
+    // The cost is paid only once.
     let begun = Instant::now();
     let again = locks.fair_lock(&name).acquire().await.unwrap();
     assert!(
@@ -92,8 +92,8 @@ pub(crate) async fn many_dead_heads(at: At) -> String {
     format!("served after {took:.2?}")
 }
 
-/// Waiters whose clocks are an hour behind or ahead are served in order all the same. Those ahead
-/// take ours for dead and do not call them: then the heartbeat finds out.
+/// Waiters whose clocks are an hour behind or ahead are still served in order. Those ahead believe
+/// that ours are dead and do not call them; then the heartbeat finds out.
 pub(crate) async fn clocks_apart(at: At) -> String {
     let mut seen = Vec::new();
     for ahead in [-3_600_000, 3_600_000] {
@@ -124,8 +124,8 @@ pub(crate) async fn clocks_apart(at: At) -> String {
     format!("{seen:.2?}")
 }
 
-/// One of theirs whose clock is an hour ahead takes all of ours for dead: they take their places
-/// again, in the order in which they had come.
+/// One of theirs, whose clock is an hour ahead, believes that all of ours are dead. Ours take their
+/// places again, in their order of arrival.
 pub(crate) async fn order_outlasts_a_fast_clock(at: At) -> String {
     let name = unique("order");
     let locks = at.locks_apart().await;
@@ -146,7 +146,7 @@ pub(crate) async fn order_outlasts_a_fast_clock(at: At) -> String {
     format!("{order:?}")
 }
 
-/// A waiter that spins is handed the lock in its turn like any other.
+/// A spinning waiter gets the lock in its turn like any other.
 pub(crate) async fn who_spins_is_not_overtaken(at: At) -> String {
     let name = unique("spinning");
     let locks = at.locks_apart().await;
@@ -168,7 +168,7 @@ pub(crate) async fn who_spins_is_not_overtaken(at: At) -> String {
     format!("{order:?}")
 }
 
-/// Who was granted the lock, in order.
+/// The grants, in order.
 #[derive(Clone, Default)]
 struct Line(Arc<Mutex<Vec<usize>>>);
 
@@ -195,7 +195,7 @@ impl Line {
     }
 }
 
-/// Waits until so many of ours stand in the queue.
+/// Waits until this many of ours are queued.
 async fn natives(java: &mut Java, count: usize) {
     let queue = java.side("redisson_lock_queue");
     eventually("ours in the queue", LONG, async || {
@@ -212,8 +212,8 @@ async fn natives(java: &mut Java, count: usize) {
     .await;
 }
 
-/// Three of theirs listen and do not come, as in a process that is stopped: a free lock is left to
-/// them once.
+/// Three of theirs listen and do not come, as in a stopped process: a free lock is left to them
+/// once.
 pub(crate) async fn called_but_not_coming(at: At) -> String {
     let name = unique("stopped");
     let locks = at.locks_apart().await;

@@ -1,5 +1,5 @@
-//! A client of Redisson's, played by raw commands: each script does what Redisson's does, in words
-//! of our own.
+//! A simulated client of Redisson, with raw commands: each script does what Redisson's does, in our
+//! own words.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use locktopus_servers::peers::redisson_scripts::{
     fair_lock, fair_unlock,
 };
 
-/// What Redisson counts on for a waiter that gives no time, ms.
+/// Redisson's wait limit for a waiter without one, in ms.
 const FAIR_WAIT: &str = "300000";
 const FOR_EVER: &str = "922337203685477";
 
@@ -24,12 +24,12 @@ pub(crate) struct Java {
     /// `<uuid>:<thread>`.
     pub(crate) owner: String,
     publish: &'static str,
-    /// How far this machine's clock is ahead, ms.
+    /// How far this machine's clock is ahead, in ms.
     pub(crate) clock_ahead: i64,
 }
 
 impl Java {
-    /// Two threads of one number are the same one.
+    /// Two threads with one number are the same one.
     pub(crate) async fn on(at: &At, name: &str, thread: i64) -> Self {
         let node = at.place.primary_for(name).await.unwrap();
         Self {
@@ -58,7 +58,7 @@ impl Java {
         self.side("redisson_lock__channel")
     }
 
-    /// The channel on which this thread is called by a fair lock.
+    /// The channel that a fair lock uses to call this thread.
     pub(crate) fn own_channel(&self) -> String {
         format!("{}:{}", self.channel(), self.owner)
     }
@@ -76,13 +76,13 @@ impl Java {
         answer
     }
 
-    /// `None`: taken. Else what is left of the lease in the way.
+    /// `None`: acquired. Otherwise the rest of the blocking lease.
     pub(crate) async fn lock(&mut self, lease: i64) -> Option<i64> {
         let (name, owner, lease) = (self.name.clone(), self.owner.clone(), lease.to_string());
         optional(&self.eval(LOCK, &[&name], &[&lease, &owner]).await)
     }
 
-    /// The token, if taken.
+    /// The token, if acquired.
     pub(crate) async fn fenced(&mut self, lease: i64) -> Option<i64> {
         let (name, owner, lease) = (self.name.clone(), self.owner.clone(), lease.to_string());
         let token = self.side("redisson_lock_token");
@@ -101,7 +101,7 @@ impl Java {
         optional(&self.eval(UNLOCK, &[&name, &channel], &args).await)
     }
 
-    /// As [`unlock`](Self::unlock), and tells nobody.
+    /// As [`unlock`](Self::unlock), without a message.
     pub(crate) async fn spin_unlock(&mut self) -> Option<i64> {
         let (name, owner) = (self.name.clone(), self.owner.clone());
         optional(
@@ -119,7 +119,7 @@ impl Java {
         ]
     }
 
-    /// `None`: taken. Else it is queued.
+    /// `None`: acquired. Otherwise it is queued.
     pub(crate) async fn fair_lock(&mut self, lease: i64) -> Option<i64> {
         let [name, queue, deadlines] = self.fair_keys();
         let (owner, lease, now) = (
@@ -140,7 +140,7 @@ impl Java {
         self.fair_unlock_after("").await
     }
 
-    /// The lease has just ended, and nobody had time to notice.
+    /// An unlock just after the end of the lease, before others could notice.
     pub(crate) async fn fair_unlock_too_late(&mut self) -> Option<i64> {
         self.fair_unlock_after("redis.call('DEL', KEYS[1]) ").await
     }
@@ -221,8 +221,7 @@ impl Java {
             .int()
     }
 
-    /// Takes a permit with an id until the lease ends; what the script answers if that is not
-    /// possible.
+    /// Acquires a permit with an id until the lease ends, or returns the script's refusal.
     pub(crate) async fn take_permit(&mut self, id: [u8; 16], lease: i64) -> Result<(), Value> {
         let [name, channel] = self.semaphore_keys();
         let held = format!("{{{name}}}:timeout");

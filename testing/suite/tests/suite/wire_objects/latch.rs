@@ -12,7 +12,7 @@ use crate::wire_objects::ear::{Spy, listeners};
 use crate::wire_objects::java::Java;
 use crate::wire_objects::lock::soon;
 
-/// A waiter whom only a message can wake in time, and when it was.
+/// A waiter that only a message can wake in time, and when that was.
 fn opened(latch: &Latch) -> JoinHandle<Instant> {
     let wait = latch.wait().heartbeat(Duration::from_secs(90));
     tokio::spawn(async move {
@@ -64,7 +64,7 @@ pub(crate) async fn both_ways(at: At) -> String {
     assert_eq!(latch.count_down().await.unwrap(), 0);
     assert_eq!(spy.next().await, 0);
     assert_eq!(java.raw().say(&["EXISTS", &name]).await.int(), 0);
-    // An open latch stays open and silent, whoever counts.
+    // An open latch stays open and silent, even if either side counts.
     java.count_down().await;
     latch.count_down().await.unwrap();
     assert_eq!(java.raw().say(&["EXISTS", &name]).await.int(), 0);

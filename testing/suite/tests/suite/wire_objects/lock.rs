@@ -11,14 +11,14 @@ use crate::wire_objects::At;
 use crate::wire_objects::ear::{Ear, Spy, listeners};
 use crate::wire_objects::java::Java;
 
-/// A waiter whom only a message can serve in time, and when it was served.
+/// A waiter that only a message can serve in time, and when that was.
 pub(crate) fn waiting(request: LockRequest) -> JoinHandle<(LockGuard, Instant)> {
     let request = request.fixed_lease(HANDED_LEASE).strategy(HANDED);
     tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) })
 }
 
-/// Returns once so many stand in our own queue of a name and this many clients listen to its
-/// channel.
+/// Returns once our own queue of a name has this many waiters and this many clients listen to
+/// `channel`.
 pub(crate) async fn queued(at: &At, java: &mut Java, waiters: i64, channel: &str, clients: i64) {
     let queue = java.side("locktopus_queue");
     eventually("somebody in the queue", SOON, async || {
@@ -38,7 +38,7 @@ pub(crate) fn soon(since: Instant, served: Instant) -> Duration {
     took
 }
 
-/// They hold twice: the first release is none, the second lets us in by its message.
+/// They hold twice: the first release frees nothing, the second lets us in by its message.
 pub(crate) async fn they_hold(at: At) -> String {
     let name = unique("rlock");
     let locks = at.locks().await;
@@ -68,7 +68,7 @@ pub(crate) async fn they_hold(at: At) -> String {
     format!("served {:.2?} after the message", soon(begun, served))
 }
 
-/// We hold: they see an ordinary holder, and hear exactly one `0` when it leaves.
+/// We hold: they see an ordinary holder, and hear exactly one `0` when it releases.
 pub(crate) async fn we_hold(at: At) -> String {
     let name = unique("rlock");
     let locks = at.locks().await;
@@ -99,7 +99,7 @@ pub(crate) async fn we_hold(at: At) -> String {
     format!("{left} ms were left to them")
 }
 
-/// One counter for their fenced lock and our locks: tokens grow whoever takes the lock.
+/// One counter for their fenced lock and our locks: tokens grow across both sides.
 pub(crate) async fn tokens_are_shared(at: At) -> String {
     let name = unique("fenced");
     let locks = at.locks().await;
@@ -123,8 +123,7 @@ pub(crate) async fn tokens_are_shared(at: At) -> String {
     format!("{tokens:?}")
 }
 
-/// A spin lock says nothing when it is released: our heartbeat finds out. Ours says it all the
-/// same.
+/// A spin lock announces no release: our heartbeat finds out. Ours announces it all the same.
 pub(crate) async fn spin_locks_ring_no_bell(at: At) -> String {
     let name = unique("spin");
     let locks: Locktopus = at.locks().await;

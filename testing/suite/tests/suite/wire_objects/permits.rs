@@ -23,7 +23,7 @@ pub(crate) async fn both_ways(at: At) -> String {
     assert!(java.set_permits(2).await);
     assert_eq!(spy.next().await, 2);
 
-    // We hold: ours are ids of sixteen bytes that they can read, each with its end.
+    // We hold: our ids are sixteen bytes that they can read, each with its own end.
     let lease = Duration::from_secs(60);
     let guard = semaphore
         .permits(2)
@@ -62,7 +62,7 @@ pub(crate) async fn both_ways(at: At) -> String {
     assert!(!java.give_permit(FIRST).await, "given back once");
     assert!(java.take_permit(FIRST, 60_000).await.is_err());
 
-    // Theirs ends by itself: ours get it, and nobody gets it twice.
+    // Theirs expires: ours get it, and only once.
     let score = java
         .raw()
         .ask(&[b"ZADD", held.as_bytes(), b"1", &SECOND])
@@ -71,7 +71,7 @@ pub(crate) async fn both_ways(at: At) -> String {
     let second = semaphore.permits(1).acquire().await.unwrap();
     assert!(!java.give_permit(SECOND).await);
     assert_eq!(semaphore.available().await.unwrap(), Some(0));
-    // Ours ends by itself, and they get it.
+    // Ours expires, and they get it.
     let ours = second.owner().expose().to_vec();
     java.raw()
         .ask(&[b"ZADD", held.as_bytes(), b"1", &ours])

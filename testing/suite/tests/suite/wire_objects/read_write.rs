@@ -73,7 +73,7 @@ pub(crate) async fn they_read(at: At) -> String {
     format!("the writer was served in {:.2?}", soon(begun, served))
 }
 
-/// Readers that crashed keep a lock for as long as their own expiry says, whoever else reads.
+/// Crashed readers keep a lock only until their own expiry, even if others still read.
 pub(crate) async fn dead_readers(at: At) -> String {
     let name = unique("rw");
     let locks = at.locks().await;
@@ -91,7 +91,7 @@ pub(crate) async fn dead_readers(at: At) -> String {
     reader.release().await.unwrap();
     assert!(!exists(&mut dead, &name).await, "kept by a dead reader");
 
-    // A dead one of ours does not keep theirs, nor do theirs lose theirs by it.
+    // Our dead reader does not prolong their lock, nor does it cost them theirs.
     let lost = rw
         .read()
         .fixed_lease(Duration::from_secs(40))
@@ -114,7 +114,7 @@ pub(crate) async fn dead_readers(at: At) -> String {
     "neither kept it".to_owned()
 }
 
-/// They write twice; ours wait for it to read, both at once.
+/// They write twice; two of ours wait to read, and enter together.
 pub(crate) async fn they_write(at: At) -> String {
     let name = unique("rw");
     let locks = at.locks().await;
@@ -151,7 +151,7 @@ pub(crate) async fn they_write(at: At) -> String {
     format!("both served in {took:.2?}")
 }
 
-/// What they hear when ours leave: `1` lets all look, `0` one.
+/// The messages they hear when ours release: `1` lets all try, `0` one.
 pub(crate) async fn we_hold(at: At) -> String {
     let name = unique("rw");
     let locks = at.locks().await;
@@ -185,8 +185,8 @@ pub(crate) async fn we_hold(at: At) -> String {
     "1, 1, 0".to_owned()
 }
 
-/// Ours writes and reads on when its write lease is over. Theirs find a lock that is read, as they
-/// keep it themselves.
+/// Ours writes, and still reads when its write lease has ended. Theirs find a read lock in their
+/// own format.
 pub(crate) async fn we_write_and_read(at: At) -> String {
     let name = unique("rw");
     let locks = at.locks().await;
@@ -196,7 +196,7 @@ pub(crate) async fn we_write_and_read(at: At) -> String {
     let lease = Duration::from_secs(2);
     let writing = rw.write().owner(&me).fixed_lease(lease);
     let writing = writing.acquire().await.unwrap();
-    // Renewed every second, which also shows theirs that nobody writes any more.
+    // Renewed every second, which also shows theirs that the writer is gone.
     let reading = rw.read().owner(&me).renewed_lease(Duration::from_secs(3));
     let reading = reading.acquire().await.unwrap();
     assert!(java.read_lock(20_000).await.is_some());
@@ -220,7 +220,7 @@ pub(crate) async fn we_write_and_read(at: At) -> String {
     assert_eq!(java.read_unlock().await, Some(1), "the last one");
     drop(writing);
 
-    // What ours leaves when it stops to write lasts as long as its reading.
+    // After ours stops writing, the lock lasts as long as its read lease.
     let writing = rw.write().fixed_lease(Duration::from_secs(60));
     let writing = writing.owner(&me).acquire().await.unwrap();
     let reading = rw.read().owner(&me).fixed_lease(Duration::from_secs(20));
@@ -236,7 +236,7 @@ pub(crate) async fn we_write_and_read(at: At) -> String {
     format!("theirs read after {waited:.2?}")
 }
 
-/// Theirs writes and reads. It has no end of its own as a writer: it writes as long as the lock
+/// Theirs writes and reads. As a writer it has no expiry of its own: it writes as long as the lock
 /// lasts.
 pub(crate) async fn they_write_and_read(at: At) -> String {
     let name = unique("rw");

@@ -64,8 +64,7 @@ pub(crate) async fn both_ways(at: At) -> String {
     format!("served in {took:.2?}")
 }
 
-/// Permits of a holder of ours that crashed come back when anybody of ours looks, and they are
-/// told.
+/// Permits of our crashed holder come back when any client of ours checks, and they are notified.
 pub(crate) async fn crashed_holders_come_back(at: At) -> String {
     let name = unique("sem");
     let locks = at.locks().await;
@@ -87,7 +86,7 @@ pub(crate) async fn crashed_holders_come_back(at: At) -> String {
     assert!(semaphore.permits(3).try_acquire().await.unwrap().is_none());
     assert_eq!(spy.next().await, 2);
     assert!(java.take_permits(2).await);
-    // The late release of what is gone gives nothing back.
+    // The late release of a lost permit returns nothing.
     assert!(lost.release().await.is_err());
     assert!(!java.take_permits(1).await);
     close(locks).await;

@@ -1,4 +1,4 @@
-//! Our own hand a lock to each other; those who cannot queue get their turns all the same.
+//! Our clients hand a lock to each other, and clients that cannot queue still get their turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use crate::wire_objects::ear::Ear;
 use crate::wire_objects::java::Java;
 
 const CONTENDERS: usize = 4;
-/// So many hand-offs that not one of them being open is as good as impossible: (15/16)^400.
+/// Enough hand-offs that at least one leaves the lock open, except with probability (15/16)^400.
 const HAND_OFFS: u64 = 400;
 
-/// What is fought for.
+/// The contended object.
 #[derive(Debug, Clone, Copy)]
 enum Object {
     Lock,
@@ -35,7 +35,7 @@ impl Object {
         }
     }
 
-    /// Takes it, counts, gives it back.
+    /// Acquires it, counts, releases it.
     async fn visit(self, locks: &Locktopus, name: &str, served: &AtomicU64) {
         let count = || served.fetch_add(1, Ordering::Relaxed);
         let request = match self {
@@ -106,7 +106,7 @@ impl Crowd {
         self.served.load(Ordering::Relaxed)
     }
 
-    /// Returns once so many more were served.
+    /// Returns once this many more were served.
     async fn serve(&self, more: u64) {
         let until = self.served() + more;
         let serving = async {
@@ -128,7 +128,7 @@ impl Crowd {
     }
 }
 
-/// One who hears the notification and asks, as Redisson's waiters do, among a crowd of our own.
+/// One that tries after each notification, as Redisson's waiters do, among a crowd of our own.
 pub(crate) async fn others_get_theirs(at: At) -> String {
     let mut seen = String::new();
     for object in [
@@ -143,7 +143,7 @@ pub(crate) async fn others_get_theirs(at: At) -> String {
     seen
 }
 
-/// How long theirs waited at most.
+/// The longest wait of theirs.
 async fn served_in_turn(at: &At, object: Object) -> Duration {
     let name = unique("turn");
     let mut java = Java::on(at, &name, 1).await;
@@ -176,7 +176,7 @@ async fn served_in_turn(at: &At, object: Object) -> Duration {
     waited
 }
 
-/// Nobody else listens: every release is handed on.
+/// Without other listeners, every release hands the lock on.
 pub(crate) async fn none_without_others(at: At) -> String {
     let name = unique("turn");
     let mut java = Java::on(&at, &name, 1).await;
