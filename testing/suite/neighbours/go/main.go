@@ -1,5 +1,5 @@
-// Command neighbour: a lock library does what it is told, line by line: see neighbour_libraries/worker.rs for the conversation.
-// The argument names the library.
+// Command neighbour executes commands for a lock library, line by line; neighbour_libraries/worker.rs describes the
+// protocol. The argument names the library.
 package main
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// library is what does it: what came out of a command, or why nothing did.
+// library executes a command and returns its result, or an error with the reason.
 type library interface {
 	run(verb string, words []string) (string, error)
 }
 
-// libraries are those that there are: the module each is in, and how it begins.
+// libraries are the known libraries: the module of each, and its constructor.
 var libraries = map[string]struct {
 	module string
 	begin  func([]*redis.Client) library
@@ -29,7 +29,7 @@ var libraries = map[string]struct {
 	"redislock": {"github.com/bsm/redislock", newRedislock},
 }
 
-// milliseconds is a lease as it is told.
+// milliseconds parses a lease.
 func milliseconds(word string) time.Duration {
 	number, err := strconv.Atoi(word)
 	if err != nil {
@@ -48,7 +48,7 @@ func version(path string) string {
 	return "unknown"
 }
 
-// read passes lines on. When there will be no more, whoever wrote them is gone: the process ends, whatever it waits for.
+// read passes lines on. At the end of the input the test is gone, so the process exits even while it waits.
 func read(lines chan<- string) {
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {
@@ -57,7 +57,7 @@ func read(lines chan<- string) {
 	os.Exit(0)
 }
 
-// clients are one for each server.
+// clients returns one client for each server.
 func clients(urls []string) []*redis.Client {
 	var all []*redis.Client
 	for _, url := range urls {

@@ -19,15 +19,15 @@ func newRedislock(clients []*redis.Client) library {
 	return &ofRedislock{client: redislock.New(clients[0]), store: clients[0]}
 }
 
-// take answers with what stands at the server then.
+// take acquires, and returns the value that the server then has.
 func (w *ofRedislock) take(words []string, options *redislock.Options) (string, error) {
 	ctx := context.Background()
 	lease := milliseconds(words[1])
-	// Without a deadline it gives up after the lease that it asks for.
+	// Without a deadline it gives up after the length of its lease.
 	patient, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
 	held, err := w.client.Obtain(patient, words[0], lease, options)
-	// What was not obtained cannot be given back.
+	// nil if not obtained, so that it cannot be released.
 	w.held = held
 	if err != nil {
 		return "", err

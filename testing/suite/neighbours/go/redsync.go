@@ -26,9 +26,9 @@ func newRedsync(clients []*redis.Client) library {
 	return &ofRedsync{redsync: redsync.New(pools...)}
 }
 
-// mutex is a mutex of this name, which is the one held until another is taken.
+// mutex returns a mutex of this name, and remembers it as the one held.
 func (w *ofRedsync) mutex(words []string, options ...redsync.Option) *redsync.Mutex {
-	// By default it waits a twentieth of the lease for a server, which is little on a busy machine.
+	// The default time limit of a server is a twentieth of the lease, which is short on a busy machine.
 	options = append(options, redsync.WithExpiry(milliseconds(words[1])), redsync.WithTimeoutFactor(1))
 	w.held = w.redsync.NewMutex(words[0], options...)
 	return w.held
@@ -50,7 +50,7 @@ func (w *ofRedsync) run(verb string, words []string) (string, error) {
 		err := w.mutex(words, redsync.WithSetNXOnExtend()).TryLock()
 		return w.held.Value(), err
 	case "defaults":
-		// Not public, and all that is done to them is to read them.
+		// These fields are not public; this only reads them.
 		fields := reflect.ValueOf(w.redsync.NewMutex("defaults")).Elem()
 		expiry := time.Duration(fields.FieldByName("expiry").Int())
 		return fmt.Sprintf("expiry=%v tries=%d", expiry, fields.FieldByName("tries").Int()), nil

@@ -1,18 +1,18 @@
-// What is told line by line, and answered: see neighbour_libraries/worker.rs.
+// Reads commands line by line and answers them; neighbour_libraries/worker.rs describes the protocol.
 
 import { createInterface } from "node:readline";
 import { readFileSync } from "node:fs";
 import Redis from "ioredis";
 
-/// The answer is no, where a library says so by a value.
+/// A refusal, for libraries that return one as a value.
 export class Refused extends Error {
     name = "Refused";
 }
 
-/// `begin` gets a client for each server and answers with the commands of the library of this package.
+/// `begin` gets a client for each server and returns the commands of this library.
 export async function converse(library, begin) {
     const input = createInterface({ input: process.stdin });
-    // Whoever wrote the lines is gone: the process ends, whatever it waits for.
+    // The test is gone, so the process exits even while it waits.
     input.on("close", () => process.exit(0));
     const lines = input[Symbol.asyncIterator]();
     const say = (text) => process.stdout.write(`${text}\n`);

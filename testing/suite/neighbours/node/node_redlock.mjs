@@ -1,4 +1,4 @@
-// node-redlock does what it is told.
+// Executes commands for node-redlock.
 
 import Redlock from "redlock";
 import { converse } from "./conversation.mjs";
@@ -9,7 +9,7 @@ const PATIENTLY = { retryCount: -1, retryDelay: 5, retryJitter: 5 };
 await converse("redlock", (...stores) => {
     const redlock = new Redlock(stores, ONCE);
     const asItComes = new Redlock(stores);
-    // What a server refuses is an answer here, not an event.
+    // A refusal by a server is an answer here, not an event.
     for (const each of [redlock, asItComes]) each.on("error", () => {});
     let held;
 

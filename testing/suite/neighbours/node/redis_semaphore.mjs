@@ -1,11 +1,11 @@
-// The mutex of redis-semaphore does what it is told.
+// Executes commands for the mutex of redis-semaphore.
 
 import { Mutex } from "redis-semaphore";
 import { Refused, converse } from "./conversation.mjs";
 
 await converse("redis-semaphore", (store) => {
     let held;
-    // It renews by itself, unless it is told not to.
+    // It renews automatically, unless that is switched off.
     const mutex = (name, lease, settings) =>
         new Mutex(store, name, { lockTimeout: Number(lease), refreshInterval: 0, retryInterval: 5, ...settings });
 
@@ -17,7 +17,7 @@ await converse("redis-semaphore", (store) => {
         return mine.identifier;
     }
 
-    // By a mutex that is told of the holder, as another process would: what has a holder is renewed, not taken.
+    // Uses a mutex that knows the holder, as another process would: it renews the hold instead of acquiring.
     async function extend(lease) {
         const { mine, name } = held;
         const again = mutex(name, lease, { identifier: mine.identifier, acquiredExternally: true });
@@ -28,7 +28,7 @@ await converse("redis-semaphore", (store) => {
         acquire: (name, lease) => take(name, lease, { acquireTimeout: Number.MAX_SAFE_INTEGER }),
         try: (name, lease) => take(name, lease, { acquireAttemptsLimit: 1 }),
         extend,
-        // A release says nothing, so whether there is something to release is asked before.
+        // A release returns nothing, so first check whether there is something to release.
         release: async () => {
             await extend(60_000);
             await held.mine.release();

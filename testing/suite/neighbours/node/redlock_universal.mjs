@@ -1,4 +1,4 @@
-// redlock-universal does what it is told, on one server.
+// Executes commands for redlock-universal, on one server.
 
 import { IoredisAdapter, LockAcquisitionError, createLock } from "redlock-universal";
 import { Refused, converse } from "./conversation.mjs";
@@ -8,7 +8,7 @@ await converse("redlock-universal", (store) => {
     let held;
 
     async function attempt(name, lease) {
-        // That a lock is busy must not look like a broken server to it.
+        // Off, because it would take a busy lock for a broken server.
         const lock = createLock({ adapter, key: name, ttl: Number(lease), retryAttempts: 0, circuitBreaker: false });
         held = { lock, handle: await lock.acquire() };
         return held.handle.value;

@@ -1,6 +1,6 @@
-"""A lock library does what it is told, line by line: see neighbour_libraries/worker.rs for the conversation.
+"""Executes commands for a lock library, line by line; neighbour_libraries/worker.rs describes the protocol.
 
-The first argument names the library; a second one is the folder in which pip put what requirements.txt says.
+The first argument names the library; a second one is the folder where pip installed requirements.txt.
 """
 
 import importlib
@@ -19,7 +19,7 @@ lines = queue.Queue()
 def read():
     for line in sys.stdin:
         lines.put(line)
-    # Whoever wrote them is gone: the process ends, whatever it waits for.
+    # The test is gone, so the process exits even while it waits.
     os._exit(0)
 
 
@@ -33,7 +33,7 @@ def answer(library, words):
 
 
 threading.Thread(target=read, daemon=True).start()
-# A wait for a list may be longer than answers usually take.
+# No timeout, because a blocking wait on a list may be long.
 stores = [redis.Redis.from_url(url, socket_timeout=None) for url in lines.get().split()]
 library = importlib.import_module(f"libraries.{sys.argv[1]}").Library(*stores)
 print("ok", library.version, flush=True)

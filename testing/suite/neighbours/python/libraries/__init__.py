@@ -1,8 +1,8 @@
-"""The lock libraries that worker.py knows: each has a class with its commands and what it refuses with."""
+"""The lock libraries that worker.py knows: each has a class with its commands and the exceptions of its refusals."""
 
 
 class Refused(Exception):
-    """The answer is no, where a library says so by a value."""
+    """A refusal, for libraries that return one as a value."""
 
 
 def must(done, why):
@@ -11,7 +11,7 @@ def must(done, why):
 
 
 def whole_seconds(milliseconds):
-    """A lease of a library that counts in seconds."""
+    """A lease for a library that counts in seconds."""
     seconds, rest = divmod(int(milliseconds), 1000)
     if rest:
         raise ValueError(f"{milliseconds} ms are not whole seconds")

@@ -17,7 +17,7 @@ class Library:
         self.commands = {
             "acquire": lambda name, lease: self.take(name, lease, True),
             "try": lambda name, lease: self.take(name, lease, False),
-            # By the lease that the lock was taken for.
+            # By the lease of the acquisition.
             "extend": lambda _lease: self.held.extend(),
             "release": lambda: self.held.release(),
         }
@@ -25,6 +25,6 @@ class Library:
     def take(self, name, lease, wait):
         self.held = Redlock(key=name, masters=set(self.stores), auto_release_time=int(lease) / 1000)
         must(self.held.acquire(blocking=wait), "busy")
-        # A minority may not have it yet.
+        # A minority of servers may not have it yet.
         values = [store.get(self.held.key) for store in self.stores]
         return next(value for value in values if value).decode()

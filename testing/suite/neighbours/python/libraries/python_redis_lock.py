@@ -26,16 +26,16 @@ class Library:
         self.held = redis_lock.Lock(self.store, name, expire=whole_seconds(lease))
 
     def acquire(self, name, lease):
-        """Looks every second: nobody wakes it when a lease ends."""
+        """Polls every second: the end of a lease wakes no waiter."""
         self.new(name, lease)
         while not self.held.acquire(timeout=1):
             pass
         return self.held.id
 
     def acquire_blocking(self, name, lease):
-        """By default it looks again when it is woken, or after as long as its own lease."""
+        """By default it tries again when woken, or after the length of its own lease."""
         self.new(name, lease)
-        # So that it can be seen that it waits.
+        # So that the test can see that it waits.
         self.store.client_setname(name)
         must(self.held.acquire(), "busy")
         return self.held.id

@@ -26,7 +26,7 @@ class Library:
         }
 
     def take(self, name, lease, **how):
-        # A lease of 0 is none: redis-py's own default.
+        # A lease of 0 means none: redis-py's own default.
         self.held = self.store.lock(name, timeout=int(lease) / 1000 or None, sleep=0.005)
         if not self.held.acquire(**how):
             raise LockError("busy")

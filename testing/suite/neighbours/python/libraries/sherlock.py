@@ -32,5 +32,5 @@ class Library:
         return value.decode() if value else "nothing is there"
 
     def extend(self, _lease):
-        """By the lease that the lock was taken for."""
+        """By the lease of the acquisition."""
         must(self.held.renew(), "not held")

@@ -32,7 +32,7 @@ pub(crate) async fn while_waiting((place, client): At) -> String {
         .map(|holder| tokio::spawn(waiting.lock(&holder.name).acquire()))
         .collect();
     let hasty_waiter = tokio::spawn(hasty.lock(&holders[0].name).acquire());
-    // Both kinds of waiters know that the lock is held, and listen where it can be handed to them.
+    // Both kinds of waiters know that the lock is held, and listen for the hand-off.
     crate::common::eventually("waiters", SOON, async || {
         // Excludes the connect-time probes.
         let listed = ["PUBSUB", "CHANNELS", "locktopus_inbox:{restart-*"];

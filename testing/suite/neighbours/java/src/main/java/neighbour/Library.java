@@ -1,13 +1,13 @@
 package neighbour;
 
-/** A lock library, by the commands of the conversation. */
+/** A lock library, driven by the commands of the protocol. */
 interface Library {
     String version();
 
-    /** What came out of a command, empty if nothing did. */
+    /** The result of a command, or an empty one. */
     String does(String[] words) throws Exception;
 
-    /** The answer is no. */
+    /** The library refused. */
     final class Refused extends Exception {
         private static final long serialVersionUID = 1;
 

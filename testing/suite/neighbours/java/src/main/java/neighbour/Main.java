@@ -11,7 +11,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 
-/** Does what it is told, line by line: see neighbour_libraries/worker.rs for the conversation. */
+/** Executes commands, line by line; neighbour_libraries/worker.rs describes the protocol. */
 public final class Main {
     private Main() {}
 
@@ -50,7 +50,7 @@ public final class Main {
         } catch (IOException broken) {
             System.err.println(broken);
         }
-        // Whoever wrote them is gone: the process ends, whatever it waits for.
+        // The test is gone, so the process exits even while it waits.
         Runtime.getRuntime().halt(0);
     }
 

@@ -2,7 +2,7 @@ package neighbour;
 
 import org.redisson.config.Config;
 
-/** Redisson, which is only asked what it does where nothing is said: tests of its locks have a program of their own. */
+/** Redisson, only for its defaults: the tests of its locks have their own program. */
 final class Redisson implements Library {
     private final Config config = new Config();
 

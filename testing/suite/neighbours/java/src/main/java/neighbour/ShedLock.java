@@ -10,7 +10,7 @@ import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
-/** ShedLock, which does not wait, and whose releases say nothing: whether there was something to release is looked at before. */
+/** ShedLock. It does not wait, and its release returns nothing, so this first checks whether there is a lock to release. */
 final class ShedLock implements Library {
     private static final String ENVIRONMENT = "default";
 
@@ -77,7 +77,7 @@ final class ShedLock implements Library {
                 lock -> {
                     held = lock;
                     key = "job-lock:" + ENVIRONMENT + ":" + words[1];
-                    // A short lease may have ended by now, on a busy machine.
+                    // On a busy machine, a short lease may have ended by now.
                     value = Objects.requireNonNullElse(store.opsForValue().get(key), "ended");
                 });
         return taken.isPresent();

@@ -8,7 +8,7 @@ import org.springframework.data.redis.core.StringRedisTemplate;
 import org.springframework.integration.redis.util.RedisLockRegistry;
 import org.springframework.integration.redis.util.RedisLockRegistry.RedisLockType;
 
-/** Spring Integration's RedisLockRegistry. A lease is a setting of the registry, so each acquisition has one of its own. */
+/** Spring Integration's RedisLockRegistry. The lease is a setting of a registry, so each acquisition uses a new one. */
 final class Spring implements Library {
     private static final String REGISTRY = "orders";
 
@@ -47,7 +47,7 @@ final class Spring implements Library {
         };
     }
 
-    /** Not public, and all that is done to them is to read them. */
+    /** These fields are not public; this only reads them. */
     private String defaults() throws ReflectiveOperationException {
         RedisLockRegistry plain = new RedisLockRegistry(connections, REGISTRY);
         StringBuilder said = new StringBuilder();
