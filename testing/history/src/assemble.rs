@@ -1,4 +1,4 @@
-//! Turns records into attempts, and refuses what cannot have happened.
+//! Turns records into attempts, and rejects impossible ones.
 
 mod lifecycle;
 mod tenure;
@@ -17,7 +17,7 @@ use crate::stalls::Stalls;
 #[derive(Debug, Default)]
 pub(super) struct Assembled {
     pub(super) locks: Vec<Lock>,
-    /// In the order in which they were done.
+    /// In the order of their execution.
     pub(super) faults: Vec<Fault>,
     pub(super) malformed: Vec<Malformed>,
     pub(super) stalls: Stalls,
@@ -36,7 +36,7 @@ pub(super) struct Lock {
     permits: Option<bool>,
 }
 
-/// Something done on purpose.
+/// A fault that a test caused.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: u64,
@@ -69,7 +69,8 @@ struct Assembler {
     out: Assembled,
     workers: HashMap<u32, Worker>,
     clock: Option<ClockKind>,
-    /// Where an attempt is: index of the lock, and among its attempts.
+    /// The position of each attempt: the index of its lock, and its index among the lock's
+    /// attempts.
     places: HashMap<AttemptId, (usize, usize)>,
     locks: HashMap<String, usize>,
     holders: HashMap<(usize, u64), u32>,

@@ -1,22 +1,22 @@
-//! One attempt, as its records tell it.
+//! One attempt, built from its records.
 
 use crate::event::{AttemptId, Grant, Write};
 
-/// An attempt and what became of it.
+/// An attempt and its outcome.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) id: AttemptId,
-    /// Who may enter again, numbered by the assembler.
+    /// The holder, which may re-enter; numbered by the assembler.
     pub(super) holder: u32,
-    /// Whether others may be of the same holder.
+    /// Whether other attempts may have the same holder.
     pub(super) shares_holder: bool,
     pub(super) started: u64,
-    /// It had arrived in the queue by then.
+    /// When it was known to be in the queue.
     pub(super) enqueued: Option<u64>,
     pub(super) answer: Answer,
-    /// The last record of its worker: what is unfinished went on until then for certain.
+    /// The last record of its worker: anything unfinished certainly lasted until then.
     pub(super) alive_until: u64,
-    /// Whether its worker was cut off: it may have done more than it wrote down.
+    /// Whether its worker was cut off: it may have done more than it recorded.
     pub(super) cut_off: bool,
 }
 
@@ -31,13 +31,13 @@ pub(super) enum Answer {
     Granted(Box<Held>),
 }
 
-/// A grant and what its holder did with it.
+/// A grant and its holder's actions.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) at: u64,
     pub(super) grant: Grant,
-    /// From when to when the holder could believe in it. More than one only if it was extended
-    /// when it was over.
+    /// When the holder could believe that it holds the lock, as pairs of start and end. More than
+    /// one pair only if the lock was extended after its end.
     pub(super) believed: Vec<(u64, u64)>,
     pub(super) uses: Vec<(u64, Option<u64>)>,
     pub(super) writes: Vec<(u64, Write)>,
@@ -57,22 +57,23 @@ pub(super) struct Held {
 #[derive(Debug)]
 pub(super) struct Lost {
     pub(super) at: u64,
-    /// When the local validity ended, by the holder's own account.
+    /// When the local validity ended, as the holder reported it.
     pub(super) valid_until: u64,
-    /// Where the belief would have ended without the signal.
+    /// The end of the belief, had there been no signal.
     promised: u64,
-    /// Which stretch of belief it ended.
+    /// The index of the belief that it ended.
     ended: usize,
 }
 
-/// An uninterrupted possession by one holder; entering again belongs to it.
+/// One holder's uninterrupted possession, re-entries included.
 ///
-/// One is certainly later than another if it was asked for when the other grant had been received.
+/// One tenure is certainly later than another if its request came after the other grant had been
+/// received.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tenure {
-    /// Its first attempt began.
+    /// When its first attempt started.
     pub(super) started: u64,
-    /// Its first grant was received.
+    /// When its first grant was received.
     pub(super) granted: u64,
 }
 
@@ -91,7 +92,7 @@ impl Attempt {
         }
     }
 
-    /// Uses, with the certain part of one that never ended.
+    /// Uses, including the certain part of one that never ended.
     pub(super) fn certain_uses(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let uses = self.held().map_or(&[][..], |held| &held.uses);
         uses.iter()
@@ -118,15 +119,15 @@ impl Held {
         }
     }
 
-    /// Whether it was over when it was received.
+    /// Whether it had ended when it was received.
     pub(super) const fn was_spent(&self) -> bool {
         self.grant.valid_until <= self.at
     }
 
-    /// The holder was told that validity now ends at `valid_until`.
+    /// The holder learned that validity now ends at `valid_until`.
     pub(super) fn extended(&mut self, at: u64, valid_until: u64) {
         if self.release_started.is_some() {
-            // One that was on its way when the release began proves nothing.
+            // An extension that was on its way when the release started proves nothing.
             if self.release_ended.is_some() {
                 self.late_extensions.push(at);
             }
@@ -137,18 +138,18 @@ impl Held {
         }
     }
 
-    /// The guard stated `valid_until`; it may have been extended at any time before.
+    /// The guard reported `valid_until`; it may have been extended at any time before.
     pub(super) fn observed(&mut self, at: u64, valid_until: u64) {
         if self.release_started.is_some() {
             return;
         }
         if let Some(lost) = &self.lost {
-            // A guard may go on to state what it stated before; it must not state more.
+            // A guard may repeat an earlier report, but must not report more.
             if valid_until > at.max(lost.promised) {
                 self.revived(at, valid_until);
             }
         } else {
-            // A shorter validity ends the belief in what was stated before, but not in the past.
+            // A shorter validity ends the earlier belief, but not in the past.
             let end = self.end_mut();
             *end = valid_until.max(at.min(*end));
         }
@@ -186,7 +187,7 @@ impl Held {
         }
     }
 
-    /// When the holder has nothing of the lock any more.
+    /// When the lock has certainly ended for the holder.
     pub(super) fn end(&self) -> u64 {
         self.believed.last().map_or(self.at, |&(_, end)| end)
     }

@@ -19,7 +19,7 @@ use crate::verdict::Verdict;
 
 /// Checks histories, in O(n log n).
 ///
-/// See the [module](super) for what it takes as proof.
+/// The [module](super) says what counts as proof.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
     options: Options,
@@ -56,7 +56,7 @@ impl Checker {
         self
     }
 
-    /// Judges a history. A malformed one gets a verdict, too: it says so, and what the rest shows.
+    /// Judges a history. A malformed one gets a verdict too, which says so and covers the rest.
     #[must_use]
     pub fn check(&self, history: &History) -> Verdict {
         let options = &self.options;

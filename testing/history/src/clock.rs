@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Which clock of the machine a history was recorded with.
+/// Which clock of the machine recorded a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
     reason = "another case or field would make another type of it"
 )]
 pub enum ClockKind {
-    /// Nanoseconds since the machine started, with the time it was asleep: a lease runs on
+    /// Nanoseconds since boot, including the time the machine was asleep, because leases run on
     /// meanwhile.
     Boottime,
-    /// The monotonic clock, where there is no other.
+    /// The monotonic clock, on systems without a boot-time clock.
     Monotonic,
 }
 
@@ -39,13 +39,13 @@ pub struct Clock {
     kind: ClockKind,
 }
 
-/// Two readings further apart than this were interrupted.
+/// If two readings are further apart than this, the thread was interrupted between them.
 const QUICK_NS: u64 = 20_000;
-/// On a busy machine some conversions stay imprecise rather than slow.
+/// On a busy machine, some conversions stay imprecise rather than become slow.
 const TRIES: usize = 5;
 
 impl Clock {
-    /// The clock that counts the time asleep, where the machine has one.
+    /// The clock that counts the time asleep, if the machine has one.
     #[must_use]
     pub const fn new() -> Self {
         let kind = if cfg!(any(target_os = "linux", target_os = "android")) {
@@ -70,7 +70,8 @@ impl Clock {
         u64::try_from(nanos).unwrap_or(0)
     }
 
-    /// The reading when `remaining` will have passed, as a guard tells it, in nanoseconds.
+    /// The reading after `remaining` has passed, in nanoseconds; for the remaining time that a
+    /// guard reports.
     #[must_use]
     pub fn after(&self, remaining: Duration) -> u64 {
         self.now_ns().saturating_add(nanos(remaining))

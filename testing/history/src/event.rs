@@ -1,4 +1,4 @@
-//! What workers write down. One record is one line of JSON.
+//! The events that workers record. One record is one line of JSON.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::ClockKind;
 
-/// One event, when it happened and to whom.
+/// One event of one worker, with its time.
 ///
 /// ```
 /// use locktopus_history::{Event, Record};
@@ -24,88 +24,89 @@ use crate::clock::ClockKind;
 pub struct Record {
     /// Nanoseconds on the clock of the history.
     pub at: u64,
-    /// Who. One number is used once in a history: a restarted worker takes a new one.
+    /// The worker's number, which is unique in a history: a restarted worker takes a new one.
     pub worker: u32,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
-/// What happened. Attempts are numbered by their worker.
+/// An event. Each worker numbers its own attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The worker begins to record.
+    /// The worker starts to record.
     Opened {
         /// Version of this format; this one is 1.
         format: u32,
         /// The clock it records with.
         clock: ClockKind,
     },
-    /// The worker stops recording, and has finished everything it began.
+    /// The worker stops recording, and has finished everything it started.
     Closed,
     /// The rules of a lock, for the checker.
     Declared {
         /// Name of the lock.
         lock: String,
-        /// How it has to behave.
+        /// Its rules.
         rules: Rules,
     },
-    /// Something was done to a server or a worker.
+    /// The test did something to a server or a worker.
     Fault {
-        /// What: kill, promote, freeze, ...
+        /// The action: kill, promote, freeze, ...
         verb: String,
-        /// To whom.
+        /// The target of the action.
         target: String,
     },
-    /// The machine did not run the worker's process from `since` until now: it was stopped, or
-    /// others had its processors; or the worker waited for what the locks protect. What it did late
-    /// meanwhile is not the lock's doing.
+    /// The machine did not run the worker's process from `since` until now, because it was stopped
+    /// or others had its processors, or the worker waited for the resource behind the locks. Being
+    /// late in that time is not the lock's fault.
     Stalled {
-        /// From when, in nanoseconds.
+        /// The start, in nanoseconds.
         since: u64,
-        /// Whether everybody waited for this process, as for what the locks protect.
+        /// Whether all workers waited for this process, as they do for the resource behind the
+        /// locks.
         #[serde(default)]
         everybody: bool,
     },
-    /// An attempt begins; recorded before anything is sent.
+    /// An attempt starts; recorded before anything is sent.
     Started {
         /// Number of the attempt.
         attempt: u64,
         /// Name of the lock.
         lock: String,
-        /// Who may enter again: attempts of one holder do not exclude each other. Without it,
-        /// each attempt is a holder of its own.
+        /// The holder, if it may re-enter: attempts of one holder do not exclude each other.
+        /// Without it, each attempt is a holder of its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<u64>,
     },
-    /// The attempt is known to wait in the lock's queue; recorded again when it had to take a new
-    /// place, the last one counts.
+    /// The attempt is known to be in the lock's queue. Recorded again if it had to take a new
+    /// place; the last record counts.
     Enqueued {
         /// Number of the attempt.
         attempt: u64,
-        /// It had arrived by then, in nanoseconds.
+        /// When it had arrived at the latest, in nanoseconds.
         by: u64,
     },
-    /// The lock was granted, and the grant received.
+    /// The lock was granted, and the worker received the grant.
     Granted {
         /// Number of the attempt.
         attempt: u64,
-        /// What was granted.
+        /// The grant.
         grant: Grant,
     },
     /// The attempt ended without the lock.
     Failed {
         /// Number of the attempt.
         attempt: u64,
-        /// Why.
+        /// The reason.
         reason: FailReason,
-        /// Until when it was certainly still waiting, in nanoseconds: its deadline, or the moment
-        /// before it was cancelled. Unknown if absent.
+        /// Until when it certainly still waited, in nanoseconds: its deadline, or the moment before
+        /// it was cancelled. Unknown if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_until: Option<u64>,
     },
-    /// The critical section begins; recorded inside it.
+    /// The critical section starts; recorded inside it.
     UseStarted {
         /// Number of the attempt.
         attempt: u64,
@@ -115,25 +116,25 @@ pub enum Event {
         /// Number of the attempt.
         attempt: u64,
     },
-    /// A fenced resource answered a write, or was given up on.
+    /// A fenced resource answered a write, or the worker gave up on the answer.
     Wrote {
         /// Number of the attempt.
         attempt: u64,
         /// The write.
         write: Write,
     },
-    /// The holder was told of an extension now.
+    /// The holder has just learned of an extension.
     Extended {
         /// Number of the attempt.
         attempt: u64,
         /// The new end of validity, in nanoseconds.
         valid_until: u64,
     },
-    /// The holder looked at its guard: a watchdog extends it without saying when.
+    /// The holder checked its guard. A watchdog extends it without reporting when.
     Observed {
         /// Number of the attempt.
         attempt: u64,
-        /// The end of validity that the guard states, in nanoseconds.
+        /// The end of validity that the guard reports, in nanoseconds.
         valid_until: u64,
     },
     /// The holder learned that the lock is lost.
@@ -145,7 +146,7 @@ pub enum Event {
         /// When the local validity ended, in nanoseconds.
         valid_until: u64,
     },
-    /// The holder gives the lock back; recorded before anything is sent.
+    /// The holder releases the lock; recorded before anything is sent.
     ReleaseStarted {
         /// Number of the attempt.
         attempt: u64,
@@ -154,13 +155,13 @@ pub enum Event {
     ReleaseEnded {
         /// Number of the attempt.
         attempt: u64,
-        /// How.
+        /// The answer.
         outcome: ReleaseOutcome,
     },
 }
 
 impl Event {
-    /// The attempt it belongs to.
+    /// The number of the attempt that it belongs to.
     #[must_use]
     pub const fn attempt(&self) -> Option<u64> {
         match *self {
@@ -184,7 +185,7 @@ impl Event {
         }
     }
 
-    /// What happened, in words.
+    /// The event, in words.
     pub(super) const fn what(&self) -> &'static str {
         match self {
             Self::Opened { .. } => "opened",
@@ -207,11 +208,11 @@ impl Event {
         }
     }
 
-    /// Whether it must have left the process before the worker goes on.
+    /// Whether it must leave the process before the worker continues.
     ///
-    /// Without the grant, a killed holder would look like nobody. Without the loss or the start of
-    /// the release, it would look like a holder until its validity ends, and the next grant like
-    /// an overlap.
+    /// Without the grant, a killed holder would be missing from the history. Without the loss or
+    /// the start of the release, it would look like a holder until its validity ends, and the next
+    /// grant like an overlap.
     #[must_use]
     pub const fn is_written_through(&self) -> bool {
         matches!(
@@ -228,7 +229,7 @@ impl Event {
     }
 }
 
-/// What a holder was given.
+/// A grant, as the holder received it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::exhaustive_structs,
@@ -240,13 +241,13 @@ pub struct Grant {
     pub token: Option<u64>,
     /// End of its validity, in nanoseconds.
     pub valid_until: u64,
-    /// With whom it is shared.
+    /// The sharing mode.
     pub mode: Mode,
-    /// Name of the safety mode it was granted under.
+    /// Name of its safety mode.
     pub safety: String,
 }
 
-/// With whom a grant is shared.
+/// With which other grants a grant may coexist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -254,11 +255,11 @@ pub struct Grant {
     reason = "whoever gets it must look at each case"
 )]
 pub enum Mode {
-    /// Nobody: a lock, a mutex, a writer.
+    /// No one: a lock, a mutex, a writer.
     Exclusive,
     /// Other readers.
     Shared,
-    /// So many permits of a semaphore.
+    /// This many permits of a semaphore.
     Permits(u32),
 }
 
@@ -267,15 +268,15 @@ pub enum Mode {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailReason {
-    /// Somebody else holds it.
+    /// Another owner holds it.
     Held,
-    /// The wait was over.
+    /// The wait reached its limit.
     Timeout,
-    /// The caller did not want it any more.
+    /// The caller cancelled it.
     Cancelled,
-    /// It certainly did not run.
+    /// An error; it certainly did not run.
     Error,
-    /// It may have run.
+    /// An error; it may have run.
     Maybe,
 }
 
@@ -287,9 +288,9 @@ pub enum FailReason {
     reason = "another case or field would make another type of it"
 )]
 pub enum ReleaseOutcome {
-    /// It was given back.
+    /// The lock was released.
     Ok,
-    /// It was lost before.
+    /// The lock was lost before.
     Lost,
     /// Unknown: no answer, or an error.
     Error,
@@ -308,15 +309,15 @@ pub struct Write {
     pub token: u64,
     /// When it was issued, in nanoseconds.
     pub issued: u64,
-    /// What the resource said.
+    /// The resource's answer.
     pub outcome: WriteOutcome,
-    /// The resource's own sequence number of this decision, if it has one. With it, order is
+    /// The resource's own sequence number of this decision, if it has one. With it, the order is
     /// exact; without it, only writes that do not overlap in time are ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<u64>,
 }
 
-/// What a fenced resource said to a write.
+/// A fenced resource's answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -324,15 +325,15 @@ pub struct Write {
     reason = "another case or field would make another type of it"
 )]
 pub enum WriteOutcome {
-    /// It was done.
+    /// The write was made.
     Accepted,
     /// Its token was too old.
     Rejected,
-    /// No answer came: it may have been done.
+    /// No answer came: the write may have been made.
     Unknown,
 }
 
-/// How a lock has to behave.
+/// The rules of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::exhaustive_structs,
@@ -342,12 +343,12 @@ pub struct Rules {
     /// Permits of a semaphore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permits: Option<u32>,
-    /// Whether it must be granted in the order of arrival.
+    /// Whether it must be granted in order of arrival.
     #[serde(default)]
     pub fair: bool,
 }
 
-/// One attempt among those of all workers.
+/// An attempt's id among those of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(
     clippy::exhaustive_structs,

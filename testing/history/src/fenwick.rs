@@ -1,4 +1,4 @@
-//! Greatest value among the first positions, with values that only grow: O(log n) each.
+//! Greatest value among the first positions, for values that only grow; each operation is O(log n).
 
 /// A Fenwick tree of maxima.
 #[derive(Clone, Debug)]

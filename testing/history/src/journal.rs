@@ -1,8 +1,8 @@
 //! The records of one process, on their way to a file or kept in memory.
 //!
-//! Records gather in a buffer, which goes to the file when it is full and with every event that
-//! must survive the process (see [`Event::is_written_through`]). What was handed to the kernel
-//! survives SIGKILL; nothing is synced to the disk, so a crash of the machine is not survived.
+//! Records gather in a buffer. It goes to the file when it is full, and with every event that must
+//! survive the process (see [`Event::is_written_through`]). Data in the kernel survives SIGKILL.
+//! Nothing is synced to the disk, so a crash of the machine may lose data.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,19 +17,19 @@ use crate::event::{Event, Record};
 
 /// Version of the format, in every [`Event::Opened`].
 pub(super) const FORMAT: u32 = 1;
-/// Some hundred records: few system calls, little to lose.
+/// Some hundred records: few system calls, and little to lose.
 const BUFFER: usize = 32 * 1024;
 
-/// Why something was not recorded. The history is incomplete then, and proves nothing.
+/// Why an event was not recorded. The history is then incomplete, and proves nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The file could not be made; an older history is never overwritten.
+    /// The file could not be created; an older history is never overwritten.
     #[error("cannot create the history {path}: {source}")]
     Create {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The file could not be written.
@@ -37,7 +37,7 @@ pub enum RecordError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// Recorded after [`Recorder::close`](super::Recorder::close), or after a write failed.
@@ -62,7 +62,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Worker {
     opened: bool,
-    /// Shared by all logs of the worker, so that no number is given twice.
+    /// Shared by all logs of the worker, so that each number is used once.
     attempts: Arc<AtomicU64>,
 }
 
@@ -77,7 +77,7 @@ enum Sink {
 }
 
 impl Journal {
-    /// In a new file.
+    /// A journal in a new file.
     pub(super) fn create(path: &Path) -> Result<Self, RecordError> {
         let path = path.to_owned();
         let file = File::create_new(&path).map_err(|source| RecordError::Create {
@@ -129,7 +129,7 @@ impl Journal {
         inner.append(self.clock, worker, event)
     }
 
-    /// Hands everything to the kernel.
+    /// Hands all records to the kernel.
     pub(super) fn flush(&self) -> Result<(), RecordError> {
         self.inner().flush()
     }
@@ -150,7 +150,7 @@ impl Journal {
         Ok(())
     }
 
-    /// What was recorded so far; `None` for a file.
+    /// The records so far; `None` for a file.
     pub(super) fn records(&self) -> Option<Vec<Record>> {
         match &self.inner().sink {
             Sink::Memory(records) => Some(records.clone()),
@@ -164,7 +164,7 @@ impl Journal {
 }
 
 impl Inner {
-    /// The clock is read under the mutex, so that a file is in order.
+    /// Reads the clock under the mutex, so that a file is in order.
     fn append(&mut self, clock: Clock, worker: u32, event: Event) -> Result<(), RecordError> {
         if self.closed {
             return Err(RecordError::Closed);
@@ -204,7 +204,7 @@ impl Inner {
             let written = file.write_all(buffer);
             buffer.clear();
             written.map_err(|source| {
-                // Part of a line may be in the file: nothing may follow it.
+                // Part of a line may be in the file, so nothing may follow it.
                 self.closed = true;
                 RecordError::Write {
                     path: path.clone(),
@@ -218,7 +218,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Without close() this is the history of a process that stopped: nobody to tell.
+        // Without close() this is the history of a stopped process; an error can be reported to no
+        // one.
         let _ = self.flush();
     }
 }

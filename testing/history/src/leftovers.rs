@@ -1,9 +1,9 @@
-//! What must be gone when everybody has finished.
+//! Things that must be gone when all workers have finished.
 
 use serde::Serialize;
 
-/// What the runner found on the servers and in the processes at the end, when nothing was left
-/// to wait for. The checker judges that it is nothing.
+/// The things that the runner found on the servers and in the processes at the end, when nothing
+/// more was expected to finish. The checker judges that there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(
     clippy::exhaustive_structs,
@@ -19,7 +19,7 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
-    /// How many things were left.
+    /// The number of things left.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.keys.len() + self.waiters.len() + self.tasks.len()

@@ -1,10 +1,10 @@
-//! What happened to the locks: workers record it, the checker judges it.
+//! Workers record what happened to locks, and the checker judges it.
 //!
-//! A lock that grants twice rarely says so. Each worker of a test therefore writes down what it
-//! did and believed ([`Recorder`]), with one clock for all of them ([`Clock`]). Afterwards the
-//! files are read together ([`History`]) and checked ([`Checker`]), whatever the lock claims. The
-//! [`Verdict`] states every [`Property`] as passed, failed or not judged. Used by the validation
-//! of failovers and by stress tests, of this library's locks and of others.
+//! A lock that grants twice rarely says so. Each worker of a test therefore records what it did and
+//! believed ([`Recorder`]), with one clock for all workers ([`Clock`]). Afterwards the [`Checker`]
+//! judges all files together ([`History`]), independently of the lock's own claims. The [`Verdict`]
+//! rates every [`Property`] as passed, failed or not judged. Locktopus uses it in its failover and
+//! stress tests, for its own locks and for others.
 //!
 //! ```
 //! use std::time::Duration;
@@ -40,28 +40,27 @@
 //!
 //! # What counts as proof
 //!
-//! Only what is certain is reported. A process that was killed has written down less than it did;
-//! what it left unfinished stays open-ended, as in Jepsen: an unfinished use is believed up to the
-//! last record of its worker, an attempt without an answer may have been granted or not. Two
-//! things that overlap in time have no order.
+//! The checker reports only certain facts. A killed process has recorded less than it did, and its
+//! unfinished actions stay open-ended, as in Jepsen. An unfinished use counts up to the last record
+//! of its worker, and an attempt without an answer may have been granted or not. Two events that
+//! overlap in time have no order.
 //!
-//! *Validity* runs from the moment a grant was received to the end that the lock promised, that the
-//! loss was signalled, or that the release began, whichever is first. *Use* is the critical section
-//! itself. Overlaps of validity are the lock's fault; overlaps of use may also come from holders
-//! that slept through the end of their lease, and are what fencing tokens are for. Where the
-//! history says that a worker was stalled ([`Event::Stalled`]), what it did late for that long is
-//! counted, and is no violation.
-//!
+//! *Validity* runs from the moment a grant was received to the first of three events: the promised
+//! end, the signal of a loss, or the start of the release. *Use* is the critical section itself.
+//! Overlaps of validity are the lock's fault. Overlaps of use may also come from holders that slept
+//! through the end of their lease; fencing tokens protect against those. If the history says that a
+//! worker was stalled ([`Event::Stalled`]), being late by that time is counted, but is no
+//! violation.
 //! | modules | what is in them |
 //! |---|---|
-//! | `clock`, `event` | the clock that all workers share; what they write down |
-//! | `recorder`, `worker_log`, `journal` | writing it down: for a process, for a worker, to a file or memory |
-//! | `reader`, `malformed` | reading the files of all workers; histories that cannot have happened |
-//! | `attempt`, `stalls`, `assemble` | from records to attempts, and when the machine ran nobody |
+//! | `clock`, `event` | the clock that all workers share; the events they record |
+//! | `recorder`, `worker_log`, `journal` | recording for a process, for a worker, and to a file or memory |
+//! | `reader`, `malformed` | reading the files of all workers; impossible histories |
+//! | `attempt`, `stalls`, `assemble` | from records to attempts, and when the machine ran no worker |
 //! | `check`, `options` | the judgement of each property; how strict it is |
 //! | `overlap`, `fenwick`, `quantiles`, `wilson` | the algorithms that it uses |
 //! | `locking_set`, `leftovers` | lost updates under a lock; what must be gone at the end |
-//! | `property`, `verdict`, `offence`, `render` | what was found, with examples, as data and as text |
+//! | `property`, `verdict`, `offence`, `render` | the findings, with examples, as data and as text |
 //!
 //! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property,
 //! quantiles, stalls, wilson, event, attempt, journal, malformed, offence, reader, worker_log,

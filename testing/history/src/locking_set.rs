@@ -1,15 +1,15 @@
 //! Lost updates of a read-modify-write under a lock.
 //!
-//! The test after Jepsen's LockingSet: workers take a lock, read a value, wait a little, and write
-//! it back with something added. Whatever was acknowledged and is not there at the end, somebody
-//! overwrote: two were inside at once. Done with a resource that checks tokens and with one that
-//! does not, it shows what fencing is worth.
+//! The test follows Jepsen's LockingSet: workers take a lock, read a value, wait a little, and
+//! write it back with an element added. If an acknowledged element is missing at the end, another
+//! worker has overwritten it, so two were inside at once. Run on a resource that checks tokens and
+//! on one that does not, it shows the value of fencing.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Elements that workers added to a set under a lock, and what became of each.
+/// Elements that workers added to a set under a lock, and the outcome of each.
 ///
 /// ```
 /// use locktopus_history::LockingSet;
@@ -35,10 +35,10 @@ enum Answer {
     Acknowledged,
 }
 
-/// Lost elements that are listed; all are counted.
+/// How many lost elements are listed; all are counted.
 const LISTED: usize = 20;
 
-/// What [`LockingSet::judge`] found.
+/// The result of [`LockingSet::judge`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(
     clippy::exhaustive_structs,
@@ -51,22 +51,22 @@ pub struct SetLoss {
     pub refused: u64,
     /// Elements whose write was not answered.
     pub unknown: u64,
-    /// Acknowledged, and not in the set.
+    /// Elements that were acknowledged, and are missing from the set.
     pub lost: u64,
-    /// The first of them.
+    /// The first lost elements.
     pub lost_elements: Vec<u64>,
-    /// In the set although refused, or never added.
+    /// Elements in the set although they were refused, or never added.
     pub surplus: u64,
 }
 
 impl LockingSet {
-    /// Nothing added yet. Each element may be added once.
+    /// A set without elements. Each element may be added once.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The resource said that it has the element.
+    /// The resource acknowledged the element.
     pub fn acknowledged(&mut self, element: u64) {
         self.add(element, Answer::Acknowledged);
     }
@@ -76,19 +76,19 @@ impl LockingSet {
         self.add(element, Answer::Refused);
     }
 
-    /// No answer came; it may be there or not.
+    /// No answer came; the element may be there or not.
     pub fn unknown(&mut self, element: u64) {
         self.add(element, Answer::Unknown);
     }
 
-    /// Adds what another worker did.
+    /// Adds another worker's elements.
     pub fn merge(&mut self, other: Self) {
         for (element, answer) in other.elements {
             self.add(element, answer);
         }
     }
 
-    /// Compares with what is in the set at the end.
+    /// Compares with the contents of the set at the end.
     #[must_use]
     pub fn judge(&self, present: impl IntoIterator<Item = u64>) -> SetLoss {
         let mut missing = self.elements.clone();
@@ -121,7 +121,7 @@ impl LockingSet {
         loss
     }
 
-    /// Of two answers for one element the more certain one stays.
+    /// Of two answers for one element, keeps the more certain one.
     fn add(&mut self, element: u64, answer: Answer) {
         let known = self.elements.entry(element).or_insert(answer);
         *known = (*known).max(answer);
@@ -140,7 +140,7 @@ impl SetLoss {
     }
 }
 
-/// The same for a counter, where increments cannot be told apart.
+/// The same for a counter, whose increments are all alike.
 ///
 /// ```
 /// use locktopus_history::CounterLoss;
@@ -156,20 +156,20 @@ pub struct CounterLoss {
     pub acknowledged: u64,
     /// Increments without an answer.
     pub unknown: u64,
-    /// Lost for certain: even if no unknown increment was done.
+    /// Certainly lost, even if no unknown increment was made.
     pub at_least: u64,
-    /// Lost if every unknown increment was done.
+    /// Lost if every unknown increment was made.
     pub at_most: u64,
-    /// More than all increments together: the counter was written by something else.
+    /// More than all increments together: something else wrote the counter.
     pub surplus: u64,
 }
 
 impl CounterLoss {
-    /// Compares increments with what the counter was before and after.
+    /// Compares increments with the counter's values before and after.
     #[must_use]
     pub const fn new(acknowledged: u64, unknown: u64, before: u64, after: u64) -> Self {
         let done = after.saturating_sub(before);
-        // A counter that went down lost what it had before as well.
+        // A counter that went down lost its earlier value as well.
         let went_down = before.saturating_sub(after);
         let most = acknowledged.saturating_add(unknown);
         Self {
@@ -189,9 +189,9 @@ impl CounterLoss {
     reason = "others write it as a literal with `..`"
 )]
 pub struct LostUpdates {
-    /// On a resource that takes every write: what the lock alone guards.
+    /// On a resource that accepts every write, so that only the lock protects it.
     pub unchecked: SetLoss,
-    /// On a resource that refuses stale tokens: must be none.
+    /// On a resource that refuses stale tokens; must be none.
     pub checked: SetLoss,
 }
 
@@ -209,7 +209,7 @@ mod tests {
         other.unknown(30);
         other.unknown(31);
         set.merge(other);
-        // 3 and 7 are gone, 21 is there although refused, 31 was done, 99 was never added.
+        // 3 and 7 are gone, 21 is there although refused, 31 was written, 99 was never added.
         let loss = set.judge([0, 1, 2, 4, 5, 6, 8, 9, 9, 21, 31, 99]);
         let expected = SetLoss {
             acknowledged: 10,

@@ -1,4 +1,4 @@
-//! Histories that cannot have happened.
+//! Impossible histories.
 
 use serde::Serialize;
 
@@ -6,12 +6,12 @@ use crate::event::AttemptId;
 
 use crate::clock::ClockKind;
 
-/// A record that contradicts others. It is left out; the rest of the history is still checked.
+/// A record that contradicts others. The checker leaves it out and still checks the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Two processes, or two lives of one, record under one number.
+    /// Two processes, or two lives of one, record under the same number.
     #[error("worker {worker} opened its history twice")]
     OpenedTwice {
         /// Number of the worker.
@@ -33,87 +33,87 @@ pub enum Malformed {
         /// Its clock.
         clock: ClockKind,
     },
-    /// A worker went on after it had stopped.
+    /// A worker continued after it had stopped.
     #[error("worker {worker} recorded {event} at {at} ns, after it had closed its history")]
     AfterClosed {
         /// Number of the worker.
         worker: u32,
-        /// What it recorded.
+        /// The recorded event.
         event: &'static str,
         /// When, in nanoseconds.
         at: u64,
     },
-    /// A number was given to two attempts.
+    /// Two attempts have the same number.
     #[error("{attempt} was started twice")]
     StartedTwice {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// Something happened to an attempt that never began.
+    /// An event of an attempt that never started.
     #[error("{attempt}: {event}, but it was never started")]
     NotStarted {
         /// The attempt.
         attempt: AttemptId,
-        /// What happened.
+        /// The event.
         event: &'static str,
     },
-    /// Something happened that needs a grant.
+    /// An event that needs a grant.
     #[error("{attempt}: {event}, but it was not granted")]
     NotGranted {
         /// The attempt.
         attempt: AttemptId,
-        /// What happened.
+        /// The event.
         event: &'static str,
     },
-    /// An attempt has one answer.
+    /// A second answer to an attempt.
     #[error("{attempt}: {event}, but it was answered before")]
     AnsweredBefore {
         /// The attempt.
         attempt: AttemptId,
-        /// What happened.
+        /// The event.
         event: &'static str,
     },
-    /// A critical section was entered while inside.
+    /// A critical section was entered while already inside.
     #[error("{attempt}: a use started during another one")]
     UseDuringUse {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// A critical section was left that was not entered.
+    /// A critical section was left without being entered.
     #[error("{attempt}: a use ended that had not started")]
     UseNotStarted {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// A lock was given back twice.
+    /// A lock was released twice.
     #[error("{attempt}: {event} a second time")]
     ReleasedTwice {
         /// The attempt.
         attempt: AttemptId,
-        /// What happened.
+        /// The event.
         event: &'static str,
     },
-    /// A release was answered that had not begun.
+    /// A release was answered before it started.
     #[error("{attempt}: a release ended that had not started")]
     ReleaseNotStarted {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// A worker claims to have finished, and has not.
+    /// A worker claims to have finished something, and has not.
     #[error("{attempt}: its worker closed the history, but {what} never ended")]
     NeverEnded {
         /// The attempt.
         attempt: AttemptId,
-        /// The attempt, a use, or the release.
+        /// The unfinished thing: the attempt, a use, or the release.
         what: &'static str,
     },
-    /// A grant of nothing.
+    /// A grant of zero permits.
     #[error("{attempt}: was granted no permit")]
     NoPermits {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// A name is a semaphore or a lock, not both.
+    /// The same name is used as a semaphore and as a lock.
     #[error("{attempt}: the lock {lock:?} was granted both as permits and as a lock")]
     MixedModes {
         /// Name of the lock.
@@ -121,7 +121,7 @@ pub enum Malformed {
         /// The first grant of the other mode.
         attempt: AttemptId,
     },
-    /// Permits were granted, and nobody declared how many there are.
+    /// Permits were granted without a declared total.
     #[error("the lock {lock:?} grants permits, but its rules do not say how many there are")]
     NoLimit {
         /// Name of the lock.
@@ -135,7 +135,7 @@ pub enum Malformed {
         /// Number of the worker.
         worker: u32,
     },
-    /// A write was issued after it was answered.
+    /// A write was answered before it was issued.
     #[error("{attempt}: a write to {resource:?} was answered before it was issued")]
     WriteBeforeIssue {
         /// The attempt.
@@ -143,7 +143,7 @@ pub enum Malformed {
         /// Name of the resource.
         resource: String,
     },
-    /// A resource counted two decisions as one.
+    /// A resource used one number for two decisions.
     #[error("the resource {resource:?} gave the number {order} to two writes; also {attempt}")]
     OrderTwice {
         /// Name of the resource.

@@ -1,4 +1,4 @@
-//! Examples of what went wrong; everything is counted, the worst is kept.
+//! Examples of violations; all are counted, and the worst are kept.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::event::AttemptId;
 
-/// One thing that must not have happened.
+/// One violation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Offence {
@@ -15,13 +15,13 @@ pub struct Offence {
     pub lock: String,
     /// When, in nanoseconds on the clock of the history.
     pub at_ns: u64,
-    /// For how long, in nanoseconds; 0 where it has no length.
+    /// How long it lasted, in nanoseconds; 0 if it has no length.
     pub length_ns: u64,
-    /// The attempt that was wronged, or did it.
+    /// The attempt that suffered it, or did it.
     pub first: AttemptId,
     /// The other one, if two are involved.
     pub second: Option<AttemptId>,
-    /// What the numbers do not say.
+    /// Facts that the numbers do not show.
     pub note: String,
 }
 
@@ -62,13 +62,13 @@ impl Worst {
             return;
         }
         self.kept.push(offence);
-        // Now and then, so that each costs little on average.
+        // Only now and then, so that each addition is cheap on average.
         if self.kept.len() >= self.limit.saturating_mul(4).max(64) {
             self.cut();
         }
     }
 
-    /// The longest first; of those of one length, the earliest.
+    /// The longest first; the earliest first among those of one length.
     pub(super) fn into_list(mut self) -> Vec<Offence> {
         self.cut();
         self.kept

@@ -1,7 +1,7 @@
-//! Finds what must not be at the same time, in O(n log n).
+//! Finds spans that must not coexist, in O(n log n).
 //!
-//! Spans are half-open: one that ends in the nanosecond in which another begins does not overlap
-//! it. A span of no length overlaps only what it is strictly inside of.
+//! Spans are half-open: a span does not overlap one that starts in the nanosecond of its end. A
+//! span without a length overlaps only those that strictly contain it.
 
 mod excess;
 mod exclusion;

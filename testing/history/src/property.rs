@@ -1,25 +1,25 @@
-//! What is judged.
+//! The properties to judge.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that a lock, or its history, must fulfil.
+/// One property that a lock, or its history, must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Property {
-    /// The history can have happened, and no line of it is damaged.
+    /// The history is possible, and no line of it is damaged.
     WellFormed,
     /// Validities of different holders do not overlap, except those of readers.
     ValidityOverlap,
     /// Critical sections of different holders do not overlap, except those of readers.
     UseOverlap,
-    /// No more permits are valid than there are.
+    /// No more permits are valid than exist.
     PermitValidity,
-    /// No more permits are in use than there are.
+    /// No more permits are in use than exist.
     PermitUse,
-    /// No two exclusive grants have one token.
+    /// No two exclusive grants have the same token.
     DuplicateTokens,
     /// Tokens of exclusive grants grow.
     FallingTokens,
@@ -27,13 +27,13 @@ pub enum Property {
     StaleWrites,
     /// A fenced resource rejects no write of the current holder.
     GoodWrites,
-    /// Nobody uses a lock after its loss or the end of its validity.
+    /// No holder uses a lock after its loss or the end of its validity.
     UseAfterEnd,
     /// No lock is extended after its loss, the end of its validity or its release.
     ExtensionAfterEnd,
     /// Losses are signalled in time.
     LossSignal,
-    /// Fair locks are granted in the order of arrival.
+    /// Fair locks are granted in order of arrival.
     FairOrder,
     /// Nothing is left at the end.
     Leftovers,
@@ -44,7 +44,7 @@ pub enum Property {
 }
 
 impl Property {
-    /// All of them, in the order in which they are shown.
+    /// All of them, in display order.
     pub const ALL: [Self; 16] = [
         Self::WellFormed,
         Self::ValidityOverlap,
@@ -64,7 +64,7 @@ impl Property {
         Self::LostUpdates,
     ];
 
-    /// What a failure of it means, in few words.
+    /// The meaning of a failure, in few words.
     #[must_use]
     pub const fn failure(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl fmt::Display for Property {
     }
 }
 
-/// What the history says about a property.
+/// The outcome of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -119,11 +119,11 @@ impl fmt::Display for Property {
     reason = "another case or field would make another type of it"
 )]
 pub enum Outcome {
-    /// It was put to the test and held.
+    /// It was tested and held.
     Passed,
     /// It was violated.
     Failed,
-    /// Nothing in the history puts it to the test, or no limit was set.
+    /// Nothing in the history tests it, or no limit was set.
     NotJudged,
 }
 
@@ -131,12 +131,12 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Judgement {
-    /// Which.
+    /// The property.
     pub property: Property,
-    /// How it went.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Violations.
+    /// How many violations there were.
     pub violations: u64,
-    /// Things looked at.
+    /// How many cases were checked.
     pub checked: u64,
 }

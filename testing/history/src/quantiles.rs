@@ -1,4 +1,4 @@
-//! Distribution of a few values.
+//! Distribution of a set of values.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Quantiles {
-    /// How many values.
+    /// The number of values.
     pub count: usize,
     /// Half of them are not greater, in nanoseconds.
     pub p50_ns: u64,
@@ -17,7 +17,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of any number of values; all zero without any.
+    /// The quantiles of any number of values; all zero for none.
     ///
     /// ```
     /// use locktopus_history::Quantiles;

@@ -14,27 +14,27 @@ use crate::event::Record;
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: std::io::Error,
 }
 
-/// A line that is not a record, or that is out of order: one process writes one file, in order.
+/// A line that is not a record, or is out of order: one process writes one file, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{}, line {line}: {what}", path.display())]
 #[non_exhaustive]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// Counted from 1.
+    /// Number of the line, starting at 1.
     pub line: usize,
-    /// Whether it is the end of a file whose writer was killed in the middle of it. That is no
-    /// fault of the history.
+    /// Whether it is the end of a file whose writer was killed while writing. That is no fault of
+    /// the history.
     pub torn: bool,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub what: String,
 }
 
-/// Records of all workers, in the order in which they were made.
+/// Records of all workers, in the order of their recording.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     records: Vec<Record>,
@@ -44,7 +44,7 @@ pub struct History {
 impl History {
     /// Reads and merges the files of all processes.
     ///
-    /// Lines that are no records are left out, and listed by [`damage`](Self::damage).
+    /// Lines that are not records are left out, and listed by [`damage`](Self::damage).
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl History {
         Ok(history)
     }
 
-    /// Makes a history of records in any order. Those of one instant keep theirs.
+    /// Makes a history from records in any order. Those of one instant keep their order.
     #[must_use]
     pub fn from_records(mut records: Vec<Record>) -> Self {
         records.sort_by_key(|record| record.at);
@@ -75,13 +75,13 @@ impl History {
         }
     }
 
-    /// The records, earliest first: a timeline can be drawn from them.
+    /// The records, earliest first, for example to draw a timeline.
     #[must_use]
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// Lines that are no records.
+    /// Lines that are not records.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
@@ -100,7 +100,7 @@ fn parse(path: &Path, bytes: &[u8], records: &mut Vec<Record>, damage: &mut Vec<
     };
     let mut lines = bytes.split(|&byte| byte == b'\n').enumerate().peekable();
     while let Some((index, line)) = lines.next() {
-        // Without a line's end: nothing but the end of the file may be empty.
+        // Only the end of the file may be empty.
         let last = lines.peek().is_none();
         if line.is_empty() && last {
             continue;

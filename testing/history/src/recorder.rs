@@ -1,4 +1,4 @@
-//! Writes down what the workers of one process do.
+//! Records what the workers of one process do.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`RecordError::Create`], also if there is such a file already.
+    /// [`RecordError::Create`], also if the file already exists.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let journal = Journal::create(path.as_ref())?;
         Ok(Self { journal })
@@ -38,14 +38,14 @@ impl Recorder {
         self.journal.clock()
     }
 
-    /// What one worker does. `number` must be used once in the whole history: a worker that was
-    /// killed and started anew takes another one.
+    /// The log of one worker. `number` must be unique in the whole history: a worker that was
+    /// killed and restarted takes another one.
     #[must_use]
     pub fn worker(&self, number: u32) -> WorkerLog {
         WorkerLog::new(self.journal.clone(), number)
     }
 
-    /// Hands everything to the kernel.
+    /// Hands all records to the kernel.
     ///
     /// # Errors
     ///
@@ -56,18 +56,18 @@ impl Recorder {
 
     /// States that every worker has finished, and writes the rest.
     ///
-    /// A history without this statement is read as that of a killed process: what is unfinished in
-    /// it stays open.
+    /// Without this statement the history counts as that of a killed process: anything unfinished
+    /// in it stays open.
     ///
     /// # Errors
     ///
-    /// [`RecordError::Write`], and [`RecordError::Closed`] if it is closed already or a write
+    /// [`RecordError::Write`], and [`RecordError::Closed`] if it is already closed or a write
     /// failed before.
     pub fn close(&self) -> Result<(), RecordError> {
         self.journal.close()
     }
 
-    /// What was recorded to memory so far; `None` for a file, see [`History::read`].
+    /// The records so far, if they are in memory; `None` for a file, see [`History::read`].
     #[must_use]
     pub fn history(&self) -> Option<History> {
         self.journal.records().map(History::from_records)

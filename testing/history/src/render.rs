@@ -1,4 +1,4 @@
-//! The verdict as a table for people.
+//! Renders the verdict as a table for people.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -61,7 +61,7 @@ impl Verdict {
         )
     }
 
-    /// What was looked at and how bad it was, in a few words.
+    /// How much was checked and how bad the result is, in a few words.
     fn details(&self, judgement: &Judgement) -> String {
         let overlap = |of: &super::OverlapCount| {
             let (count, longest, total) = (of.count, time(of.longest_ns), time(of.total_ns));
@@ -125,7 +125,7 @@ fn allowed(limit_ns: Option<u64>) -> String {
     limit_ns.map_or_else(String::new, |limit| format!(", allowed {}", time(limit)))
 }
 
-/// Nanoseconds in a unit that a person can read.
+/// Nanoseconds in a readable unit.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 fn time(nanos: u64) -> String {
     let value = nanos as f64;

@@ -1,8 +1,8 @@
-//! When the machine did not run workers, so that what they did late is not blamed on locks.
+//! When the machine did not run workers, so that locks are not blamed for what they did late.
 
 use std::collections::HashMap;
 
-/// A stretch of time, in nanoseconds: from when until when.
+/// A period: start and end, in nanoseconds.
 type Stretch = (u64, u64);
 
 /// Stalls of all workers.
@@ -13,7 +13,7 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Notes one; `worker` is `None` if everybody was held up by it.
+    /// Adds a stall; `worker` is `None` if it held up all workers.
     pub(super) fn add(&mut self, worker: Option<u32>, from: u64, until: u64) {
         let list = match worker {
             Some(worker) => self.of.entry(worker).or_default(),
@@ -22,7 +22,7 @@ impl Stalls {
         list.push((from.min(until), until));
     }
 
-    /// To be called once, after the last one was noted.
+    /// Must be called once, after the last stall was added.
     pub(super) fn finish(&mut self) {
         merge(&mut self.everybody);
         for own in self.of.values_mut() {
@@ -31,8 +31,7 @@ impl Stalls {
         }
     }
 
-    /// For how much of the time between two readings this worker was not run, or waited for a
-    /// process that was not.
+    /// How much of a period this worker was not running, or waited for a process that was not.
     pub(super) fn within(&self, worker: u32, from: u64, until: u64) -> u64 {
         let reached = self.reaching(worker, from, until);
         reached
@@ -40,7 +39,7 @@ impl Stalls {
             .sum()
     }
 
-    /// What is left of the time between two readings without that.
+    /// The rest of that period.
     pub(super) fn without(&self, worker: u32, from: u64, until: u64) -> Vec<Stretch> {
         let mut left = Vec::new();
         let mut begin = from;
@@ -65,7 +64,7 @@ impl Stalls {
     }
 }
 
-/// Sorts stretches, and joins those that touch.
+/// Sorts periods, and joins those that touch.
 fn merge(list: &mut Vec<Stretch>) {
     list.sort_unstable();
     list.dedup_by(|next, kept| {

@@ -1,4 +1,4 @@
-//! What the checker found.
+//! The findings of the checker.
 
 use serde::Serialize;
 
@@ -18,17 +18,17 @@ use crate::quantiles::Quantiles;
 
 use crate::wilson::Rate;
 
-/// Everything found in a history. Prints as a table.
+/// All findings in a history. Prints as a table.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// What the history is made of.
+    /// The contents of the history.
     pub facts: Facts,
     /// Each property, in the order of [`Property::ALL`].
     pub judgements: Vec<Judgement>,
-    /// Records that contradict others, as far as listed.
+    /// Records that contradict others, up to the limit of examples.
     pub malformed: Vec<Malformed>,
-    /// Lines that are no records, as far as listed.
+    /// Lines that are not records, up to the limit of examples.
     pub damage: Vec<Damage>,
     /// Overlaps of validity.
     pub validity: OverlapCount,
@@ -43,21 +43,21 @@ pub struct Verdict {
     pub tokens: Tokens,
     /// Writes to resources that check tokens.
     pub fenced: FencedWrites,
-    /// What was done after loss or end.
+    /// Actions after a loss or the end of validity.
     pub after_end: AfterEnd,
     /// Signals of losses.
     pub loss_signal: Lateness,
     /// Order of fair locks.
     pub order: Order,
-    /// Time without grants, and what each fault did.
+    /// Periods without grants, and the effect of each fault.
     pub outage: Outage,
-    /// What was left at the end, if the runner looked.
+    /// Leftovers at the end, if the runner looked for them.
     pub leftovers: Option<Leftovers>,
     /// Lost updates, if the runner counted them.
     pub lost_updates: Option<LostUpdates>,
 }
 
-/// What a history is made of.
+/// The contents of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Facts {
@@ -71,7 +71,7 @@ pub struct Facts {
     pub attempts: usize,
     /// Attempts that were granted.
     pub granted: usize,
-    /// Grants whose validity was over when they were received.
+    /// Grants whose validity had ended when they were received.
     pub spent: usize,
     /// Attempts that failed.
     pub failed: usize,
@@ -89,7 +89,7 @@ pub struct Facts {
     pub until_ns: u64,
 }
 
-/// Overlaps of one sort.
+/// Overlaps of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverlapCount {
@@ -97,12 +97,12 @@ pub struct OverlapCount {
     pub checked: u64,
     /// Pairs that overlap, or grants beyond the limit.
     pub count: u64,
-    /// Those of them that are there only because a use went on for a moment, or its worker was
+    /// Those that exist only because a use continued for a moment, or because its worker was
     /// stalled: see [`Options::use_limit`](crate::Options::use_limit). Validities have none.
     pub excused: u64,
     /// The longest, in nanoseconds.
     pub longest_ns: u64,
-    /// All together, in nanoseconds; time is counted once for each lock.
+    /// Total length, in nanoseconds; time counts once for each lock.
     pub total_ns: u64,
     /// The longest ones.
     pub examples: Vec<Offence>,
@@ -114,16 +114,16 @@ pub struct OverlapCount {
 pub struct Tokens {
     /// Grants with a token.
     pub checked: u64,
-    /// Grants with a token that another one had before: where no exclusion is promised, that one
-    /// had certainly been given before, as with falls.
+    /// Grants with the token of an earlier grant. If exclusion is not promised, the earlier one
+    /// must certainly have been given before, as for falls.
     pub duplicates: u64,
-    /// Grants with a smaller token than one that was certainly given before: received before they
-    /// were asked for, or, where exclusion is promised, before they were received while still
+    /// Grants with a smaller token than one certainly given before. That one was received before
+    /// they were requested or, if exclusion is promised, before they were received while still
     /// valid.
     pub falls: u64,
-    /// Where no exclusion is promised: further grants with the same token as another one, or with a
-    /// smaller one than one that was received before them, while they were under way. Measured, not
-    /// a violation.
+    /// If exclusion is not promised: further grants with the token of another one, or with a
+    /// smaller one than a grant received before them, while they were in flight. Measured, not a
+    /// violation.
     pub unordered: u64,
     /// Some of the duplicates.
     pub duplicate_examples: Vec<Offence>,
@@ -135,26 +135,26 @@ pub struct Tokens {
 
 /// Writes to resources that check tokens.
 ///
-/// A write is stale if, before it was issued, a write of a later holder had been accepted, or one
-/// with a larger token.
+/// A write is stale if, before it was issued, the resource had accepted a write of a later holder,
+/// or one with a larger token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FencedWrites {
     /// All writes.
     pub writes: u64,
-    /// Those that were done.
+    /// Writes that were made.
     pub accepted: u64,
-    /// Those that were refused.
+    /// Writes that were refused.
     pub rejected: u64,
-    /// Those without an answer.
+    /// Writes without an answer.
     pub unknown: u64,
     /// Stale writes: caught, missed and unanswered ones.
     pub stale_issued: u64,
     /// Stale writes that were refused.
     pub stale_caught: u64,
-    /// Stale writes that were done.
+    /// Stale writes that were made.
     pub stale_missed: u64,
-    /// Refused although nobody later can have written.
+    /// Writes refused although no later holder can have written.
     pub good_rejected: u64,
     /// Some of the missed ones.
     pub missed_examples: Vec<Offence>,
@@ -162,21 +162,21 @@ pub struct FencedWrites {
     pub good_examples: Vec<Offence>,
 }
 
-/// What holders did when the lock was not theirs any more.
+/// Actions of holders after the lock had ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AfterEnd {
-    /// Grants that were looked at.
+    /// Grants that were checked.
     pub grants: u64,
-    /// Uses that went on after the loss, the end of validity or the release.
+    /// Uses that continued after the loss, the end of validity or the release.
     pub uses: u64,
-    /// Those of them that went on for longer than allowed while their worker was not stalled.
+    /// Those that continued for longer than allowed while their worker was not stalled.
     pub uses_over_limit: u64,
-    /// The longest time by which one did, in nanoseconds.
+    /// The longest such time, in nanoseconds.
     pub longest_ns: u64,
-    /// All together, in nanoseconds.
+    /// The total of such times, in nanoseconds.
     pub total_ns: u64,
-    /// Extensions told after the loss, the end of validity or the release.
+    /// Extensions reported after the loss, the end of validity or the release.
     pub extensions: u64,
     /// The longest uses over the limit.
     pub use_examples: Vec<Offence>,
@@ -192,12 +192,12 @@ pub struct Lateness {
     pub lateness: Quantiles,
     /// Signals that came before the end of validity.
     pub early: u64,
-    /// Holders who went on after the end of validity and were never told, though they were not
-    /// stalled for so long.
+    /// Holders that continued after the end of validity without a signal, although they were not
+    /// stalled for that long.
     pub unsignalled: u64,
-    /// What was allowed, in nanoseconds.
+    /// The limit, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Signals that came later than that, though their worker was not stalled for so long.
+    /// Signals that came later than the limit, although their worker was not stalled for that long.
     pub late: u64,
     /// The latest ones.
     pub examples: Vec<Offence>,
@@ -211,54 +211,54 @@ pub struct Order {
     pub fair_locks: u64,
     /// Waits in their queues.
     pub waits: u64,
-    /// Further waits during which a fault or a stall may have taken the place: not judged.
+    /// Further waits during a fault or a stall that may have cost the place: not judged.
     pub disturbed: u64,
-    /// Grants to attempts that began when another one was known to be waiting, and still was.
+    /// Grants to attempts that started when another one was known to be waiting, and still waited.
     pub overtakings: u64,
     /// Some of them.
     pub examples: Vec<Offence>,
 }
 
-/// Time without grants while a lock was wanted.
+/// Times when a lock was wanted and not granted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Outage {
-    /// Stretches without a grant.
+    /// Periods without a grant.
     pub gaps: u64,
     /// The longest, in nanoseconds.
     pub longest_ns: u64,
-    /// What was allowed, in nanoseconds.
+    /// The limit, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Stretches longer than that, without the time in which everybody who waited was stalled.
+    /// Periods longer than the limit, without the time when all waiters were stalled.
     pub over_limit: u64,
     /// The longest ones.
     pub examples: Vec<Offence>,
-    /// What happened after each fault, until the next one of the same verb.
+    /// The effect of each fault, until the next one of the same verb.
     pub faults: Vec<FaultEffect>,
     /// The same for each verb.
     pub verbs: Vec<VerbEffect>,
 }
 
-/// What a fault did.
+/// The effect of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FaultEffect {
-    /// When it was done, in nanoseconds.
+    /// Its time, in nanoseconds.
     pub at_ns: u64,
-    /// What.
+    /// Its verb.
     pub verb: String,
-    /// To whom.
+    /// Its target.
     pub target: String,
-    /// The longest time after it without a grant of a wanted lock, in nanoseconds; nothing if no
+    /// The longest time after it that a wanted lock was not granted, in nanoseconds; `None` if no
     /// lock was wanted.
     pub outage_ns: Option<u64>,
-    /// Grants that began while another one was valid, or beyond the permits.
+    /// Grants that started while another one was valid, or beyond the permits.
     pub double_grants: u64,
     /// The longest such overlap, in nanoseconds.
     pub longest_overlap_ns: u64,
 }
 
-/// What all faults of one verb did.
+/// The effect of all faults of one verb.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct VerbEffect {
@@ -274,7 +274,7 @@ pub struct VerbEffect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Violation {
-    /// Which.
+    /// The property.
     pub property: Property,
     /// How often.
     pub count: u64,
@@ -283,7 +283,7 @@ pub struct Violation {
 }
 
 impl Verdict {
-    /// How it went for one property.
+    /// The judgement of one property.
     #[must_use]
     pub fn judgement(&self, property: Property) -> Judgement {
         self.judgements
@@ -298,7 +298,7 @@ impl Verdict {
             })
     }
 
-    /// Whether the property was put to the test and held.
+    /// Whether the property was tested and held.
     #[must_use]
     pub fn passed(&self, property: Property) -> bool {
         self.judgement(property).outcome == Outcome::Passed

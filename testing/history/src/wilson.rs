@@ -1,4 +1,4 @@
-//! How sure a rate is.
+//! The confidence of a rate.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ const Z: f64 = 1.959_963_984_540_054;
 
 /// Hits per 1,000 trials, with the 95 % confidence interval of Wilson (1927).
 ///
-/// The interval is also right for no hit at all, where the usual one would claim certainty.
+/// The interval is also right for zero hits, where the usual one would claim certainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Rate {
@@ -67,7 +67,7 @@ fn interval(hits: u64, trials: u64) -> (f64, f64) {
     let centre = p + square / (2.0 * n);
     let half = Z * (p * (1.0 - p) / n + square / (4.0 * n * n)).sqrt();
     let scale = 1.0 + square / n;
-    // At the edges the ends are 0 and 1 exactly, which floats would miss by a little.
+    // At the edges the ends are exactly 0 and 1, which floats would miss by a little.
     let low = if hits == 0 {
         0.0
     } else {

@@ -1,4 +1,4 @@
-//! The recorder as one worker sees it.
+//! The recorder, as one worker sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ use crate::event::{Event, FailReason, Grant, ReleaseOutcome, Rules, Write, Write
 use crate::journal::Journal;
 use crate::journal::RecordError;
 
-/// What one worker does. Cheap to clone.
+/// Records what one worker does. Cheap to clone.
 ///
-/// Every method takes a mutex of the process and reads the clock. Those that say so write to the
-/// file before they return, which takes some microseconds. All fail with [`RecordError`] if the
-/// record could not be written or the recorder is closed.
+/// Every method takes a mutex of the process and reads the clock. Methods documented to write
+/// through write to the file before they return, which takes some microseconds. All fail with
+/// [`RecordError`] if the record could not be written or the recorder is closed.
 #[derive(Clone, Debug)]
 pub struct WorkerLog {
     journal: Journal,
@@ -21,7 +21,7 @@ pub struct WorkerLog {
 
 impl WorkerLog {
     pub(super) fn new(journal: Journal, number: u32) -> Self {
-        // Shared by all logs of the worker, so that no number is given twice.
+        // Shared by all logs of the worker, so that each number is used once.
         let attempts = journal.attempts_of(number);
         Self {
             journal,
@@ -30,7 +30,7 @@ impl WorkerLog {
         }
     }
 
-    /// States how a lock has to behave; once for each lock, by anybody.
+    /// Declares the rules of a lock; once for each lock, by any worker.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl WorkerLog {
             .record(self.number, Event::Declared { lock, rules })
     }
 
-    /// Marks a fault, right before it is done. Writes through.
+    /// Records a fault, right before it is made. Writes through.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl WorkerLog {
             .record(self.number, Event::Stalled { since, everybody })
     }
 
-    /// An attempt begins. Call it before anything is sent.
+    /// An attempt starts. Call it before anything is sent.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl WorkerLog {
         self.begin(lock, None)
     }
 
-    /// An attempt of a holder who may enter again. `holder` is the same number for all attempts
-    /// that share a lease, in any worker, and no other.
+    /// An attempt of a holder that may re-enter. `holder` is the same number for all attempts that
+    /// share a lease, in any worker, and for no others.
     ///
     /// # Errors
     ///
@@ -99,9 +99,9 @@ impl WorkerLog {
     }
 }
 
-/// What becomes of one attempt. Cheap to clone.
+/// Records what happens to one attempt. Cheap to clone.
 ///
-/// All methods fail as those of [`WorkerLog`].
+/// All methods fail like those of [`WorkerLog`].
 #[derive(Clone, Debug)]
 pub struct AttemptLog {
     journal: Journal,
@@ -110,7 +110,8 @@ pub struct AttemptLog {
 }
 
 impl AttemptLog {
-    /// The lock's queue is known to have this attempt since now, or an earlier reading `by`.
+    /// The lock's queue is known to contain this attempt since now, or since an earlier reading
+    /// `by`.
     ///
     /// # Errors
     ///
@@ -131,9 +132,9 @@ impl AttemptLog {
         self.record(Event::Granted { attempt, grant })
     }
 
-    /// It ended without the lock. `waited_until`, in nanoseconds, is when it was certainly still
-    /// waiting: its deadline, or a reading of the clock from before it was cancelled. Without it
-    /// the wait is not judged for order.
+    /// The attempt ended without the lock. `waited_until`, in nanoseconds, is when it certainly
+    /// still waited: its deadline, or a reading of the clock from before it was cancelled. Without
+    /// it the wait is not judged for order.
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl AttemptLog {
         })
     }
 
-    /// The critical section begins. Call it inside.
+    /// The critical section starts. Call it inside.
     ///
     /// # Errors
     ///
@@ -166,8 +167,8 @@ impl AttemptLog {
         self.record(Event::UseEnded { attempt })
     }
 
-    /// A fenced resource answered a write that was issued at `issued` (a reading from before).
-    /// Writes through.
+    /// A fenced resource answered a write that was issued at `issued` (an earlier reading). Writes
+    /// through.
     ///
     /// # Errors
     ///
@@ -191,7 +192,7 @@ impl AttemptLog {
         self.record(Event::Wrote { attempt, write })
     }
 
-    /// The holder was told of an extension just now, until a reading of the clock, in nanoseconds.
+    /// The holder has just learned of an extension until a reading of the clock, in nanoseconds.
     ///
     /// # Errors
     ///
@@ -204,8 +205,8 @@ impl AttemptLog {
         })
     }
 
-    /// The guard states this end of validity now, in nanoseconds; a watchdog may have moved it at
-    /// any time since the last look. Record it before uses end and before releases.
+    /// The guard reports this end of validity now, in nanoseconds; a watchdog may have moved it at
+    /// any time since the last report. Record it before uses end and before releases.
     ///
     /// # Errors
     ///
@@ -218,7 +219,7 @@ impl AttemptLog {
         })
     }
 
-    /// The holder was just told that the lock is lost; its validity ended at `valid_until`, in
+    /// The holder has just learned that the lock is lost; its validity ended at `valid_until`, in
     /// nanoseconds. Writes through.
     ///
     /// # Errors
@@ -233,7 +234,7 @@ impl AttemptLog {
         })
     }
 
-    /// The lock is given back. Call it before anything is sent. Writes through.
+    /// The holder releases the lock. Call it before anything is sent. Writes through.
     ///
     /// # Errors
     ///

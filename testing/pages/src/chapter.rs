@@ -1,4 +1,4 @@
-//! What is changed in a chapter before mdBook renders it.
+//! Changes a chapter before mdBook renders it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,23 +6,24 @@ use std::path::{Path, PathBuf};
 use crate::links::links;
 use crate::repository::{Place, Repository};
 
-/// What all chapters have in common.
+/// Shared by all chapters.
 #[derive(Debug)]
 pub struct Book {
-    /// The folder of all chapters and pictures, from the root of the repository.
+    /// The folder of all chapters and pictures, relative to the root of the repository.
     pub source: PathBuf,
-    /// The chapters, from the root of the repository.
+    /// The chapters, relative to the root of the repository.
     pub chapters: BTreeSet<PathBuf>,
-    /// Where the repository can be read on the web.
+    /// The web address of the repository.
     pub repository_url: String,
 }
 
 impl Book {
-    /// The chapter with links out of the book leading to the web, and drawings as part of the page.
+    /// The chapter with links out of the book pointing to the web, and drawings embedded in the
+    /// page.
     ///
     /// # Errors
     ///
-    /// A sentence for each link that leads nowhere.
+    /// A sentence for each dead link.
     pub fn prepare(
         &self,
         repository: &mut Repository,
@@ -31,7 +32,7 @@ impl Book {
     ) -> Result<String, Vec<String>> {
         let mut wrong = Vec::new();
         let mut changed = text.to_owned();
-        // From the end, so that what stands before a change keeps its place.
+        // From the end, so that earlier text keeps its position.
         for link in links(text).into_iter().rev() {
             let (file, fragment) = match repository.place(page, &link.target) {
                 Ok(Place::Elsewhere) => continue,
@@ -41,7 +42,7 @@ impl Book {
                     continue;
                 }
             };
-            // Others have a style of their own, which they need.
+            // Other images need their own style.
             let is_drawing = file.starts_with(self.source.join("book/pictures"))
                 && file.extension().is_some_and(|extension| extension == "svg");
             if link.image && is_drawing && text[link.range.clone()].starts_with("![") {
@@ -60,7 +61,8 @@ impl Book {
                     let from = link.range.start + at;
                     changed.replace_range(from..from + link.target.len(), &url);
                 } else {
-                    // Its target stands elsewhere in the page: `[text][name]` or `[name]`.
+                    // A reference link, `[text][name]` or `[name]`, has its target elsewhere in the
+                    // page.
                     let label = source.split_once("][").map_or(source, |(label, _)| label);
                     let label = label.trim_end_matches(']');
                     changed.replace_range(link.range, &format!("{label}]({url})"));
@@ -100,14 +102,13 @@ impl Book {
     }
 }
 
-/// Where the form of a drawing is, if it has one, that can be read on a telephone:
-/// `pictures/narrow/NAME.svg`.
+/// The version of a drawing for narrow screens, if it has one: `pictures/narrow/NAME.svg`.
 fn narrow(file: &Path) -> Option<PathBuf> {
     Some(file.parent()?.join("narrow").join(file.file_name()?))
 }
 
-/// A drawing as a part of the page, so that it has the colour of the text in every theme. With a
-/// second form for narrow windows, the style of the book shows one of them.
+/// A drawing embedded in the page, so that it has the colour of the text in every theme. If there
+/// is a version for narrow windows, the style sheet of the book chooses one.
 fn figure(wide: &str, narrow: Option<&str>, says: &str) -> String {
     let says = says.replace('"', "&quot;");
     let drawing = match narrow {
@@ -124,7 +125,7 @@ fn figure(wide: &str, narrow: Option<&str>, says: &str) -> String {
 /// A drawing as HTML.
 fn inside(svg: &str) -> String {
     let mut inside = svg;
-    // The style of a drawing is for those who see it alone.
+    // The style of a drawing is only for viewers of the file itself.
     let mut text = String::new();
     while let Some((before, rest)) = inside.split_once("<style>") {
         text.push_str(before);

@@ -1,8 +1,8 @@
-//! What makes the book
-//! (`docs/SUMMARY.md`) hold: every example of its chapters is a test of this crate, and every link of every page is looked up. And what makes the documentation of the API whole: see `api`.
+//! Tests the book (`docs/SUMMARY.md`): every example of its chapters is a test of this crate, and
+//! every link of every page is checked. Also checks the documentation of the API: see `api`.
 //!
-//! The program of this crate is the preprocessor that mdBook runs, see `main.rs`; `scripts/book`
-//! builds the book.
+//! The program of this crate is a preprocessor for mdBook, see `main.rs`; `scripts/book` builds the
+//! book.
 
 pub mod api;
 mod chapter;
@@ -13,8 +13,8 @@ pub use chapter::Book;
 pub use links::{Link, anchors, links};
 pub use repository::{Place, REPOSITORY_URL, Repository};
 
-/// Makes the examples of chapters tests. Other pages of the book are tests of the crates that they
-/// are about.
+/// Makes tests of the examples of chapters. The examples of other pages are tests of the crates
+/// that the pages are about.
 macro_rules! chapters {
     ($($name:ident: $path:literal,)*) => {
         $(
@@ -23,7 +23,7 @@ macro_rules! chapters {
             mod $name {}
         )*
 
-        /// The chapters whose examples are tests, from `docs/book`.
+        /// The chapters whose examples are tests, relative to `docs/book`.
         pub const TESTED: &[&str] = &[$($path),*];
     };
 }

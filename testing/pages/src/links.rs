@@ -5,16 +5,16 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// A link or an image, and where its source text stands in the page.
+/// A link or an image, and its position in the page.
 #[derive(Debug)]
 pub struct Link {
-    /// Where it leads, as it is written.
+    /// Its target, as written.
     pub target: String,
-    /// What is shown: the text, or of an image what it shows.
+    /// Its text, or an image's description.
     pub text: String,
     /// Whether it is an image.
     pub image: bool,
-    /// The bytes of the page that it is made of.
+    /// Its bytes in the page.
     pub range: Range<usize>,
 }
 
@@ -25,7 +25,7 @@ fn parser(page: &str) -> Parser<'_> {
     )
 }
 
-/// All links and images, those in HTML included.
+/// All links and images, including those in HTML.
 #[must_use]
 pub fn links(page: &str) -> Vec<Link> {
     let mut found = Vec::new();
@@ -71,8 +71,7 @@ fn link(target: &str, image: bool, range: Range<usize>) -> Link {
     }
 }
 
-/// Every place in the page that a link can lead to: what its headings are called in a rendered
-/// page, and ids in HTML.
+/// Every anchor of the page: the slugs of its headings, and ids in HTML.
 #[must_use]
 pub fn anchors(page: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -102,7 +101,7 @@ pub fn anchors(page: &str) -> BTreeSet<String> {
     found
 }
 
-/// A heading as mdBook and code hosts write it behind `#`.
+/// The slug of a heading, as mdBook and code hosts make it.
 fn slug(title: &str) -> String {
     title
         .trim()

@@ -1,7 +1,7 @@
-//! The preprocessor that `docs/book/book.toml` names: mdBook gives it the book as JSON, and gets it
-//! back.
+//! The preprocessor that `docs/book/book.toml` names: mdBook passes it the book as JSON, and reads
+//! it back.
 //!
-//! `locktopus-pages supports RENDERER` is asked first, and answered by success.
+//! First mdBook runs `locktopus-pages supports RENDERER`, which succeeds for every renderer.
 
 use std::collections::BTreeSet;
 use std::error::Error;

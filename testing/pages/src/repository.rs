@@ -1,4 +1,4 @@
-//! Where the links of a page lead in the repository.
+//! Finds where the links of a page lead in the repository.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::links::{Link, anchors, links};
 
-/// Where the repository can be read on the web, as the workspace says.
+/// The web address of the repository, from the workspace.
 pub const REPOSITORY_URL: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// The files of the repository, as links of its pages see them.
@@ -16,12 +16,12 @@ pub struct Repository {
     anchors: HashMap<PathBuf, BTreeSet<String>>,
 }
 
-/// What a link leads to.
+/// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Place {
     /// Another site, or this page itself.
     Elsewhere,
-    /// A file or folder, relative to the root, and what stands behind `#`.
+    /// A file or folder, relative to the root, and the fragment after `#`.
     Inside(PathBuf, Option<String>),
 }
 
@@ -42,11 +42,11 @@ impl Repository {
         &self.root
     }
 
-    /// Where a link of a page leads.
+    /// The target of a link on a page.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, as a sentence: there is no such file, or no such heading in it.
+    /// A sentence that says what is wrong: no such file, or no such heading in it.
     pub fn place(&mut self, page: &Path, target: &str) -> Result<Place, String> {
         let ours = from_root(target);
         if ours.is_none() && (target.contains("://") || target.starts_with("mailto:")) {
@@ -72,7 +72,7 @@ impl Repository {
         {
             return Err(format!("{}: {target} has no such heading", page.display()));
         }
-        // A whole address stays as it is.
+        // An absolute address stays as it is.
         Ok(if path.is_empty() || ours.is_some() {
             Place::Elsewhere
         } else {
@@ -80,7 +80,7 @@ impl Repository {
         })
     }
 
-    /// The links of a page that lead nowhere, each as a sentence.
+    /// The dead links of a page, each as a sentence.
     pub fn dead_links(&mut self, page: &Path) -> Vec<String> {
         let text = match self.read(page) {
             Ok(text) => text,
@@ -96,7 +96,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// Which file cannot be read, and why.
+    /// Names the file that cannot be read, and why.
     pub fn read(&self, file: &Path) -> Result<String, String> {
         fs::read_to_string(self.root.join(file))
             .map_err(|error| format!("{}: {error}", file.display()))
@@ -111,8 +111,8 @@ impl Repository {
     }
 }
 
-/// The path in a whole address of a file or folder of this repository, as pages have that are also
-/// read elsewhere.
+/// The path in an absolute address of a file or folder of this repository, which pages use if they
+/// are also read elsewhere.
 fn from_root(target: &str) -> Option<&str> {
     let path = target.strip_prefix(REPOSITORY_URL)?;
     ["/blob/main/", "/tree/main/"]
@@ -120,7 +120,7 @@ fn from_root(target: &str) -> Option<&str> {
         .find_map(|sort| path.strip_prefix(sort))
 }
 
-/// The path without `.` and `..`, but for those at its beginning.
+/// The path without `.` and `..`, except at its start.
 fn normal(path: &Path) -> PathBuf {
     let mut parts: Vec<Component<'_>> = Vec::new();
     for part in path.components() {

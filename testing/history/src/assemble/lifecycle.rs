@@ -1,4 +1,4 @@
-//! What may follow what, in the life of an attempt.
+//! Which events may follow which in the life of an attempt.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ impl Attempt {
         match event {
             Event::Enqueued { by, .. } => {
                 self.expect_pending(event)?;
-                // One known before it was sent would prove an order that nobody saw.
+                // An arrival before the attempt was sent would prove an order that no one saw.
                 self.enqueued = Some((*by).max(self.started));
                 Ok(())
             }
@@ -24,7 +24,7 @@ impl Attempt {
                 self.expect_pending(event)?;
                 self.answer = Answer::Failed {
                     at,
-                    // Nobody waits on after having failed.
+                    // A failed attempt does not wait any longer.
                     waited_until: waited_until.map(|until| until.min(at)),
                 };
                 Ok(())
@@ -114,7 +114,7 @@ impl Attempt {
         }
     }
 
-    /// What is open although the worker says it has finished.
+    /// What is unfinished although the worker says it has finished.
     pub(super) fn unfinished(&self) -> Option<Malformed> {
         let what = match &self.answer {
             Answer::Pending => "the attempt",

@@ -1,4 +1,4 @@
-//! Which grants are one possession: entering again while the holder is inside.
+//! Which grants form one tenure: a holder that re-enters keeps its tenure.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub(super) fn assign(lock: &mut Lock) {
         .filter(|&at| attempts[at].held().is_some())
         .collect();
     order.sort_by_key(|&at| attempts[at].held().map_or(0, |held| held.at));
-    // The running tenure of each holder who may enter again, and when it is over.
+    // The present tenure of each holder that may re-enter, and when it ends.
     let mut running: HashMap<u32, (usize, u64)> = HashMap::new();
     for at in order {
         let attempt = &mut attempts[at];

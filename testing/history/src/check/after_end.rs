@@ -1,4 +1,4 @@
-//! What holders did when the lock was not theirs any more.
+//! Actions of holders after the lock had ended.
 
 use crate::assemble::Assembled;
 use crate::attempt::{Attempt, Held};
@@ -49,8 +49,8 @@ pub(super) fn check(all: &Assembled, options: &Options) -> AfterEnd {
     found
 }
 
-/// The same uses, without what is excused: an end that was late for a moment, or because the worker
-/// was stalled, is taken for the end that there should have been.
+/// The uses, without the excused parts. If a use ended a moment too late, or because its worker was
+/// stalled, this takes the end that it should have had.
 pub(super) fn uses_less_excused<'a>(
     all: &'a Assembled,
     (attempt, held): (&'a Attempt, &'a Held),

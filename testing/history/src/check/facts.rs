@@ -1,4 +1,4 @@
-//! Counts what a history is made of.
+//! Counts the contents of a history.
 
 use crate::assemble::Assembled;
 use crate::attempt::Answer;

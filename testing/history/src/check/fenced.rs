@@ -1,4 +1,4 @@
-//! What a resource that checks tokens let through, and what it kept out.
+//! Which writes a resource that checks tokens accepted and rejected.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ pub(super) fn check(all: &Assembled, options: &Options) -> FencedWrites {
     found
 }
 
-/// A write with whoever issued it.
+/// A write and its issuer.
 struct Issued<'a> {
     attempt: &'a Attempt,
     tenure: Tenure,
@@ -97,17 +97,17 @@ fn by_resource(lock: &Lock) -> HashMap<&str, Vec<Issued<'_>>> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Staleness {
-    /// Nothing speaks against it.
+    /// No evidence against it.
     Fresh,
-    /// Smaller than a token accepted before, though its holder came later: tokens fell. To accept
-    /// it breaks the promise of the resource, to reject it hurts the holder.
+    /// Smaller than a token accepted before, though its holder came later: tokens fell. Accepting
+    /// it breaks the promise of the resource, and rejecting it hurts the holder.
     Smaller,
     /// A later holder had written before.
     Stale,
 }
 
-/// Compares each write with those that were accepted before it was issued, by the clock and by
-/// the resource's own count.
+/// Compares each write with those accepted before it was issued, by the clock and by the resource's
+/// own count.
 fn stale(issued: &[Issued<'_>]) -> Vec<Staleness> {
     let mut stale = vec![Staleness::Fresh; issued.len()];
     let by_clock = |one: &Issued<'_>| Some((one.write.issued, one.answered));
@@ -117,7 +117,7 @@ fn stale(issued: &[Issued<'_>]) -> Vec<Staleness> {
     stale
 }
 
-/// `time` is when a write began and when it was over, if that is known.
+/// `time` returns when a write started and when it was over, if known.
 fn compare(
     issued: &[Issued<'_>],
     time: impl Fn(&Issued<'_>) -> Option<(u64, u64)>,
@@ -148,7 +148,7 @@ fn compare(
         }
         let (token, own) = (issued[at].write.token, &issued[at].tenure);
         let later_holder = last_started.is_some_and(|started| started > own.granted);
-        // Of those with larger tokens, one whose holder did not certainly come before this one.
+        // A holder with a larger token that did not certainly come before this one.
         let larger = granted.max_of_first(tokens.larger_than(token));
         let found = if later_holder || larger.is_some_and(|granted| granted >= own.started) {
             Staleness::Stale
@@ -161,8 +161,8 @@ fn compare(
     }
 }
 
-/// How much older than its grant a token may be where two servers may grant one lock: as the order
-/// of tokens is judged there.
+/// How much older than its grant a token may be if two servers may grant one lock, as in the check
+/// of the order of tokens.
 fn passed_on(options: &Options) -> u64 {
     if options.exclusive {
         return 0;
@@ -170,16 +170,16 @@ fn passed_on(options: &Options) -> u64 {
     nanos(options.handed_on)
 }
 
-/// Whether a refusal can be right: somebody with a larger token, or another one with the same, who
-/// did not certainly come before, may have written before it was answered. A token that is older
-/// than its grant by up to `passed_on` came before whoever was granted the lock meanwhile.
+/// Whether a refusal can be right: another holder with a larger or equal token, which did not
+/// certainly come before, may have written before the answer. If a token is older than its grant by
+/// at most `passed_on`, it is from before any grant to others in that time.
 fn justified(lock: &Lock, issued: &[Issued<'_>], passed_on: u64) -> Vec<bool> {
     let mut writers: Vec<_> = issued
         .iter()
         .filter(|one| one.write.outcome != WriteOutcome::Rejected)
         .map(|one| (one.write.issued, one.write.token, one.tenure_index))
         .collect();
-    // Whoever was killed may have written without telling.
+    // A killed worker may have written without recording it.
     let cut_off = |(attempt, held): (&Attempt, &Held)| {
         let token = held.grant.token.filter(|_| attempt.cut_off)?;
         Some((held.at, token, held.tenure))
@@ -235,7 +235,7 @@ impl Ranks {
         self.0.partition_point(|&Reverse(other)| other > token)
     }
 
-    /// Where a token is that is among them.
+    /// The position of a token that is among them.
     fn position(&self, token: u64) -> usize {
         self.larger_than(token)
     }

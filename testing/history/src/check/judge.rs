@@ -1,10 +1,10 @@
-//! From numbers to outcomes.
+//! Turns numbers into outcomes.
 
 use crate::property::{Judgement, Outcome, Property};
 
 use crate::verdict::{OverlapCount, Verdict};
 
-/// One judgement for each property; `malformed` are the records and lines that cannot be.
+/// One judgement for each property; `malformed` counts impossible records and lines.
 pub(super) fn judge(verdict: &Verdict, malformed: usize) -> Vec<Judgement> {
     Property::ALL
         .into_iter()
@@ -25,7 +25,7 @@ pub(super) fn judge(verdict: &Verdict, malformed: usize) -> Vec<Judgement> {
         .collect()
 }
 
-/// Violations, and how many things were put to the test.
+/// How many violations and how many checks a property has.
 fn numbers(verdict: &Verdict, property: Property, malformed: u64) -> (u64, u64) {
     let of = |overlap: &OverlapCount| (overlap.count - overlap.excused, overlap.checked);
     let (tokens, fenced) = (&verdict.tokens, &verdict.fenced);
@@ -52,7 +52,7 @@ fn numbers(verdict: &Verdict, property: Property, malformed: u64) -> (u64, u64) 
             None => (0, 0),
         },
         Property::LostUpdates => match &verdict.lost_updates {
-            // What is there although it was refused shows a check that does not check.
+            // A refused element that is in the set shows that the resource does not check.
             Some(lost) => (
                 lost.checked.lost + lost.checked.surplus,
                 lost.checked.acknowledged,

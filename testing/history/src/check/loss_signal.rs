@@ -1,4 +1,4 @@
-//! When holders were told that they had lost the lock.
+//! When holders learned that they had lost the lock.
 
 use crate::assemble::Assembled;
 use crate::attempt::{Attempt, Held};
@@ -55,7 +55,7 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Lateness {
     found
 }
 
-/// The end of a validity that ran out while the holder went on, and for how long it did so.
+/// A validity that ended while the holder continued: its end, and how long the holder continued.
 fn unsignalled(held: &Held) -> Option<(u64, u64)> {
     let &(_, end) = held.believed.first()?;
     let went_on_until = held.release_started.unwrap_or(held.touched);

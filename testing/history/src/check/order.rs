@@ -1,8 +1,8 @@
-//! Fair locks are granted in the order of arrival.
+//! Fair locks are granted in order of arrival.
 //!
-//! An attempt is overtaken if it was known to be in the queue before another one even began, and
-//! was still waiting when that one was granted. Whoever may have lost its place meanwhile is left
-//! out.
+//! An attempt is overtaken if it was known to be in the queue before another one even started, and
+//! was still waiting when that one was granted. Attempts that may have lost their place meanwhile
+//! are not judged.
 
 use crate::assemble::{Assembled, Lock};
 use crate::attempt::{Answer, Attempt, Held};
@@ -34,21 +34,21 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Order {
     order
 }
 
-/// A certain stretch of waiting.
+/// A time when an attempt certainly waited.
 struct Wait<'a> {
     attempt: &'a Attempt,
     from: u64,
     until: u64,
-    /// Of the grant that ended it; the largest if there was none. A later grant than another one
-    /// by its token was no overtaking, whatever the replies looked like.
+    /// The token of the grant that ended the wait; the largest number without one. A grant with a
+    /// later token did not overtake, even if its reply came first.
     token: u64,
     group: usize,
 }
 
-/// Whether a fault or a stall during the wait may have had it begin anew, behind others.
+/// Whether a fault or a stall during the wait may have made it join again, behind others.
 fn may_have_lost_its_place(wait: &Wait<'_>, all: &Assembled, options: &Options) -> bool {
-    // Not only since it was told that it is in the queue: the answer may be old, and the place
-    // lost, when it is read after a stall.
+    // From the request on, not only from the answer that it is in the queue: after a stall the
+    // answer may be old, and the place lost, by the time it is read.
     let (worker, asked) = (wait.attempt.id.worker, wait.attempt.started);
     let stalled = all.stalls.within(worker, asked, wait.until);
     let disturbing = options.order_recovery.is_some_and(|recovery| {
@@ -62,7 +62,7 @@ fn may_have_lost_its_place(wait: &Wait<'_>, all: &Assembled, options: &Options) 
 
 const GROUPS: usize = 4;
 const EXCLUSIVE: usize = 0;
-/// Waits that were not granted do not say what they waited for.
+/// A wait without a grant does not record its mode.
 const UNKNOWN: usize = 3;
 
 /// Grants of different groups exclude each other, and so do exclusive ones.
@@ -80,7 +80,7 @@ impl<'a> Wait<'a> {
         let (until, token, group) = match &attempt.answer {
             Answer::Pending => (attempt.alive_until, u64::MAX, UNKNOWN),
             Answer::Failed { waited_until, .. } => ((*waited_until)?, u64::MAX, UNKNOWN),
-            // How long ago the lock granted it is unknown: the process was stopped meanwhile.
+            // The process was stopped meanwhile, so the time of the grant is unknown.
             Answer::Granted(held) if held.was_spent() => return None,
             Answer::Granted(held) => {
                 let group = group(held.grant.mode);
@@ -97,7 +97,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// Tokens of readers and permits order nothing.
+/// Tokens of readers and permits imply no order.
 fn token_of(held: &Held, without: u64) -> u64 {
     match held.grant.mode {
         Mode::Exclusive => held.grant.token.unwrap_or(without),
@@ -105,8 +105,8 @@ fn token_of(held: &Held, without: u64) -> u64 {
     }
 }
 
-/// For each grant, asks for a wait that was known before it was asked for, lasted beyond it, and
-/// was not granted before it by token. `waits` are in the order of their start.
+/// Looks for a wait that each grant overtook: known before the grant's request, lasting beyond the
+/// grant, and without an earlier token. `waits` are in the order of their start.
 fn overtakings(lock: &Lock, waits: &[Wait<'_>], slack: u64, worst: &mut Worst) -> u64 {
     // Positions in the trees: waits that last longest come first.
     let mut ends: Vec<u64> = waits.iter().map(|wait| wait.until).collect();
@@ -127,7 +127,7 @@ fn overtakings(lock: &Lock, waits: &[Wait<'_>], slack: u64, worst: &mut Worst) -
         let own = group(held.grant.mode);
         let token = token_of(held, 0);
         let overtaken = trees.iter().enumerate().find_map(|(group, tree)| {
-            // What could be granted together may be told in any order.
+            // Replies of grants that can coexist may come in any order.
             let together = own != EXCLUSIVE && (group == own || group == UNKNOWN);
             let at = held.at.saturating_add(if together { slack } else { 0 });
             let longest = tree.max_of_first(lasting_beyond(at))?;

@@ -1,4 +1,4 @@
-//! Time without grants while somebody wanted the lock, and what each fault did.
+//! Times when a lock was wanted but not granted, and the effect of each fault.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn check(all: &Assembled, double_grants: &[(u64, u64)], options: &Opt
             let length_ns = gap.end - gap.start;
             outage.gaps += 1;
             outage.longest_ns = outage.longest_ns.max(length_ns);
-            // What is short enough needs no excuse.
+            // A short gap needs no excuse.
             let over = |limit| length_ns > limit && awake(all, &wishes, &gap) > limit;
             let is_over = limit.is_some_and(over);
             outage.over_limit += u64::from(is_over);
@@ -60,7 +60,7 @@ pub(super) fn check(all: &Assembled, double_grants: &[(u64, u64)], options: &Opt
     outage
 }
 
-/// When each verb was done, and the index of the fault.
+/// The time and index of each fault of a verb.
 type Marks = Vec<(u64, usize)>;
 
 fn by_verb(faults: &[Fault]) -> BTreeMap<&str, Marks> {
@@ -85,8 +85,8 @@ fn effect(fault: &Fault) -> FaultEffect {
     }
 }
 
-/// Every fault from whose mark to the next one of its verb the gap reaches; what was before the
-/// fault is not its doing.
+/// Blames the gap on each fault that it lasts beyond, up to the next fault of the same verb,
+/// without the part of the gap before the fault.
 fn blame_gap(gap: &Gap, marks: &Marks, effects: &mut [FaultEffect]) {
     let first = marks
         .partition_point(|&(at, _)| at <= gap.start)
@@ -98,7 +98,7 @@ fn blame_gap(gap: &Gap, marks: &Marks, effects: &mut [FaultEffect]) {
     }
 }
 
-/// The last fault of the verb before the overlap began.
+/// Blames the last fault of the verb before the overlap started.
 fn blame_overlap(start: u64, length: u64, marks: &Marks, effects: &mut [FaultEffect]) {
     let before = marks.partition_point(|&(at, _)| at <= start);
     if let Some(&(_, index)) = before.checked_sub(1).and_then(|last| marks.get(last)) {
@@ -119,11 +119,11 @@ fn summary(verb: &str, marks: &Marks, effects: &[FaultEffect]) -> VerbEffect {
     }
 }
 
-/// For how much of a gap somebody waited who was not stalled: one who slept through it is no excuse
-/// for what another one, who was awake, did not get.
+/// How long, during a gap, at least one waiter was not stalled: a stalled waiter is no excuse for
+/// what another one, which was awake, did not get.
 fn awake(all: &Assembled, wishes: &[Gap], gap: &Gap) -> u64 {
     let mut awake = Vec::new();
-    // Those who began after its end are behind.
+    // Later wishes start after the end of the gap.
     let begun = wishes.partition_point(|wish| wish.start < gap.end);
     for wish in wishes[..begun].iter().filter(|wish| wish.end > gap.start) {
         let (from, until) = (wish.start.max(gap.start), wish.end.min(gap.end));
@@ -138,7 +138,7 @@ fn awake(all: &Assembled, wishes: &[Gap], gap: &Gap) -> u64 {
     sum
 }
 
-/// A stretch in which the lock was wanted all the time and not granted once.
+/// A time when the lock was always wanted and never granted.
 #[derive(Clone, Copy)]
 struct Gap {
     start: u64,
@@ -168,7 +168,7 @@ fn gaps(lock: &Lock, wishes: &[Gap]) -> Vec<Gap> {
     gaps
 }
 
-/// When anybody wanted the lock, without breaks.
+/// The times when any worker wanted the lock, merged.
 fn wanted(wishes: &[Gap]) -> Vec<Gap> {
     let mut merged: Vec<Gap> = Vec::new();
     for wish in wishes {
@@ -180,8 +180,8 @@ fn wanted(wishes: &[Gap]) -> Vec<Gap> {
     merged
 }
 
-/// When each worker wanted it, in the order in which they began; who failed and soon tries again
-/// has not stopped wanting it.
+/// When each worker wanted the lock, in the order of their start. A worker that fails and soon
+/// tries again wanted it all the time.
 fn wishes(lock: &Lock, pause: u64) -> Vec<Gap> {
     let mut attempts: Vec<&Attempt> = lock.attempts.iter().collect();
     attempts.sort_by_key(|attempt| (attempt.id.worker, attempt.started));

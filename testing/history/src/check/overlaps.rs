@@ -1,4 +1,4 @@
-//! Who was there at the same time, by validity and by use.
+//! Which holders coexisted, by validity and by use.
 
 use crate::assemble::{Assembled, Lock};
 use crate::attempt::Attempt;
@@ -16,7 +16,7 @@ pub(super) struct Found {
     pub(super) in_use: OverlapCount,
     pub(super) permit_validity: OverlapCount,
     pub(super) permit_use: OverlapCount,
-    /// When grants began during others, and for how long they overlapped.
+    /// When grants started during others, and how long they overlapped.
     pub(super) double_grants: Vec<(u64, u64)>,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Found {
     let mut in_use = Tally::new("both inside", options);
     let mut permit_validity = Tally::new("valid", options);
     let mut permit_use = Tally::new("in use", options);
-    // What is left of the uses when late ends are excused.
+    // The overlaps that remain once late ends are excused.
     let mut left_in_use = Tally::new("both inside", options);
     let mut left_of_permits = Tally::new("in use", options);
     for lock in &all.locks {
@@ -52,7 +52,7 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Found {
     }
 }
 
-/// Stretches of time of one lock's grants, with whom they belong to.
+/// The periods of one lock's grants, with their attempts.
 struct Stretches<'a>(Vec<(&'a Attempt, Mode, u64, u64)>);
 
 impl<'a> Stretches<'a> {
@@ -61,7 +61,7 @@ impl<'a> Stretches<'a> {
             let stretches = held.believed.iter();
             stretches.map(move |&(start, end)| (attempt, held.grant.mode, start, end))
         });
-        // Nobody believes in what was over when it came.
+        // A grant that had ended when it came was never believed.
         Self(all.filter(|&(_, _, start, end)| start < end).collect())
     }
 
@@ -137,7 +137,7 @@ impl Tally {
     }
 
     fn limited(&mut self, lock: &Lock, stretches: &Stretches<'_>) {
-        // Without a limit the history is malformed, which is said elsewhere.
+        // Without a limit the history is malformed, which another check reports.
         let Some(limit) = lock.rules.permits else {
             return;
         };
@@ -176,7 +176,7 @@ impl Tally {
         self.count.total_ns = self.count.total_ns.saturating_add(total_ns);
     }
 
-    /// What is not in `left` is excused, and no example of anything.
+    /// Overlaps that are not in `left` are excused, and not listed as examples.
     fn excuse_all_but(&mut self, left: Self) {
         self.count.excused = self.count.count.saturating_sub(left.count.count);
         self.worst = left.worst;

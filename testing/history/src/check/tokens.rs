@@ -47,7 +47,7 @@ pub(super) fn check(all: &Assembled, options: &Options) -> Tokens {
 /// A grant with its token.
 type Tokened<'a> = (u64, &'a Attempt, &'a Held);
 
-/// Tokens of readers and permits order nothing, so nothing is asked of them.
+/// Exclusive grants with tokens. Those of readers and permits imply no order.
 fn tokened(lock: &Lock) -> Vec<Tokened<'_>> {
     lock.grants()
         .filter(|(_, held)| held.grant.mode == Mode::Exclusive)
@@ -55,8 +55,8 @@ fn tokened(lock: &Lock) -> Vec<Tokened<'_>> {
         .collect()
 }
 
-/// How many grants have a token that an earlier one has, and are a fault, and how many are not.
-/// Holders who enter again have one lease and one token.
+/// How many grants repeat an earlier token, split into faults and others. A holder that re-enters
+/// has one lease and one token.
 fn find_duplicates(
     lock: &Lock,
     grants: &mut [Tokened<'_>],
@@ -92,8 +92,8 @@ fn find_duplicates(
     (found, others)
 }
 
-/// The grants whose token is not larger than that of every grant which was received before
-/// `follows` says.
+/// The grants with a token not larger than that of every grant received before the time that
+/// `follows` returns.
 fn find_falls(
     lock: &Lock,
     grants: &mut [Tokened<'_>],
@@ -123,20 +123,20 @@ fn find_falls(
     found
 }
 
-/// This grant was given after every one that was received before this instant, whoever else was
-/// granted the lock meanwhile.
+/// This grant was given after every grant received before this time, no matter who else was granted
+/// the lock meanwhile.
 ///
-/// A reply may be on its way for long, so the order of replies alone says nothing; what was
-/// received before this one was asked for came before it.
+/// A reply may take long, so the order of replies alone proves nothing. A grant that was received
+/// before this one was requested came before it.
 fn follows_anyway(&(_, attempt, _): &Tokened<'_>) -> u64 {
     attempt.started
 }
 
-/// As [`follows_anyway`], if at most one at a time is granted the lock.
+/// As [`follows_anyway`], if the lock has at most one holder at a time.
 ///
-/// A grant that was still valid when it was received was held without a break since it was given,
-/// and meanwhile nobody else can have been granted the lock: so whatever was received earlier was
-/// given earlier. Unless a fault in between took the lock from its holder, as a failover does.
+/// A grant that was still valid when it was received lasted without a break since it was given, so
+/// meanwhile the lock cannot have been granted to anyone else. Any grant received earlier was thus
+/// given earlier, unless a fault in between took the lock from its holder, as a failover does.
 fn follows_if_exclusive(&(_, attempt, held): &Tokened<'_>, faults: &[Fault]) -> u64 {
     let next = faults.partition_point(|fault| fault.at < attempt.started);
     let undisturbed = faults.get(next).is_none_or(|fault| fault.at > held.at);

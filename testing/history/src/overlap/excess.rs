@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A stretch of time in which somebody had a share of something limited.
+/// A time when a holder had a share of something limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -18,23 +18,23 @@ pub struct WeightedSpan {
     pub weight: u64,
 }
 
-/// What [`find_excess`] found.
+/// The result of [`find_excess`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Excess {
     /// Spans at whose start the limit was exceeded.
     pub count: u64,
-    /// The longest time for which the limit was exceeded without a break, in nanoseconds.
+    /// The longest time without a break that the limit was exceeded, in nanoseconds.
     pub longest_ns: u64,
-    /// For how long it was exceeded altogether, in nanoseconds.
+    /// How long it was exceeded in total, in nanoseconds.
     pub total_ns: u64,
-    /// Indexes of those spans in the order of their start, and when the limit was kept again.
+    /// Indexes of those spans in the order of their start, and when the limit held again.
     pub over: Vec<(usize, u64)>,
 }
 
 /// Finds when the weights of the spans in force add up to more than `limit`.
 ///
-/// `spans` may be in any order. A lock is a limit of 1, if nobody may have it twice.
+/// `spans` may be in any order. A lock without re-entry is a limit of 1.
 ///
 /// ```
 /// use locktopus_history::{WeightedSpan, find_excess};
@@ -46,7 +46,7 @@ pub struct Excess {
 #[must_use]
 pub fn find_excess(spans: &[WeightedSpan], limit: u64) -> Excess {
     let mut order: Vec<usize> = (0..spans.len()).collect();
-    // Those of no length first: they are over before the others of that instant begin.
+    // Spans without a length come first: they end before others of that instant start.
     order.sort_by_key(|&at| (spans[at].start, end_of(&spans[at])));
     let mut sweep = Sweep::default();
     let mut found = Excess::default();
@@ -75,10 +75,10 @@ struct Sweep {
     ends: BinaryHeap<Reverse<(u64, usize)>>,
     sum: u128,
     over_since: Option<u64>,
-    /// The last excess that is over: from when until when. It goes on if another one begins in the
+    /// Start and end of the last excess that ended. It continues if another one starts at the
     /// instant of its end.
     over: Option<(u64, u64)>,
-    /// How many of the spans found have their end.
+    /// How many of the found spans have their end.
     ended: usize,
 }
 

@@ -5,20 +5,20 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::latest::{Ending, Latest};
 
-/// Who may be there at the same time.
+/// Which others may coexist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "whoever gets it must look at each case"
 )]
 pub enum Access {
-    /// Nobody else.
+    /// No others.
     Exclusive,
     /// Other shared spans.
     Shared,
 }
 
-/// A stretch of time that somebody had.
+/// A period that belongs to a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -31,7 +31,7 @@ pub struct Span {
     pub end: u64,
     /// Spans of one holder never conflict.
     pub holder: u32,
-    /// Who may be there at the same time.
+    /// Which others may coexist.
     pub access: Access,
 }
 
@@ -41,15 +41,15 @@ pub struct Span {
 pub struct Conflict {
     /// Index of the span that began first.
     pub earlier: usize,
-    /// Index of the one that began while the other was there.
+    /// Index of the span that started during the earlier one.
     pub later: usize,
-    /// From when.
+    /// Start of the overlap.
     pub start: u64,
-    /// Until when.
+    /// End of the overlap.
     pub end: u64,
 }
 
-/// What [`find_overlaps`] found.
+/// The result of [`find_overlaps`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overlaps {
@@ -57,10 +57,10 @@ pub struct Overlaps {
     pub pairs: u64,
     /// The longest overlap of a pair, in nanoseconds.
     pub longest_ns: u64,
-    /// For how long any two overlapped, in nanoseconds; time is counted once.
+    /// How long any two overlapped in total, in nanoseconds; overlapping time counts once.
     pub total_ns: u64,
-    /// For each span that began during another one: the longest of its overlaps with those that
-    /// began before. In the order of their start.
+    /// For each span that started during another one, its longest overlap with those that started
+    /// before. In the order of their start.
     pub conflicts: Vec<Conflict>,
 }
 
@@ -79,7 +79,7 @@ pub struct Overlaps {
 #[must_use]
 pub fn find_overlaps(spans: &[Span]) -> Overlaps {
     let mut order: Vec<usize> = (0..spans.len()).collect();
-    // Those of no length first: they are over before the others of that instant begin.
+    // Spans without a length come first: they end before others of that instant start.
     order.sort_by_key(|&at| (spans[at].start, end_of(&spans[at])));
     let mut sweep = Sweep::default();
     let mut found = Overlaps::default();
@@ -132,8 +132,8 @@ impl Sweep {
         }
     }
 
-    /// Of the earlier spans that must not overlap this one, the one that ends last, if it is
-    /// still there.
+    /// Of the earlier spans that must not overlap this one, the one that ends last, if it has not
+    /// ended yet.
     fn latest_against(&self, span: &Span) -> Option<Ending> {
         let earlier = match span.access {
             Access::Exclusive => &self.anybody,
@@ -163,7 +163,7 @@ impl Sweep {
     }
 }
 
-/// Who is there, at one instant.
+/// The spans of one instant.
 #[derive(Default)]
 struct Present {
     by_holder: HashMap<u32, Count>,
@@ -235,7 +235,7 @@ impl Present {
     }
 }
 
-/// Counts a holder in or out when its number of spans leaves or reaches zero.
+/// Adds or removes a holder when its number of spans leaves or reaches zero.
 const fn step(holders: &mut u64, before: u64, after: u64) {
     match (before, after) {
         (0, 1..) => *holders += 1,

@@ -1,6 +1,6 @@
-//! The span that ends last, with a second one by another holder.
+//! The span that ends last, and the last one by another holder.
 
-/// Answers "which earlier span of somebody else ends last?" in constant time.
+/// Answers "which earlier span of another holder ends last?" in constant time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Latest {
     first: Option<Ending>,

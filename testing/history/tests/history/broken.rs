@@ -1,5 +1,4 @@
-//! A lock that is right passes, sleeping holders and failovers included; each classic mistake is
-//! found.
+//! A correct lock passes, sleeping holders and failovers included; each classic mistake is found.
 
 use locktopus_history::{Property, Verdict};
 
@@ -41,8 +40,8 @@ fn the_right_lock_passes() {
         Property::LostUpdates,
     ];
     held(&verdicts, &properties);
-    // The lock cannot wake those who sleep: they are inside with others, and tokens keep them
-    // from doing harm.
+    // The lock cannot wake sleeping holders: they are inside with others, and tokens stop their
+    // writes.
     found(&verdicts, Property::UseAfterEnd);
     found(&verdicts, Property::UseOverlap);
     for verdict in &verdicts {
@@ -55,7 +54,7 @@ fn the_right_lock_passes() {
         );
         let kills = &verdict.outage.verbs[0];
         assert_eq!(kills.double_grants.hits, 0);
-        // Nobody is granted anything for a lease after a failover.
+        // There are no grants for a lease after a failover.
         assert!(kills.outage.p50_ns >= 1_000, "{verdict}");
     }
 }
@@ -68,7 +67,7 @@ fn a_release_without_a_look_at_the_owner() {
     };
     let verdicts = all(mistakes);
     found(&verdicts, Property::ValidityOverlap);
-    // Not that tokens grow: who had the lock first is concluded from exclusion, which this lock
+    // FallingTokens is not judged: it infers the order of grants from exclusion, which this lock
     // does not keep.
     held(&verdicts, &[Property::DuplicateTokens]);
 }

@@ -1,4 +1,4 @@
-//! Histories on disk: what survives a killed process, and what damaged files do.
+//! Histories on disk: what survives a killed process, and the effect of damaged files.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
@@ -13,7 +13,7 @@ use locktopus_history::{
 
 use super::lives::{assert_failed, failed};
 
-/// A directory of its own, gone when the test is over.
+/// A directory of its own, deleted after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -96,7 +96,7 @@ fn many_files_are_one_history() {
     ] {
         assert!(verdict.passed(property), "{verdict}");
     }
-    // What was recorded to memory says the same.
+    // The records in memory are the same.
     let memory = Recorder::in_memory();
     work(&memory, 1, 10).unwrap();
     memory.close().unwrap();
@@ -178,7 +178,7 @@ fn rubbish_in_a_file_is_damage() {
         let verdict = Checker::new().check(&history);
         assert_eq!(failed(&verdict), [(Property::WellFormed, 1)]);
         assert!(verdict.to_string().contains("1.jsonl, line 2"));
-        // The same at the end, in a line that is complete.
+        // The same at the end, in a complete line.
         fs::write(&path, [&whole, rubbish, b"\n"].concat()).unwrap();
         let history = History::read([&path]).unwrap();
         assert_eq!(
@@ -215,7 +215,7 @@ fn files_that_cannot_be_used_are_named() {
 fn nothing_is_recorded_after_the_end() {
     let recorder = Recorder::in_memory();
     let worker = recorder.worker(3);
-    // The same worker, not another one: numbers of attempts go on.
+    // The same worker, not another one: numbers of attempts continue.
     worker
         .start("a")
         .unwrap()
@@ -238,7 +238,7 @@ fn nothing_is_recorded_after_the_end() {
 
 const CHILD: &str = "LOCKTOPUS_HISTORY_CHILD";
 
-/// What the other test kills.
+/// The process that the other test kills.
 #[test]
 #[ignore = "the process that another test kills"]
 fn child() {

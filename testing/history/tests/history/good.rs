@@ -1,4 +1,4 @@
-//! Histories in which nothing is wrong, however close.
+//! Histories without a violation, however close.
 
 use super::lives::{Life, assert_failed, check, check_with, fault, life, rules};
 use locktopus_history::{Mode, Options, Property, WriteOutcome};
@@ -105,7 +105,7 @@ fn readers_together_and_a_writer_after_them() {
                 .gets(70, 200, 1)
                 .uses(71, 80)
                 .releases(80, 81),
-            // Downgrade: the writer reads before it gives the lock back.
+            // Downgrade: the writer reads before it releases.
             life(4)
                 .holder(1)
                 .asks(5)
@@ -209,7 +209,7 @@ fn extensions_in_time() {
                 .enters(11)
                 .extends(50, 90)
                 .extends(80, 130)
-                // A watchdog extended it meanwhile, nobody knows when.
+                // A watchdog extended it meanwhile, at an unknown time.
                 .observes(140, 180)
                 .leaves(170)
                 .begins_release(175)
@@ -250,7 +250,7 @@ fn a_loss_tells_of_extensions_as_well() {
 
 #[test]
 fn grants_at_the_same_time_have_no_order() {
-    // 2 was asked for before 1 was received, and its reply was late: its smaller token proves
+    // 2 was requested before 1 was received, and its reply was late: its smaller token proves
     // nothing.
     fine(
         [
@@ -261,8 +261,8 @@ fn grants_at_the_same_time_have_no_order() {
     );
 }
 
-/// Two primaries at once, with a microsecond between their grants: the replies came the other way
-/// round.
+/// Two primaries at once, with a microsecond between their grants: the replies came in the other
+/// order.
 #[test]
 fn where_no_exclusion_is_promised_only_requests_order_tokens() {
     let replies_crossed = || {
@@ -283,7 +283,7 @@ fn where_no_exclusion_is_promised_only_requests_order_tokens() {
     assert_eq!(lax.tokens.unordered_examples.len(), 1);
 }
 
-/// A second grant of the same token or a smaller one, asked for so many milliseconds after the
+/// A second grant with the same or a smaller token, requested this many milliseconds after the
 /// first was received.
 fn later(millis: u64, token: u64) -> [Life; 2] {
     const MS: u64 = 1_000_000;
@@ -299,7 +299,7 @@ fn a_token_smaller_than_one_received_before_is_a_fault_in_every_mode() {
     let verdict = check_with(lax(), later(1_001, 8));
     assert_eq!((verdict.tokens.falls, verdict.tokens.unordered), (1, 0));
     assert!(!verdict.passed(Property::FallingTokens));
-    // It may have been handed on inside a process, with a token that was reserved before.
+    // It may have been passed on inside a process, with a token that was reserved before.
     let verdict = check_with(lax(), later(999, 8));
     assert_eq!((verdict.tokens.falls, verdict.tokens.unordered), (0, 1));
 }
@@ -324,8 +324,8 @@ fn a_token_given_again_later_is_a_fault_in_every_mode() {
     );
 }
 
-/// The write of a grant so many milliseconds later, with a token smaller than one that had written,
-/// is refused.
+/// The write of a grant this many milliseconds later is refused. Its token is smaller than one that
+/// had written.
 fn refused_later(millis: u64) -> [Life; 2] {
     let [first, second] = later(millis, 8);
     let asked = 10 + millis * 1_000_000;
@@ -335,8 +335,8 @@ fn refused_later(millis: u64) -> [Life; 2] {
     ]
 }
 
-/// What the resource did is judged as the tokens are: it had to refuse what was handed on with a
-/// token of before.
+/// The resource's decisions are judged like the tokens: it had to refuse a lock that was passed on
+/// with an earlier token.
 #[test]
 fn a_good_write_refused_for_its_smaller_token_is_a_fault_in_every_mode() {
     let verdict = check_with(lax(), refused_later(1_001));
@@ -393,9 +393,9 @@ fn stale_writes_that_are_caught() {
                 .asks(0)
                 .gets(10, 20, 1)
                 .writes(12, 13, 1, Accepted)
-                // Nobody later has written yet.
+                // No later holder has written yet.
                 .writes(44, 45, 1, Accepted)
-                // At the same time as the first write of the other: either may come first.
+                // At the same time as the other's first write: either may come first.
                 .writes(50, 60, 1, Rejected)
                 .writes(70, 71, 1, Rejected),
             life(2)
@@ -427,12 +427,12 @@ fn order_that_cannot_be_known() {
     let waiting = || life(1).asks(0).queued(5);
     let fair = || rules(None, true);
     let overtaker = |asked| life(2).asks(asked).gets(40, 45, 2);
-    // It began before the other was known to be there.
+    // It started before the other was known to wait.
     fine(
         [fair(), waiting().gets(50, 60, 3), overtaker(5)],
         &[Property::FairOrder],
     );
-    // Nobody knows how long the other still waited.
+    // It is unknown how long the other still waited.
     let verdict = check([fair(), waiting().fails(50, None), overtaker(6)]);
     assert_failed(&verdict, &[]);
     fine(
@@ -450,13 +450,13 @@ fn order_that_cannot_be_known() {
         [fair(), waiting().queued(8).gets(50, 60, 3), overtaker(7)],
         &[Property::FairOrder],
     );
-    // It slept until its grant was over; nobody knows when the lock gave it.
+    // It slept until its grant had ended; the time of the grant is unknown.
     let verdict = check([fair(), waiting().gets(50, 45, 3), overtaker(6)]);
     assert_failed(&verdict, &[]);
     // It was killed while it waited.
     let verdict = check([fair(), waiting(), overtaker(6)]);
     assert_failed(&verdict, &[]);
-    // Nobody asked for fairness.
+    // Fairness was not declared.
     let verdict = check([waiting().gets(50, 60, 3), overtaker(6)]);
     assert_failed(&verdict, &[]);
 }

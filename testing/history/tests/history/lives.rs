@@ -5,7 +5,7 @@ use locktopus_history::{
     Record, ReleaseOutcome, Rules, Verdict, Write, WriteOutcome,
 };
 
-/// What one attempt records.
+/// The records of one attempt.
 pub(crate) struct Life {
     pub(crate) worker: u32,
     pub(crate) attempt: u64,
@@ -180,7 +180,7 @@ impl Life {
         self.put(at, Event::Closed)
     }
 
-    /// Anything else of its worker.
+    /// Any other event of its worker.
     pub(crate) fn put(mut self, at: u64, event: Event) -> Self {
         self.records.push(Record {
             at,
@@ -203,7 +203,7 @@ pub(crate) fn fault(at: u64, verb: &str) -> Life {
     life(0).put(at, Event::Fault { verb, target })
 }
 
-/// The machine did not run this worker, or one that everybody waited for.
+/// The machine did not run this worker, or one that all others waited for.
 pub(crate) fn stall(worker: u32, since: u64, until: u64, everybody: bool) -> Life {
     life(worker).put(until, Event::Stalled { since, everybody })
 }
@@ -221,7 +221,7 @@ pub(crate) fn check_with(options: Options, lives: impl IntoIterator<Item = Life>
     Checker::new().options(options).check(&history(lives))
 }
 
-/// Times in the histories are some nanoseconds, so nothing may be forgiven.
+/// Times in the histories are some nanoseconds, so no tolerance is allowed.
 pub(crate) fn strict() -> Options {
     Options {
         reaction: std::time::Duration::ZERO,
@@ -231,7 +231,7 @@ pub(crate) fn strict() -> Options {
     }
 }
 
-/// What failed, and how often.
+/// The failed properties, and how often each failed.
 pub(crate) fn failed(verdict: &Verdict) -> Vec<(Property, u64)> {
     let failed = verdict
         .judgements
@@ -245,7 +245,7 @@ pub(crate) fn assert_failed(verdict: &Verdict, expected: &[(Property, u64)]) {
     assert_eq!(failed(verdict), expected, "{verdict}");
 }
 
-/// Numbers that look random, and are the same each time.
+/// Random-looking numbers that are the same each time.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

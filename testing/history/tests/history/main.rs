@@ -1,4 +1,4 @@
-//! The checker of histories: it finds what is wrong, and only that.
+//! The checker finds all violations in histories, and nothing else.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod bad;

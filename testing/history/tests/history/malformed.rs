@@ -1,11 +1,11 @@
-//! Histories that cannot have happened are named, and the rest of them is still checked.
+//! The checker names impossible histories, and still checks the rest of them.
 
 use super::lives::{Life, assert_failed, check, life, rules};
 use locktopus_history::{
     AttemptId, ClockKind, Event, Malformed, Mode, Property, Rules, WriteOutcome,
 };
 
-/// With an overlap beside it, which must be found all the same.
+/// Adds an overlap, which must still be found.
 #[track_caller]
 fn names(lives: impl IntoIterator<Item = Life>, expected: &Malformed) {
     let mut lives: Vec<Life> = lives.into_iter().collect();
@@ -95,7 +95,7 @@ fn finished_workers_with_unfinished_business() {
         [held().begins_release(11).closes(20)],
         &never("its release"),
     );
-    // Keeping a lock until its lease is over is no mistake.
+    // Keeping a lock until its lease ends is no mistake.
     assert_failed(&check([held().closes(20)]), &[]);
     let after = Malformed::AfterClosed {
         worker: 1,

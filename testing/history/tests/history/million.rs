@@ -29,7 +29,7 @@ fn lives(releases: bool) -> Vec<Life> {
         } else {
             one
         });
-        // Others ask as well, and give up.
+        // Others request it as well, and give up.
         let other = life(worker).attempt((1 << 40) + turn).asks(asked);
         if turn % 10 == 0 || !releases {
             lives.push(other.fails(got, None));
@@ -39,9 +39,8 @@ fn lives(releases: bool) -> Vec<Life> {
     lives
 }
 
-/// Prints how long everything takes; with optimisation it is a second or two:
-/// `cargo test --release -p locktopus-history --test history -- --ignored
-/// --nocapture a_million`
+/// Prints how long everything takes; with optimisation it is a second or two: `cargo test --release
+/// -p locktopus-history --test history -- --ignored --nocapture a_million`
 #[test]
 #[ignore = "prints times, which only mean something in release builds"]
 fn a_million_events() {

@@ -1,4 +1,4 @@
-//! Random histories: the quick checks agree with slow ones that follow their definitions.
+//! Random histories: the fast checks agree with slow ones that follow the definitions.
 
 use locktopus_history::{
     Access, Mode, Span, WeightedSpan, WriteOutcome, find_excess, find_overlaps,
@@ -101,7 +101,7 @@ fn excess() {
                 weight: dice.between(1, 3),
             })
             .collect();
-        // Those without a length take nothing, for no time; they count if they find no room.
+        // Spans without a length take nothing, for no time; they count if they find no room.
         let sum_at = |at: u64| -> u64 {
             let there = spans
                 .iter()
@@ -124,7 +124,7 @@ fn excess() {
         );
         assert_eq!(found.count, found.over.len() as u64);
         if spans.iter().all(|span| span.start < span.end) {
-            // Those that begin when more than the limit is taken by those before and itself.
+            // Spans that start when earlier ones and they themselves take more than the limit.
             let mut order: Vec<_> = (0..spans.len()).collect();
             order.sort_by_key(|&at| (spans[at].start, spans[at].end));
             let mut count = 0;
@@ -151,7 +151,7 @@ struct Plain {
     asked: u64,
     queued: Option<u64>,
     granted: u64,
-    /// Its validity was over when it was received.
+    /// Its validity had ended when it was received.
     spent: bool,
     token: u64,
     writes: Vec<(u64, u64, WriteOutcome, Option<u64>)>,
@@ -313,7 +313,7 @@ fn writes() {
     assert!(all_missed > 1_000 && all_caught > 500 && all_good > 500);
 }
 
-/// Any records at all: no panic, and every number within bounds.
+/// Arbitrary records: no panic, and every number within bounds.
 #[test]
 fn nonsense() {
     let mut dice = Dice(5);

@@ -1,6 +1,6 @@
-//! A lock server, its clients and its failovers in virtual time, with mistakes to choose from.
+//! A lock server, its clients and its failovers in virtual time, with optional mistakes.
 //!
-//! Milliseconds are nanoseconds here: only their order matters.
+//! Nanoseconds stand for milliseconds here: only their order matters.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,7 +12,7 @@ use locktopus_history::{
 
 use super::lives::Dice;
 
-/// What the lock does wrong; nothing by default.
+/// The mistakes of the lock; none by default.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mistakes {
     pub(crate) release_of_anybody: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Mistakes {
 const LEASE: u64 = 1_000;
 const CLIENTS: u32 = 4;
 const UNTIL: u64 = 200_000;
-/// Writes of so long are lost when the server fails over.
+/// Writes of this last period are lost when the server fails over.
 const LAG: u64 = 60;
 
 #[derive(Clone, Copy, Default)]
@@ -48,7 +48,7 @@ enum Step {
     ReleaseArrives(u64),
 }
 
-/// A place for values, with or without a look at tokens.
+/// A store of values that may check tokens.
 #[derive(Default)]
 struct Resource {
     largest: u64,
@@ -246,7 +246,7 @@ impl Simulation {
         let seen = [0, 1].map(|at| self.resources[at].values.clone());
         let resource = &mut self.resources[0];
         let token = self.clients[client as usize].token;
-        // Whoever reads shows its token as well, or an older write could slip in behind it.
+        // A reader shows its token as well, or an older write could slip in behind it.
         resource.largest = resource.largest.max(token);
         self.clients[client as usize].seen = seen;
         self.clients[client as usize].issued = self.now;

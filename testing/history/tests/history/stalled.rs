@@ -1,4 +1,4 @@
-//! What a worker does late because the machine did not run it is counted, and is no violation.
+//! Lateness of a worker that the machine did not run is counted, but is no violation.
 
 use std::time::Duration;
 
@@ -32,19 +32,19 @@ fn a_holder_that_slept_through_its_end_is_excused_for_as_long_as_it_slept() {
     assert_eq!(found.in_use.examples.len(), 1);
     let found = overrun(40, [stall(1, 18, 36, false)]);
     assert_failed(&found, &[]);
-    // It is counted all the same, and no example of anything.
+    // It is still counted, but not listed as an example.
     assert_eq!((found.after_end.uses, found.after_end.longest_ns), (1, 20));
     assert_eq!((found.in_use.count, found.in_use.excused), (1, 1));
     assert!(found.in_use.examples.is_empty() && found.after_end.use_examples.is_empty());
     // Awake for 6 of them.
     assert_failed(&overrun(40, [stall(1, 18, 34, false)]), OVERRUN);
-    // Stalls that overlap are one.
+    // Overlapping stalls count as one.
     let twice = [stall(1, 18, 30, false), stall(1, 20, 34, false)];
     assert_failed(&overrun(40, twice), OVERRUN);
-    // Others may sleep as they like, unless everybody waits for them.
+    // Stalls of others do not matter, unless everyone waits for them.
     assert_failed(&overrun(40, [stall(2, 18, 36, false)]), OVERRUN);
     assert_failed(&overrun(40, [stall(9, 18, 36, true)]), &[]);
-    // Nor does it help to have slept before the end.
+    // Nor does a stall before the end help.
     assert_failed(&overrun(40, [stall(1, 1, 19, false)]), OVERRUN);
 }
 
@@ -128,15 +128,15 @@ fn outages_of_one_who_did_not_ask() {
     );
 }
 
-/// Of several who want a lock, without a break, the first one may be served and gone when nobody is
-/// granted it any more.
+/// Several want a lock without a break. The first one may have been served and gone by the time
+/// that grants stop.
 #[test]
 fn outages_are_those_of_whoever_waits() {
     let options = || Options {
         outage_limit: Some(Duration::from_nanos(50)),
         ..strict()
     };
-    // Nobody is granted it from 5 to 70, while the second one waits.
+    // Not granted from 5 to 70, while the second one waits.
     let lives = |more: Vec<Life>| {
         let lives = [
             life(1).asks(0).gets(5, 10, 1),
@@ -148,7 +148,7 @@ fn outages_are_those_of_whoever_waits() {
     assert_failed(&lives(vec![]), &outage);
     assert_failed(&lives(vec![stall(2, 10, 30, false)]), &[]);
     assert_failed(&lives(vec![stall(9, 10, 30, true)]), &[]);
-    // The one who was served long ago slept.
+    // The worker that was served long ago was stalled.
     assert_failed(&lives(vec![stall(1, 10, 60, false)]), &outage);
     // Two wait, and one of them is awake at a time.
     let both = |mut more: Vec<Life>| {
@@ -169,7 +169,7 @@ fn waits_in_which_a_place_may_have_been_lost() {
         order_recovery: recovery.map(Duration::from_nanos),
         ..strict()
     };
-    // The second one is granted it before the first one, who waits from 5 to 60.
+    // The second one is granted it before the first one, which waits from 5 to 60.
     let lives = |options, more: Vec<Life>| {
         let lives = [
             rules(None, true),
@@ -185,7 +185,7 @@ fn waits_in_which_a_place_may_have_been_lost() {
     assert_eq!((verdict.order.waits, verdict.order.disturbed), (0, 1));
     let short = vec![stall(1, 10, 29, false)];
     assert_failed(&lives(options(None), short), &overtaken);
-    // Faults are an excuse only where somebody says so, and for a while.
+    // Faults are an excuse only with that option, and for a while.
     let with_fault = |at, recovery| lives(options(recovery), vec![fault(at, "cut")]);
     assert_failed(&with_fault(20, None), &overtaken);
     assert_failed(&with_fault(20, Some(0)), &[]);
@@ -200,8 +200,8 @@ fn a_place_that_was_lost_before_its_waiter_read_that_it_has_it() {
         stalled_waiter: Duration::from_nanos(20),
         ..strict()
     };
-    // The second one asks after the first one was told that it is in the queue, and is granted it
-    // before.
+    // The second one requests it after the first one knew that it was in the queue, and is granted
+    // it before.
     let lives = |stalled| {
         let lives = [
             rules(None, true),

@@ -8,25 +8,25 @@ use syn::{Attribute, Expr, Lit, Meta, ReturnType, Signature, Type, TypeParamBoun
 /// A public item, as the rules see it.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// What users call it, with its crate and, of a method, its type:
+    /// Its public name, with its crate and, for a method, its type:
     /// `locktopus::LockGuard::release`.
     pub name: String,
-    /// The file it stands in, from the root of the repository.
+    /// Its file, relative to the root of the repository.
     pub file: PathBuf,
-    /// What it is.
+    /// Its sort.
     pub sort: Sort,
-    /// The examples of its documentation, as they are compiled.
+    /// The compiled examples of its documentation.
     pub examples: Vec<String>,
     /// The headings of its documentation.
     pub headings: Vec<String>,
-    /// Times in it that are bare numbers and say nowhere what they count.
+    /// Times in it that are bare numbers without a unit in name or words.
     pub without_unit: Vec<String>,
 }
 
-/// What an item is.
+/// The sort of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// A struct, an enum or a trait, or another name for one.
+    /// A struct, an enum or a trait, or an alias of one.
     Type,
     /// A macro.
     Macro,
@@ -36,9 +36,9 @@ pub enum Sort {
         is_async: bool,
         /// It returns a `Result`.
         can_fail: bool,
-        /// It takes nothing but `self`.
+        /// Its only parameter is `self`.
         asks_nothing: bool,
-        /// It is what a trait asks for or offers.
+        /// It belongs to a trait.
         of_trait: bool,
     },
 }
@@ -85,7 +85,7 @@ pub(super) fn sort_of(signature: &Signature, of_trait: bool) -> Sort {
     }
 }
 
-/// Whether it is `#[doc(hidden)]` or deprecated: nobody is to find it.
+/// Whether it is `#[doc(hidden)]` or deprecated: users are not meant to find it.
 pub(super) fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("doc") => list.tokens.to_string() == "hidden",
@@ -104,13 +104,13 @@ fn last_name(path: &Type) -> Option<String> {
     }
 }
 
-/// What comes out of the future that a function returns without being `async`; nothing if it
-/// returns none.
+/// The output of the future that a function returns without being `async`; `None` if it returns no
+/// future.
 fn future_of(output: &Type) -> Option<Option<&Type>> {
     let bounds = match output {
         Type::ImplTrait(future) => &future.bounds,
         Type::TraitObject(future) => &future.bounds,
-        // `Pin<Box<dyn Future>>`, and whatever else is a future by its last argument.
+        // `Pin<Box<dyn Future>>`, and any other type whose last argument is a future.
         Type::Path(path) => {
             let last = path.path.segments.last()?;
             let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else {
@@ -161,13 +161,13 @@ pub(super) fn documentation(attributes: &[Attribute]) -> String {
 
 /// Examples and headings.
 fn read(documentation: &str) -> (Vec<String>, Vec<String>) {
-    // Lines of documentation begin with a space, but for those of blocks.
+    // Lines of documentation start with a space, except in blocks.
     let text: String = documentation
         .lines()
         .flat_map(|line| [line.strip_prefix(' ').unwrap_or(line), "\n"])
         .collect();
     let (mut examples, mut headings) = (Vec::new(), Vec::new());
-    // What is open: the block or heading that text belongs to.
+    // The block or heading that the text belongs to.
     let mut open: Option<String> = None;
     for event in Parser::new(&text) {
         match event {

@@ -1,15 +1,14 @@
-//! What somebody sees who looks a public item up: whether each item that users call has an example
-//! that is compiled, and says what goes wrong and what happens when its future is dropped.
+//! The documentation of public items: whether each item that users call has a compiled example,
+//! lists its errors, and says what happens when its future is dropped.
 //!
-//! Read from the sources, as rustc would read them: from the roots of crates along `mod` and `pub
-//! use`.
+//! Reads the sources as rustc would: from the roots of crates along `mod` and `pub use`.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `source` | the modules of one crate, parsed |
-//! | `reach` | what is public of them, and under which type it is found |
+//! | `reach` | which of them are public, and the type that users find them under |
 //! | `item` | one public item: its documentation, and its signature as far as the rules care |
-//! | `rules` | what each item has to have |
+//! | `rules` | what the documentation of each item must have |
 //! | `units` | times that are bare numbers |
 
 mod item;

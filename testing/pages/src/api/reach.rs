@@ -1,4 +1,4 @@
-//! Which items are public, from the root of a crate.
+//! Finds the public items, from the root of a crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::units;
 type Place = (ModulePath, String);
 
 /// Every item that can be named through the root of these crates, with the methods of its types,
-/// each once and in order of name. What comes from crates that were not read is left out.
+/// each once and in order of name. Items of crates that were not read are left out.
 #[must_use]
 pub fn public_items(sources: &Sources, roots: &[&str]) -> Vec<Item> {
     let mut reach = Reach {
@@ -33,16 +33,16 @@ pub fn public_items(sources: &Sources, roots: &[&str]) -> Vec<Item> {
     items
 }
 
-/// What was found so far, on the ways that lead from the roots.
+/// The items found so far, on the paths from the roots.
 struct Reach<'a> {
     sources: &'a Sources,
     entered: BTreeSet<ModulePath>,
-    /// Definitions, and what users call them: by the shortest way that leads there.
+    /// Definitions, and their public names: the shortest path that leads there.
     found: BTreeMap<Place, String>,
 }
 
 impl Reach<'_> {
-    /// Everything that is public in a module, which users call `public`.
+    /// Adds all public items of a module, whose public path is `public`.
     fn enter(&mut self, path: &ModulePath, public: &str) {
         let Some(module) = self.sources.modules.get(path) else {
             return;
@@ -101,7 +101,7 @@ impl Reach<'_> {
 }
 
 impl Sources {
-    /// The module that a path leads to, seen from another.
+    /// The module that a path leads to, as seen from another.
     fn module(&self, here: &ModulePath, path: &[String]) -> Option<ModulePath> {
         self.module_within(here, path, 0)
     }
@@ -128,7 +128,7 @@ impl Sources {
                     } else if index == 0 && self.modules.contains_key(&vec![name.to_owned()]) {
                         at = vec![name.to_owned()];
                     } else {
-                        // Another crate's, or a module under another's name.
+                        // Another crate's, or a renamed module.
                         let (module, name) = self.definition(&at, name, depth)?;
                         at = module;
                         at.push(name);
@@ -139,7 +139,7 @@ impl Sources {
         self.modules.contains_key(&at).then_some(at)
     }
 
-    /// Where the thing is defined that a module calls by this name.
+    /// The definition of a name that a module uses.
     fn definition(&self, path: &ModulePath, name: &str, depth: usize) -> Option<Place> {
         let module = self.modules.get(path)?;
         if module
@@ -149,7 +149,7 @@ impl Sources {
         {
             return Some((path.clone(), name.to_owned()));
         }
-        // No chain of imports is so long; a circle of them is.
+        // Only a circle of imports is that long.
         if depth > 8 {
             return None;
         }
@@ -161,7 +161,7 @@ impl Sources {
                 if leaf != name && leaf != "*" || from.first().is_some_and(|first| first == name) {
                     return None;
                 }
-                // What crates that were not read are taken from might be in each other.
+                // Names from crates that were not read might be re-exports of each other.
                 let from = self.module_within(path, &from, depth + 3)?;
                 self.definition(&from, name, depth + 1)
             })
@@ -221,7 +221,7 @@ impl Sources {
         found
     }
 
-    /// The public methods of a type, wherever in its crate they are written.
+    /// The public methods of a type, anywhere in its crate.
     fn methods(&self, path: &ModulePath, name: &str, full: &str) -> Vec<Item> {
         let mut found = Vec::new();
         for (at, module) in self.of_crate(path) {
@@ -275,7 +275,7 @@ fn named(item: &Syntax) -> Option<(String, bool)> {
         Syntax::Fn(item) => (&item.sig.ident, &item.vis),
         Syntax::Const(item) => (&item.ident, &item.vis),
         Syntax::Mod(item) => (&item.ident, &item.vis),
-        // Those that are exported are at the root, wherever they stand.
+        // Exported macros are at the root, wherever they are written.
         Syntax::Macro(item) => return Some((item.ident.as_ref()?.to_string(), false)),
         _ => return None,
     };
@@ -302,8 +302,8 @@ pub(super) fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// What an import names, and the path before it. What it is called here and there must be the same,
-/// as it is everywhere in this repository.
+/// The names in an import, and the path before them. A renaming import is not supported; this
+/// repository has none.
 fn leaves(tree: &UseTree) -> Vec<(String, Vec<String>)> {
     match tree {
         UseTree::Path(path) => leaves(&path.tree)

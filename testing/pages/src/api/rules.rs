@@ -1,14 +1,14 @@
-//! What each public item has to have.
+//! The required documentation of each public item.
 //!
-//! * **An example** that is compiled. What is awaited has one of its own. A method that is not may
-//!   be shown at the top of its page instead, by the example of its type, if that calls it where it
-//!   can be seen; one that takes nothing but `self`, by any example on the page. A type is shown by
-//!   an example of one of its methods, or by any example that names it where it can be seen; if
-//!   several types have that name, by one of its own module, or that says which module. Methods of
-//!   traits are what implementations write: the example is the trait's.
-//! * **`# Errors`** if it returns a `Result`, and **`# Cancel safety`** if it is awaited. For
-//!   methods of a trait the trait may say it for all of them.
-//! * **A unit** of each time that is a bare number, by its name or in words.
+//! * **A compiled example**. An awaited item has its own. For a method that is not awaited, the
+//!   example of its type at the top of the page is enough, if it visibly calls the method; if the
+//!   method takes only `self`, any example on the page is. For a type, an example of one of its
+//!   methods is enough, or any example that visibly names it; if several types have that name, the
+//!   example must be of its own module or name the module. Methods of traits are what
+//!   implementations write, so the trait's example is enough.
+//! * **`# Errors`** if it returns a `Result`, and **`# Cancel safety`** if it is awaited. A trait
+//!   may say it for all of its methods.
+//! * **A unit** for each time that is a bare number, by its name or in words.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Lack {
     Errors,
     /// The section `# Cancel safety`.
     CancelSafety,
-    /// What a time counts that is a bare number.
+    /// The unit of a time that is a bare number.
     Unit,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Lack {
     }
 }
 
-/// What these items lack, in their order.
+/// The gaps of these items, in their order.
 #[must_use]
 pub fn lacks(items: &[Item]) -> Vec<(&Item, Lack)> {
     let mut found = Vec::new();
@@ -85,7 +85,7 @@ fn has_example(item: &Item, items: &[Item]) -> bool {
     }
 }
 
-/// Whether an example names a type, where it can be seen.
+/// Whether an example visibly names a type.
 fn is_named(item: &Item, items: &[Item]) -> bool {
     let name = item.short_name();
     let same = |other: &&Item| other.sort == Sort::Type && other.short_name() == name;
@@ -101,14 +101,14 @@ fn is_named(item: &Item, items: &[Item]) -> bool {
     })
 }
 
-/// What readers see of an example: not the lines that are hidden from them, and no comments.
+/// The lines of an example that readers see, without hidden lines and comments.
 fn seen(example: &str) -> impl Iterator<Item = &str> {
     let shown = example.lines().filter(|line| {
         let line = line.trim_start();
         line != "#" && !line.starts_with("# ")
     });
     shown.map(|line| match line.split_once("//") {
-        // In an address there is no comment.
+        // The slashes of an address start no comment.
         Some((code, _)) if !code.ends_with(':') => code,
         _ => line,
     })
@@ -125,7 +125,7 @@ fn module_of<'a>(item: &'a Item, items: &'a [Item]) -> &'a str {
     module
 }
 
-/// Whether an example of its type calls it, or, of the whole page, one of another method.
+/// Whether an example of its type calls it or, with `whole_page`, one of another method.
 fn is_called_beside(item: &Item, items: &[Item], whole_page: bool) -> bool {
     let Some(of) = type_of(item, items) else {
         return false;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::api::{Sources, public_items};
 
-    /// What the items of a crate lack, as the list of exceptions would have it.
+    /// The gaps of a crate's items, one line each.
     fn lacks_of(text: &str) -> Vec<String> {
         let items = public_items(&Sources::of_text("a", text), &["a"]);
         lacks(&items)

@@ -6,17 +6,17 @@ use std::{fmt, fs};
 
 use syn::{Attribute, Item, ItemMod, Meta};
 
-/// A path of modules from the root of a crate, which is the first part of it.
+/// A module path, starting with the crate.
 pub(super) type ModulePath = Vec<String>;
 
 /// One module, without those inside it.
 pub(super) struct Module {
-    /// The file it stands in, from the root of the repository.
+    /// Its file, relative to the root of the repository.
     pub(super) file: PathBuf,
     pub(super) items: Vec<Item>,
 }
 
-/// The folder of a crate: of its own name in `crates`, or without `locktopus-` in `testing`.
+/// The folder of a crate: `crates/NAME`, or without `locktopus-` in `testing`.
 fn folder(root: &Path, name: &str) -> PathBuf {
     let product = Path::new("crates").join(name);
     let testing = Path::new("testing").join(name.trim_start_matches("locktopus-"));
@@ -26,8 +26,7 @@ fn folder(root: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// The modules of some crates of this repository, whichever features they are for; those of unit
-/// tests are left out.
+/// The modules of some crates of this repository, for all features, except those of unit tests.
 #[derive(Default)]
 pub struct Sources {
     pub(super) modules: BTreeMap<ModulePath, Module>,
@@ -38,7 +37,7 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// Which file cannot be read or parsed, and why.
+    /// Names the file that cannot be read or parsed, and why.
     pub fn read(root: &Path, crates: &[&str]) -> Result<Self, String> {
         let mut sources = Self::default();
         for name in crates {

@@ -1,5 +1,5 @@
-//! Times that are bare numbers: what they count is said by their name, or by their documentation. A
-//! `Duration` needs no unit.
+//! Times that are bare numbers must have a unit, in their name or their documentation. A `Duration`
+//! needs none.
 
 use syn::{
     Attribute, Fields, FnArg, GenericArgument, ItemEnum, Pat, PathArguments, ReturnType, Signature,
@@ -29,7 +29,7 @@ const TIMES: [&str; 18] = [
     "until",
     "wait",
 ];
-/// Parts of names that say what is counted.
+/// Parts of names that give a unit.
 const IN_NAMES: [&str; 13] = [
     "hours",
     "micros",
@@ -45,7 +45,7 @@ const IN_NAMES: [&str; 13] = [
     "times",
     "us",
 ];
-/// Beginnings of words that say it in a sentence.
+/// Starts of words that give a unit in a sentence.
 const IN_WORDS: [&str; 6] = [
     "nanosecond",
     "microsecond",
@@ -67,7 +67,7 @@ pub(super) fn of_fields(fields: &Fields) -> Vec<String> {
     without.collect()
 }
 
-/// The fields of variants, all of which are public.
+/// The fields of variants, which are all public.
 pub(super) fn of_variants(item: &ItemEnum) -> Vec<String> {
     let fields = item.variants.iter().flat_map(|variant| &variant.fields);
     let without = fields.filter_map(|field| {
@@ -77,7 +77,7 @@ pub(super) fn of_variants(item: &ItemEnum) -> Vec<String> {
     without.collect()
 }
 
-/// What a function takes and gives, of times without a unit.
+/// The parameters and results of a function that are times without a unit.
 pub(super) fn of_function(signature: &Signature, attributes: &[Attribute]) -> Vec<String> {
     if says(attributes) {
         return Vec::new();
@@ -113,7 +113,7 @@ fn is_bare(name: &str, of: &Type) -> bool {
         && !parts.any(|part| IN_NAMES.contains(&part))
 }
 
-/// A number, or one that may be missing.
+/// A number, or an optional one.
 fn is_number(of: &Type) -> bool {
     let Type::Path(path) = of else { return false };
     let Some(last) = path.path.segments.last() else {

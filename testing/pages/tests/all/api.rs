@@ -1,7 +1,7 @@
-//! Whoever looks an item up finds an example, what can go wrong, and what happens when its future
-//! is dropped.
+//! The documentation of each item has an example, its errors, and the effect of dropping its
+//! future.
 //!
-//! What each item has to have is in `src/api/rules.rs`. There is no list of exceptions.
+//! `src/api/rules.rs` has the rules. There is no list of exceptions.
 
 use locktopus_pages::Repository;
 use locktopus_pages::api::{Lack, Sources, lacks, public_items};
@@ -15,7 +15,7 @@ const ROOTS: [&str; 5] = [
     "locktopus-tower",
 ];
 
-/// What is public through those.
+/// Crates that are public through those.
 const BEHIND: [&str; 7] = [
     "locktopus-contract",
     "locktopus-core",
@@ -26,7 +26,7 @@ const BEHIND: [&str; 7] = [
     "locktopus-recipes",
 ];
 
-/// The other crates that are published: what is checked of them is that times have units.
+/// The other published crates: only the units of times are checked.
 const FURTHER: [&str; 2] = ["locktopus-conformance", "locktopus-history"];
 
 #[test]
@@ -67,7 +67,7 @@ fn every_public_item_is_explained() {
         "{} public items, {own} with examples of their own",
         items.len()
     );
-    // Some of each sort, so that a reader that finds nothing does not pass.
+    // Some of each sort must be found, so that a broken reader cannot pass.
     for name in [
         "locktopus::connect",
         "locktopus::LockGuard::release",

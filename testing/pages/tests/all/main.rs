@@ -1,5 +1,4 @@
-//! What needs no server, in one program: linking one for each file took most of the time of a
-//! build.
+//! All tests without a server, in one program: linking one per file took most of the build time.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod api;

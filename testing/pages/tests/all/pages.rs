@@ -1,4 +1,4 @@
-//! What holds for all pages of the repository.
+//! Rules for all pages of the repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,8 +7,8 @@ use std::process::Command;
 
 use locktopus_pages::{Book, REPOSITORY_URL, Repository, TESTED, links};
 
-/// The Markdown files below a folder, from the root of the repository; not those of folders that
-/// are made, nor templates.
+/// The Markdown files below a folder, relative to the root of the repository, without generated
+/// folders and templates.
 fn pages(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(root.join(folder)).expect("a folder of the repository") {
         let entry = entry.expect("an entry");
@@ -31,15 +31,15 @@ fn pages(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The pages that git knows; `None` without git or a history. What else lies beside them is
-/// somebody else's.
+/// The pages that git tracks; `None` without git or a history. Other files beside them belong to
+/// someone else.
 fn known_to_git(root: &Path) -> Option<Vec<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--", "*.md"]);
     let listed = git.current_dir(root).output().ok()?;
     let names = String::from_utf8(listed.stdout).ok()?;
     let found = names.split_terminator('\0').map(PathBuf::from);
-    // One that was deleted and not committed yet is no page any more.
+    // Pages that are deleted but not committed do not count.
     let found = found.filter(|page| root.join(page).is_file());
     let found = found.filter(|page| !page.iter().any(|part| part == "templates"));
     listed.status.success().then(|| found.collect())
@@ -74,7 +74,7 @@ fn cells(row: &str) -> usize {
         .saturating_sub(1)
 }
 
-/// Rows that would be shown as text, or lose what stands in their last cells.
+/// Rows that would show as text, or lose their last cells.
 fn broken_rows(text: &str) -> Vec<&str> {
     let (mut in_code, mut broken) = (false, Vec::new());
     let lines: Vec<&str> = text.lines().collect();
@@ -136,7 +136,7 @@ fn every_page_of_the_book_is_in_its_contents() {
     assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
 
-/// A chapter with examples that nobody compiles would be wrong one day.
+/// Examples that are never compiled become wrong one day.
 #[test]
 fn every_chapter_with_rust_is_tested() {
     let repository = Repository::this();
@@ -154,8 +154,8 @@ fn every_chapter_with_rust_is_tested() {
     assert!(untested.is_empty(), "not in src/lib.rs: {untested:?}");
 }
 
-/// The README quotes a few figures. Each must stand on the page that is linked beside it, or it is
-/// out of date.
+/// The README quotes a few figures. Each must appear on the page linked beside it, or it is out of
+/// date.
 #[test]
 fn figures_of_the_readme_are_those_of_their_pages() {
     let repository = Repository::this();
@@ -181,15 +181,15 @@ fn figures_of_the_readme_are_those_of_their_pages() {
     assert!(quoted >= 5, "only {quoted} figures");
 }
 
-/// The numbers of a text, as they are written.
+/// The numbers in a text, as written.
 fn figures(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','))
         .map(|word| word.trim_matches(['.', ',']))
         .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The README of the facade's tarball and of docs.rs is the root README with web addresses, as
-/// nothing else of the repository is there. `LOCKTOPUS_README=accept` writes it.
+/// The README of the facade's tarball and of docs.rs is the root README with web addresses, because
+/// the rest of the repository is not there. `LOCKTOPUS_README=accept` writes it.
 #[test]
 fn the_readme_of_the_tarball_is_made_from_this_one() {
     const COPY: &str = "crates/locktopus/README.md";

@@ -1,5 +1,4 @@
-//! The program of this crate does with every chapter what mdBook asks it for, also where there is
-//! no mdBook.
+//! The program of this crate does with every chapter what mdBook asks for, even without mdBook.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,7 +20,7 @@ fn preprocessor(input: &str) -> Output {
     program.wait_with_output().expect("it ends")
 }
 
-/// What mdBook gives a preprocessor: what it is about, and the book.
+/// The input of a preprocessor: the context, and the book.
 fn book(chapters: Vec<Value>) -> String {
     json!([{"renderer": "html", "mdbook_version": "0.5.4"}, {"items": chapters}]).to_string()
 }

@@ -1,5 +1,4 @@
-//! Numbers of the book that are no measurements: defaults and limits, held against what the code
-//! has.
+//! Numbers in the book that are not measured, such as defaults and limits, compared with the code.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use locktopus::{
 };
 use locktopus_pages::Repository;
 
-/// A page, its words, and the line of a source that has the same number.
+/// A page, its words, and the line of a source file that has the same number.
 const SAID: &str = r"
 docs/memory.md :: at most 448 attempts of a process are under way at once :: crates/locktopus-core/src/engine/holding/limits.rs :: const AT_ONCE: usize = 448;
 docs/memory.md :: 64 more for each shard :: crates/locktopus-core/src/engine/holding/limits.rs :: const PER_SHARD: usize = 64;
@@ -88,7 +87,7 @@ fn defaults_are_those_of_the_book() {
     }
 }
 
-/// `1.6 GB`, as docs/memory.md has it.
+/// `1.6 GB`, in the style of docs/memory.md.
 fn size(bytes: f64) -> String {
     match (bytes / 1e6, bytes / 1e9) {
         (mega, _) if mega < 1_000.0 => format!("{mega:.0} MB"),
@@ -97,7 +96,7 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// The table of docs/memory.md for names that are used once is what its other figures come to.
+/// The table of docs/memory.md for names used once follows from the page's other figures.
 #[test]
 fn what_names_come_to_is_calculated() {
     const MINUTES: [f64; 3] = [10.0, 60.0, 1_440.0];

@@ -1,18 +1,16 @@
-//! What the README and the book say of speed and safety, held against what is kept of the
-//! measurements.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
-
+//! Compares what the README and the book say about speed and safety with the stored measurements.
 //!
-//! The sources are `docs/performance.json` and the generated part of `docs/safety.md`; both are
-//! written anew by the programs that measure. A number that is quoted is then written anew too, by
-//! `LOCKTOPUS_FIGURES=accept cargo test --workspace --all-features --test figures`. A sentence
-//! without a number ("costs less than") cannot be: it has to be reworded by hand.
+//! The sources are `docs/performance.json` and the generated part of `docs/safety.md`; the programs
+//! that measure rewrite both. Then `LOCKTOPUS_FIGURES=accept cargo test --workspace --all-features
+//! --test figures` rewrites the quoted numbers. A sentence without a number ("costs less than")
+//! must be reworded by hand.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `measured` | figures of `docs/performance.json` |
-//! | `safety` | rows of `docs/safety.md`, and what its text says of them |
-//! | `constants` | numbers that are no measurements: defaults and limits, held against the sources |
+//! | `safety` | rows of `docs/safety.md`, and the claims of its text |
+//! | `constants` | numbers that are not measured: defaults and limits, compared with the sources |
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod constants;
 mod measured;
@@ -26,10 +24,10 @@ use measured::Measured;
 use safety::Rows;
 use serde_json::Value;
 
-/// How much can stand between the words before and after a number.
+/// How much text may be between the words before and after a number.
 const LONGEST: usize = 20;
 
-/// A number that a page quotes, between words by which it is found.
+/// A number that a page quotes, between words that locate it.
 struct Quote {
     page: &'static str,
     before: &'static str,
@@ -38,7 +36,7 @@ struct Quote {
 }
 
 impl Quote {
-    /// The page with the number as it is now.
+    /// The page with the number updated.
     fn renewed(&self, text: &str) -> Result<String, String> {
         let nowhere = || format!("{}: nothing after {:?}", self.page, self.before);
         let (head, rest) = text.split_once(self.before).ok_or_else(nowhere)?;
@@ -83,7 +81,7 @@ fn quotes(performance: &Value, safety: &Rows) -> Result<Vec<Quote>, String> {
     ] {
         quote("README.md", before, after, now);
     }
-    // The rest of a row: what it is through redis-rs, and through fred.
+    // The rest of a row: the figure through redis-rs, and through fred.
     let both = |of: fn(&'static str) -> Measured| {
         let cell = |client| of(client).whole(performance);
         Ok::<_, String>(format!("{} | {}", cell("redis-rs")?, cell("fred")?))
@@ -100,8 +98,8 @@ fn quotes(performance: &Value, safety: &Rows) -> Result<Vec<Quote>, String> {
     Ok(quotes)
 }
 
-/// What is said without a number: where it stands, the words, and what must then have been
-/// measured, the smaller first.
+/// Claims without a number: the page, the words, and the two measurements behind them, the smaller
+/// first.
 const LESS: [(&str, &str, Measured, Measured); 4] = [
     (
         "docs/book/from/rslock.md",
@@ -129,7 +127,7 @@ const LESS: [(&str, &str, Measured, Measured); 4] = [
     ),
 ];
 
-/// Where the number of commands of a contended acquisition is said in words.
+/// The sentence about the number of commands of a contended acquisition, in words.
 const TWO_COMMANDS: (&str, &str) = (
     "docs/book/waiting.md",
     "a contended acquisition takes two commands",

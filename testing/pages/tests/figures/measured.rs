@@ -1,9 +1,8 @@
-//! One figure of `docs/performance.json`, as the run has it that the page names.
+//! One figure of `docs/performance.json`, from the run that the page names.
 
 use serde_json::Value;
 
-/// The median over the rounds of one figure of one workload, as it is without further options but
-/// these.
+/// The median over the rounds of one figure of one workload, with only these options set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     scenario: &'static str,
@@ -12,13 +11,13 @@ pub(crate) struct Measured {
     kind: &'static str,
     workers: u64,
     locks: u64,
-    /// How many turns a process passes on; `None` as it comes.
+    /// How many turns a process passes on; `None` for the default.
     turns: Option<&'static str>,
     figure: &'static str,
 }
 
 impl Measured {
-    /// A lock that nobody else wants.
+    /// An uncontended lock.
     pub(crate) const fn alone(
         strategy: &'static str,
         kind: &'static str,
@@ -36,7 +35,7 @@ impl Measured {
         }
     }
 
-    /// One lock that 32 workers want, asked for at the server each time.
+    /// One lock that 32 workers want, with a request to the server for each acquisition.
     pub(crate) const fn wanted(kind: &'static str, figure: &'static str) -> Self {
         Self {
             scenario: "hot-lock",
@@ -56,7 +55,7 @@ impl Measured {
         }
     }
 
-    /// The same for each of 10,000 tasks that wait for so many locks.
+    /// The same for each of 10,000 tasks that wait for this many locks.
     pub(crate) const fn waiting(client: &'static str, locks: u64) -> Self {
         Self {
             scenario: "waiting-memory",
@@ -94,7 +93,7 @@ impl Measured {
         median(rounds.filter_map(Value::as_f64).collect()).ok_or_else(|| format!("no {self:?}"))
     }
 
-    /// As tables have it: `1,462`.
+    /// As in tables: `1,462`.
     pub(crate) fn whole(&self, performance: &Value) -> Result<String, String> {
         Ok(grouped(&format!("{:.0}", self.read(performance)?)))
     }

@@ -1,4 +1,4 @@
-//! What is done or believed after the end, and losses that are told late.
+//! Actions and beliefs after the end, and late signals of losses.
 
 use std::time::Duration;
 
@@ -132,7 +132,7 @@ fn losses_signalled_late_or_never() {
                 .loses(from + 55, from + 50)
         })
         .collect();
-    // Told before the end, told 30 after it, and never told.
+    // Signalled before the end, 30 after it, and never.
     lives.push(life(200).lock("b").asks(0).gets(1, 50, 1).loses(40, 50));
     lives.push(life(201).lock("b").asks(0).gets(60, 90, 2).loses(120, 90));
     lives.push(
@@ -142,7 +142,7 @@ fn losses_signalled_late_or_never() {
             .gets(130, 140, 3)
             .releases(171, 172),
     );
-    // Given back in time, though the answer came after the end.
+    // Released in time, though the answer came after the end.
     let in_time = life(203).lock("b").asks(180).gets(190, 200, 4);
     lives.push(in_time.releases(195, 250));
     let verdict = check_with(options(5), lives);

@@ -1,4 +1,5 @@
-//! Histories that break one property each: it is found, counted right, and nothing else is.
+//! Histories that each break one property. The checker finds it, counts it right, and finds no
+//! other.
 
 mod ends;
 mod others;

@@ -1,4 +1,4 @@
-//! Order, things left behind, outages and lost updates; and the words of violations.
+//! Order, leftovers, outages and lost updates; and the words of violations.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::lives::{assert_failed, check, check_with, fault, history, life, rules
 #[test]
 fn a_fair_lock_out_of_order() {
     // 3 and 4 came when 1 and 2 were known to wait, and were granted before them. 1 was granted
-    // before 2, but began before 2 was known; 5 came when nobody was left.
+    // before 2, but started before 2 was known; 5 came when no one was left.
     let verdict = check([
         rules(None, true),
         life(1).asks(0).queued(5).gets(60, 70, 4).releases(70, 71),
@@ -38,7 +38,7 @@ fn readers_and_permits_out_of_order() {
                 life(2).mode(mode).asks(7).gets(40, 50, None),
             ]
         };
-        // Replies of grants that were given together may come in any order.
+        // Replies of grants that coexist may come in any order.
         assert_failed(&check(lives(45)), &[]);
         assert_failed(&check(lives(46)), &[(Property::FairOrder, 1)]);
     }
@@ -73,7 +73,7 @@ fn an_outage_beyond_the_limit() {
             life(2).attempt(1).asks(35).fails(60, None),
             life(2).attempt(2).asks(64).gets(80, 90, 2),
             fault(100, "kill"),
-            // Wanted by nobody from 80 to 120.
+            // Not wanted from 80 to 120.
             life(3).asks(120).gets(130, 140, 3),
         ]
     };

@@ -1,4 +1,4 @@
-//! Two holders at once, or more permits than there are.
+//! Two holders at once, or more permits than exist.
 
 use locktopus_history::{Mode, Property};
 
@@ -52,7 +52,7 @@ fn readers_beside_a_writer() {
     let reader = |worker| life(worker).mode(Mode::Shared).asks(0);
     let verdict = check([
         life(1).asks(0).gets(10, 100, 9).uses(11, 80),
-        // One comes in while the writer is there, the other one stays when the next writer comes.
+        // One enters during the writer, the other one stays when the next writer comes.
         reader(2).gets(90, 120, None).uses(91, 100),
         reader(3).gets(100, 150, None).uses(101, 145),
         life(4).asks(105).gets(140, 200, 10).uses(141, 160),
@@ -87,7 +87,7 @@ fn readers_after_a_failover_are_no_double_grant_and_a_writer_is() {
 
 #[test]
 fn two_holders_inside_at_once() {
-    // Inside after its validity: the only way to be there together without being valid together.
+    // Inside after its validity: the only way for two uses to overlap when the validities do not.
     let verdict = check([
         life(1)
             .asks(0)
@@ -111,7 +111,7 @@ fn two_holders_inside_at_once() {
 
 #[test]
 fn an_unfinished_use_counts_as_far_as_it_is_certain() {
-    // Worker 1 was killed inside. At 65 it was still there, as another record of it shows.
+    // Worker 1 was killed inside. At 65 it was still alive, as another record of it shows.
     let killed = || life(1).asks(0).gets(10, 50, 1).enters(20);
     let next = || {
         life(2)

@@ -1,4 +1,4 @@
-//! Tokens that do not rise, and writes that tokens should have kept out or let in.
+//! Tokens that do not grow, and writes that tokens should have kept out or let in.
 
 use WriteOutcome::{Accepted, Rejected, Unknown};
 use locktopus_history::{Property, WriteOutcome};
@@ -49,18 +49,17 @@ fn tokens_that_fall() {
 #[test]
 fn tokens_that_fall_along_the_queue() {
     let first = || life(1).asks(0).gets(10, 100, 5).releases(20, 21);
-    // It was asked for while the first one waited, or held: only the order of the grants tells.
+    // It was requested while the first one waited, or held: only the order of the grants tells.
     let second = |until| life(2).asks(5).gets(30, until, 4).releases(40, 41);
     let verdict = check([first(), second(100)]);
     assert_failed(&verdict, &[(Property::FallingTokens, 1)]);
     assert_eq!(verdict.tokens.fall_examples[0].note, "5, then 4");
-    // A reply that came after its lease was over may have been on its way since before the other
-    // grant.
+    // A reply that came after the end of its lease may be from before the other grant.
     assert_failed(&check([first(), second(30)]), &[]);
     // A failover may have taken the lock from the second before the first was granted it.
     let failover = fault(8, "kill-primary");
     assert_failed(&check([first(), failover, second(100)]), &[]);
-    // One that was over before it asked, or came after it had the lock, took nothing from it.
+    // A fault before its request, or after its grant was received, took nothing from it.
     for harmless in [4, 31] {
         let verdict = check([first(), fault(harmless, "kill-primary"), second(100)]);
         assert_eq!(verdict.tokens.falls, 1, "a fault at {harmless}");
@@ -96,7 +95,7 @@ fn a_stale_write_accepted() {
 
 #[test]
 fn a_stale_write_accepted_by_the_resources_own_count() {
-    // In time the two writes overlap; the resource says which came first.
+    // The two writes overlap in time; the resource says which came first.
     let lives = |first, second| {
         [
             life(1)
@@ -117,7 +116,7 @@ fn a_stale_write_accepted_by_the_resources_own_count() {
 
 #[test]
 fn a_stale_write_that_its_token_does_not_show() {
-    // The second holder was given the same token, so the resource could not know better.
+    // The second holder has the same token, so the resource could not tell them apart.
     let verdict = check([
         life(1).asks(0).gets(10, 20, 5).writes(60, 61, 5, Accepted),
         life(2)
@@ -142,7 +141,7 @@ fn a_good_write_rejected() {
     let expected = [(Property::FallingTokens, 1), (Property::GoodWrites, 1)];
     assert_failed(&verdict, &expected);
     assert_eq!(verdict.fenced.stale_issued, 0);
-    // Nobody else was there at all.
+    // There was no other holder at all.
     let verdict = check([life(1).asks(0).gets(10, 20, 9).writes(12, 15, 9, Rejected)]);
     assert_failed(&verdict, &[(Property::GoodWrites, 1)]);
 }
