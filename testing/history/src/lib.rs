@@ -51,6 +51,7 @@
 //! through the end of their lease; fencing tokens protect against those. If the history says that a
 //! worker was stalled ([`Event::Stalled`]), being late by that time is counted, but is no
 //! violation.
+//!
 //! | modules | what is in them |
 //! |---|---|
 //! | `clock`, `event` | the clock that all workers share; the events they record |

@@ -1,4 +1,4 @@
-//! Pauses that are exact to some microseconds.
+//! Pauses with a precision of some microseconds.
 
 #[cfg(target_os = "linux")]
 pub use kernel::Pause;
@@ -16,7 +16,7 @@ mod kernel {
     };
     use tokio::io::unix::AsyncFd;
 
-    /// A timer of the kernel: the runtime's own has steps of a millisecond, which is several
+    /// A kernel timer, because the runtime's timer has steps of a millisecond, which is several
     /// hand-offs.
     #[derive(Debug)]
     pub struct Pause {
@@ -28,7 +28,7 @@ mod kernel {
         ///
         /// # Errors
         ///
-        /// What the kernel says when there is no descriptor left.
+        /// The kernel's error, if no file descriptor is left.
         ///
         /// # Panics
         ///
@@ -49,11 +49,11 @@ mod kernel {
         ///
         /// # Errors
         ///
-        /// What the kernel says about the timer, or that `length` is too long for it.
+        /// The kernel's error about the timer, or an error that `length` is too long for it.
         ///
         /// # Cancel safety
         ///
-        /// Cancel safe: the next pause sets the timer anew.
+        /// Cancel safe: the next pause resets the timer.
         pub async fn wait(&self, length: Duration) -> std::io::Result<()> {
             if length.is_zero() {
                 return Ok(());
@@ -75,7 +75,7 @@ mod kernel {
     }
 }
 
-/// Where the kernel has no such timers, pauses are as exact as the runtime's.
+/// On systems without such timers, pauses are as precise as the runtime's.
 #[cfg(not(target_os = "linux"))]
 mod runtime {
     use std::time::Duration;

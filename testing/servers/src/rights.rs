@@ -1,25 +1,25 @@
-//! The least that a user must be allowed, by what it is for.
+//! The minimal rights of a user, by purpose.
 //!
-//! `docs/acl.md` says the same in prose; `locktopus-suite` checks that (`security/listed.rs`), and
+//! `docs/acl.md` lists the same in prose. `locktopus-suite` checks that (`security/listed.rs`), and
 //! that no script calls anything else. Every test program logs in as such a user.
 
 use std::collections::BTreeSet;
 
 use crate::topology::TopologyKind;
 
-/// Rights that one use of the library needs.
+/// The rights for one use of the library.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// What it is for.
+    /// The use.
     pub what: &'static str,
-    /// Commands that clients send, and that scripts call.
+    /// Commands that clients send and that scripts call.
     pub commands: &'static str,
-    /// Keys and channels of locks whose names start with `app:`. After a `:` stands a name, in
-    /// braces unless it has some of its own (`app:{user:7}:cart`), hence two forms of each.
+    /// Keys and channels of locks whose names start with `app:`. The part after a `:` is a name, in
+    /// braces unless it has its own (`app:{user:7}:cart`), so each pattern has two forms.
     pub places: &'static [&'static str],
 }
 
-/// Every use. The first is what all others need too, because the connect-time checks take a lock.
+/// Every use. All others need the first one too, because the connect-time checks take a lock.
 pub const PARTS: [Part; 9] = [
     Part {
         what: "locks",
@@ -90,34 +90,34 @@ pub const PARTS: [Part; 9] = [
     },
 ];
 
-/// Rights that a safety mode needs beyond those of what is locked.
+/// Rights that a safety mode needs beyond those of the locks.
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
-    /// Options of the URL that choose it.
+    /// URL options that select it.
     pub options: &'static str,
-    /// What it needs.
+    /// Its rights.
     pub rights: &'static str,
 }
 
-/// Asks replicas.
+/// Waits for replicas.
 pub const REPLICATED: Mode = Mode {
     options: "safety=replicated&timeout=4s&replication_timeout=3s",
     rights: "+wait +role ~locktopus_mark*",
 };
 
-/// Asks for the server's history.
+/// Reads the server's history.
 pub const QUARANTINE: Mode = Mode {
     options: "safety=quarantine&quarantine_max_lease=500ms",
     rights: "+info ~locktopus_history*",
 };
 
-/// Asked in a cluster under quarantine, which does without otherwise.
+/// Used in a cluster under quarantine, which works without it.
 pub const WATCHED: &str = "+cluster|nodes";
 
 /// For the messages that wake waiters, outside a cluster.
 const PLAIN_MESSAGES: &str = "+publish +subscribe +unsubscribe";
 
-/// For a cluster: sharded messages, the map of slots, and following a slot that is being moved.
+/// For a cluster: sharded messages, the slot map, and following a slot that is being moved.
 const CLUSTER: &str = "+spublish +ssubscribe +sunsubscribe +cluster|slots +asking";
 
 /// For a database other than 0.
@@ -127,17 +127,17 @@ pub const DATABASE: &str = "+select";
 pub const WATCHERS: &str = "+sentinel|get-master-addr-by-name +sentinel|master +subscribe \
                             &+switch-master &+promoted-slave";
 
-/// Worth having: what the checks at connecting look at, and how many listen, of any library.
+/// Useful: what the connect-time checks read, and how many clients of any library listen.
 pub const WORTH_HAVING: &str = "+info +pubsub|numsub +pubsub|shardnumsub";
 
 /// For waiters of other libraries at the same locks.
 pub const FOR_OTHERS: &str = "+lindex +lpush";
 
-/// What scripts ask if they may, and do without otherwise.
+/// Scripts use these if permitted, and work without them.
 pub const OPTIONAL: [&str; 1] = ["pubsub"];
 
-/// Called only where another library's clients wait: for a fair lock, behind somebody who does not
-/// listen; for a mutex, at a list.
+/// Called only if another library's clients wait: for a fair lock, behind a waiter that does not
+/// listen; for a mutex, on a list.
 pub const WITH_OTHERS: [&str; 2] = ["lindex", "lpush"];
 
 impl Part {
@@ -155,7 +155,7 @@ impl Part {
         commands.chain(places).collect()
     }
 
-    /// Its rights, with those that the servers themselves call for.
+    /// Its rights, including those that this kind of servers needs.
     #[must_use]
     pub fn words_on(&self, kind: TopologyKind) -> Vec<String> {
         let mut words = self.words();
@@ -170,7 +170,7 @@ impl Part {
     }
 }
 
-/// Every right there is, once.
+/// Every right, once.
 #[must_use]
 pub fn all(kind: TopologyKind) -> Vec<String> {
     let words: BTreeSet<_> = PARTS.iter().flat_map(|part| part.words_on(kind)).collect();
@@ -183,11 +183,11 @@ pub fn rules(words: &[String]) -> String {
     format!("resetchannels -@all {}", words.join(" "))
 }
 
-/// The user that tests of everything else log in as: all of the recipe, in no namespace.
+/// The user of all other tests: the whole recipe, without a namespace.
 #[must_use]
 pub fn of_the_suite(kind: TopologyKind) -> String {
     let more = [
-        // Also for a cluster with `pubsub=plain`.
+        // For a cluster with `pubsub=plain` too.
         PLAIN_MESSAGES,
         REPLICATED.rights,
         QUARANTINE.rights,
@@ -199,7 +199,7 @@ pub fn of_the_suite(kind: TopologyKind) -> String {
     let more = more.iter().flat_map(|rights| rights.split(' '));
     let mut words = all(kind);
     words.extend(more.map(str::to_owned));
-    // Without a prefix names may be anything.
+    // Without a prefix, names may be anything.
     words.retain(|word| !word.starts_with('~'));
     words.push("~*".to_owned());
     rules(&words).replace("app:", "")

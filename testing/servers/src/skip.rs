@@ -1,8 +1,8 @@
-//! Tests that a machine cannot run, or that somebody decided to leave out.
+//! Tests that a machine cannot run, or that a developer decided to skip.
 
 use std::io::Write as _;
 
-/// Says that a test is skipped, and why. `scripts/test` counts these lines, and in CI it fails if
+/// Prints that a test is skipped, and why. `scripts/test` counts these lines, and in CI it fails if
 /// the reason names no variable.
 pub fn skipped(what: &str, why: &str) {
     let line = format!("SKIPPED, NOT PASSED: {what}, because {why}");
@@ -10,20 +10,20 @@ pub fn skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// What this variable says, if it gives a reason to skip a test. It counts in CI too.
+/// The reason in this variable to skip a test, if there is one. It counts in CI too.
 #[must_use]
 pub fn reason_in(variable: &str) -> Option<String> {
     let reason = std::env::var(variable).unwrap_or_default();
     (!reason.trim().is_empty()).then(|| format!("{variable} says: {reason}"))
 }
 
-/// Whether this is CI, where a test may only be skipped for a reason that somebody gave.
+/// Whether this is CI, where skipping a test needs an explicit reason.
 #[must_use]
 pub fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false")
 }
 
-/// Whether the calling test may start containers. If not, it says that the test is skipped.
+/// Whether the calling test may start containers. If not, it prints that the test is skipped.
 ///
 /// # Panics
 ///

@@ -1,5 +1,5 @@
-//! Measures what the scripts cost the server: `cargo run --package locktopus-suite --all-features
-//! --example script_costs [ROUNDS]`.
+//! Measures what the scripts cost the server:
+//! `cargo run --package locktopus-suite --all-features --example script_costs [ROUNDS]`.
 //!
 //! It sends acquisitions and releases one after the other through the backend, so that neither the
 //! client's speed nor its build matters much, and reads the server's own counters before and after.

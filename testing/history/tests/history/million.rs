@@ -39,8 +39,8 @@ fn lives(releases: bool) -> Vec<Life> {
     lives
 }
 
-/// Prints how long everything takes; with optimisation it is a second or two: `cargo test --release
-/// -p locktopus-history --test history -- --ignored --nocapture a_million`
+/// Prints how long everything takes; with optimisation it is a second or two:
+/// `cargo test --release -p locktopus-history --test history -- --ignored --nocapture a_million`
 #[test]
 #[ignore = "prints times, which only mean something in release builds"]
 fn a_million_events() {

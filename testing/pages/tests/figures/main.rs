@@ -1,9 +1,9 @@
 //! Compares what the README and the book say about speed and safety with the stored measurements.
 //!
 //! The sources are `docs/performance.json` and the generated part of `docs/safety.md`; the programs
-//! that measure rewrite both. Then `LOCKTOPUS_FIGURES=accept cargo test --workspace --all-features
-//! --test figures` rewrites the quoted numbers. A sentence without a number ("costs less than")
-//! must be reworded by hand.
+//! that measure rewrite both. Then
+//! `LOCKTOPUS_FIGURES=accept cargo test --workspace --all-features --test figures` rewrites the
+//! quoted numbers. A sentence without a number ("costs less than") must be reworded by hand.
 //!
 //! | module | what is in it |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Other lock libraries, to meet on the same servers: as they are, or played by their scripts.
+//! Other lock libraries on the same servers: real ones, or simulated by their scripts.
 
 #[cfg(feature = "redisson")]
 pub mod redisson;

@@ -1,7 +1,7 @@
-//! What Redisson's scripts do, in words of our own, without the answers that it keeps for repeated
-//! releases.
+//! The effects of Redisson's scripts in our own words, without the answers that it keeps for
+//! repeated releases.
 
-/// Takes or re-enters a lock; nil, or what is left of the lease.
+/// Takes or re-enters a lock; returns nil, or the rest of the lease.
 pub const LOCK: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
   redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
@@ -31,32 +31,32 @@ redis.call('DEL', KEYS[1])
 if KEYS[2] then redis.call(ARGV[4], KEYS[2], ARGV[1]) end
 return 1";
 
-/// Takes a fair lock or a place in its queue: nil, or for how long to sleep.
+/// Takes a fair lock or a place in its queue: returns nil, or how long to sleep.
 ///
-/// The keys are the lock, its queue and its deadlines; the arguments are the lease, the owner, for
-/// how long a waiter counts as alive, and what the client's clock shows, in ms.
+/// The keys are the lock, its queue and its deadlines; the arguments are the lease, the owner, how
+/// long a waiter counts as alive, and the time on the client's clock, in ms.
 #[must_use]
 pub fn fair_lock() -> String {
     with_queue(4, FAIR_LOCK)
 }
 
-/// Leaves a fair lock: nil if somebody else holds it, 0 if still held, 1 if it is free, or was
+/// Leaves a fair lock: nil if another owner holds it, 0 if still held, 1 if it is free, or was
 /// before.
 ///
 /// The keys are the lock, its queue, its deadlines and its channel; the arguments are the message,
-/// the lease, the owner, the command that publishes, and what the client's clock shows, in ms.
+/// the lease, the owner, the command that publishes, and the time on the client's clock, in ms.
 #[must_use]
 pub fn fair_unlock() -> String {
     with_queue(5, FAIR_UNLOCK)
 }
 
-/// What to do with a queue of living waiters, where the argument of this number says what time it
-/// is.
+/// A script that first removes dead waiters from the queue. `time` is the number of the argument
+/// with the current time.
 fn with_queue(time: usize, script: &str) -> String {
     format!("local now = tonumber(ARGV[{time}]){PROLOGUE}{script}")
 }
 
-/// Removes heads of a fair lock's queue whose deadline is over. `now` comes before.
+/// Removes heads of a fair lock's queue whose deadline has passed. `now` is defined before.
 const PROLOGUE: &str = "
 while true do
   local head = redis.call('LINDEX', KEYS[2], 0)
@@ -68,7 +68,7 @@ while true do
 end
 ";
 
-/// Without the queue's dead heads. `now` comes before.
+/// Runs after dead heads are removed. `now` is defined before.
 const FAIR_LOCK: &str = "
 local head = redis.call('LINDEX', KEYS[2], 0)
 if redis.call('EXISTS', KEYS[1]) == 0 and (not head or head == ARGV[2]) then
@@ -95,7 +95,7 @@ if redis.call('ZADD', KEYS[3], string.format('%.0f', wait + ARGV[3] + now), ARGV
 end
 return wait";
 
-/// Leaves a fair lock and calls the head of its queue by name; also if the lock was gone.
+/// Leaves a fair lock and calls the head of its queue by name, even if the lock was gone.
 const FAIR_UNLOCK: &str = "
 local function call()
   local head = redis.call('LINDEX', KEYS[2], 0)
@@ -111,7 +111,7 @@ redis.call('DEL', KEYS[1])
 call()
 return 1";
 
-/// Reads.
+/// Acquires for reading.
 pub const READ_LOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then
@@ -128,8 +128,8 @@ if mode == 'read' or redis.call('HEXISTS', KEYS[1], ARGV[3]) == 1 then
 end
 return redis.call('PTTL', KEYS[1])";
 
-/// Ends a reader's hold. Keeps the lock for as long as the longest reader that is left, and deletes
-/// it if none is.
+/// Ends a reader's hold. Keeps the lock as long as the longest remaining reader, and deletes it if
+/// there is none.
 pub const READ_UNLOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then redis.call(ARGV[3], KEYS[2], ARGV[1]) return nil end
@@ -152,7 +152,7 @@ redis.call('DEL', KEYS[1])
 redis.call(ARGV[3], KEYS[2], ARGV[1])
 return 1";
 
-/// Writes.
+/// Acquires for writing.
 pub const WRITE_LOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then
@@ -167,7 +167,7 @@ if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
 end
 return redis.call('PTTL', KEYS[1])";
 
-/// Ends the writer's hold; a reader's own holds stay, without a message.
+/// Ends the writer's hold. The writer's own read holds stay, without a message.
 pub const WRITE_UNLOCK: &str = "
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then redis.call(ARGV[4], KEYS[2], ARGV[1]) return nil end
@@ -194,13 +194,13 @@ if value and value >= tonumber(ARGV[1]) then
 end
 return 0";
 
-/// Gives permits without ids back, and answers how many there are now.
+/// Returns permits without ids, and answers how many there are now.
 pub const SEMAPHORE_RELEASE: &str = "
 local value = redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.call(ARGV[2], KEYS[2], value)
 return value";
 
-/// 1, or 0 if it is set already.
+/// Sets the number of permits: 1, or 0 if it is set already.
 pub const SEMAPHORE_SET: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
@@ -225,7 +225,7 @@ local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
 if first[2] and first[2] ~= ARGV[4] then return ':' .. first[2] end
 return nil";
 
-/// Gives one permit back: 0 if it is not held, or had ended.
+/// Returns one permit: 0 if it is not held, or had ended.
 pub const PERMITS_RELEASE: &str = "
 local ends = redis.call('ZSCORE', KEYS[3], ARGV[1])
 if not ends then return 0 end

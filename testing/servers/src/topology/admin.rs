@@ -1,7 +1,7 @@
-//! One admin command over one fresh connection.
+//! One admin command over one new connection.
 //!
-//! A connection per command keeps no state that a frozen or restarted server could spoil, and
-//! costs far less than the waits it is used in.
+//! A connection per command keeps no state that a frozen or restarted server could spoil, and costs
+//! far less than the waits around it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -37,8 +37,8 @@ pub(crate) async fn ask(
     }
 }
 
-/// As [`ask`], for a question that changes nothing: asked once more if the connection breaks, as
-/// all those of a server do that becomes a replica.
+/// As [`ask`], for a read-only command: repeated once if the connection breaks, because a server
+/// that becomes a replica closes all connections.
 pub(crate) async fn ask_again(
     node: &str,
     addr: SocketAddr,
@@ -53,7 +53,7 @@ pub(crate) async fn ask_again(
     }
 }
 
-/// Whether there was a connection. One that is refused says that there is no server.
+/// Whether an established connection broke. A refused one means that there is no server.
 fn is_broken(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -89,7 +89,7 @@ mod tests {
 
     const WITHIN: Duration = Duration::from_secs(10);
 
-    /// A server that closes so many connections without an answer, and answers one.
+    /// A server that closes this many connections without an answer, and answers one.
     async fn closes(first: usize) -> SocketAddr {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = server.local_addr().unwrap();

@@ -21,8 +21,8 @@ use crate::topology::view;
 /// A running topology.
 ///
 /// Dropping it ends every server and removes every file. With the plain provider the drop waits a
-/// few milliseconds for that; with the pod provider it needs a live tokio runtime, and
-/// [`Deployment::stop`] is the better end.
+/// few milliseconds for that. With the pod provider it needs a live tokio runtime, so prefer
+/// [`Deployment::stop`].
 #[derive(Debug)]
 pub struct Deployment {
     kind: TopologyKind,
@@ -31,7 +31,7 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Waits for readiness and takes stock.
+    /// Waits for readiness and collects the state.
     pub(crate) async fn settle(
         kind: TopologyKind,
         launched: Launched,
@@ -46,26 +46,26 @@ impl Deployment {
         Ok(this)
     }
 
-    /// What was started.
+    /// The topology.
     #[must_use]
     pub const fn kind(&self) -> TopologyKind {
         self.kind
     }
 
-    /// How it was started.
+    /// The provider.
     #[must_use]
     pub const fn provider(&self) -> ProviderKind {
         self.launched.provider
     }
 
-    /// What can be done to its nodes.
+    /// The provider's capabilities for its nodes.
     #[must_use]
     pub const fn caps(&self) -> Caps {
         self.launched.caps
     }
 
-    /// The servers that hold data. Cluster: primaries first, and replica `i` of `n` primaries
-    /// copies node `i % n` at the start. Sentinel: node 0 is the primary at the start.
+    /// The servers that hold data. Cluster: primaries first, and at the start replica `i` of `n`
+    /// primaries copies node `i % n`. Sentinel: at the start node 0 is the primary.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.launched.nodes
@@ -77,13 +77,13 @@ impl Deployment {
         &self.launched.sentinels
     }
 
-    /// The name under which sentinels know the primary.
+    /// The sentinels' name for the primary.
     #[must_use]
     pub const fn master_name(&self) -> &'static str {
         MASTER_NAME
     }
 
-    /// The connection string; of a quorum, the first server's.
+    /// The connection string; for a quorum, the first server's.
     #[must_use]
     pub fn url(&self) -> String {
         self.urls().into_iter().next().unwrap_or_default()
@@ -102,9 +102,9 @@ impl Deployment {
         self.launched.tls.as_ref()
     }
 
-    /// Sets by how much every exchange with the servers takes longer from now on. Only those that
-    /// were started with [`Spec::with_round_trip`](super::Spec::with_round_trip) can be far away;
-    /// of others this does nothing.
+    /// Sets how much longer every exchange with the servers takes from now on. Only servers started
+    /// with [`Spec::with_round_trip`](super::Spec::with_round_trip) can be distant; for others this
+    /// does nothing.
     pub fn set_round_trip(&self, round_trip: Duration) {
         for proxy in &self.launched.proxies {
             proxy.set_round_trip(round_trip);
@@ -129,25 +129,25 @@ impl Deployment {
         &self.launched.label
     }
 
-    /// Waits until every part agrees that the topology is complete, as it was at the start.
+    /// Waits until every part agrees that the topology is as complete as at the start.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::NotReached`] with the last thing that was not right.
+    /// [`TopologyError::NotReached`] with the last unmet condition.
     pub async fn wait_ready(&self) -> Result<(), TopologyError> {
         ready::complete(self.kind, self.nodes(), self.sentinels()).await
     }
 
-    /// The node that takes writes now; of a cluster, for slot 0; of a quorum, the first.
+    /// The node that accepts writes now; in a cluster, for slot 0; in a quorum, the first.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::NotReached`] when nobody does at the moment. This does not wait.
+    /// [`TopologyError::NotReached`] if no node does at the moment. This does not wait.
     pub async fn primary(&self) -> Result<&Node, TopologyError> {
         self.primary_for_slot(0).await
     }
 
-    /// The node that takes writes for `key` now.
+    /// The node that accepts writes for `key` now.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Deployment {
         self.primary_for_slot(slot_of(key)).await
     }
 
-    /// The node that takes writes for a cluster slot now.
+    /// The node that accepts writes for a cluster slot now.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Deployment {
             })
     }
 
-    /// Waits until `node` says that it is `role`.
+    /// Waits until `node` reports the role `role`.
     ///
     /// # Errors
     ///
@@ -194,8 +194,8 @@ impl Deployment {
         .await
     }
 
-    /// Waits until a write into the slot of `key` is accepted, and returns the node that did.
-    /// Writes a key of its own that expires at once.
+    /// Waits until a write into the slot of `key` is accepted, and returns the node that accepted
+    /// it. Writes a key of its own that expires at once.
     ///
     /// # Errors
     ///
@@ -204,9 +204,9 @@ impl Deployment {
         self.wait_written(key, within, |_| false).await
     }
 
-    /// Waits until a node is in charge of the slot of
-    /// `key`, and returns it. It may be waiting for replicas before it takes writes (`min-replicas-to-write`):
-    /// the only one may be the server that it took over from.
+    /// Waits until a node is in charge of the slot of `key`, and returns it. With
+    /// `min-replicas-to-write` it may not accept writes yet, if its only replica is the server that
+    /// it replaced.
     ///
     /// # Errors
     ///
@@ -232,7 +232,8 @@ impl Deployment {
             || format!("a write to the slot of {key:?}"),
             within,
             async || {
-                // Asking frozen nodes takes seconds; the limit of the whole must still hold.
+                // Frozen nodes take seconds to time out; the limit of the whole wait must still
+                // hold.
                 let left = deadline.saturating_duration_since(Instant::now());
                 let left = left.max(Duration::from_millis(100));
                 let attempt = async {
@@ -253,7 +254,7 @@ impl Deployment {
         .await
     }
 
-    /// Ends every server and removes every file, and returns when that is done.
+    /// Ends every server, removes every file, and returns when that is done.
     ///
     /// # Errors
     ///
@@ -266,7 +267,7 @@ impl Deployment {
         let Some(node) = self.nodes().first() else {
             return Ok(String::new());
         };
-        // Valkey also reports the Redis version it is compatible with.
+        // Valkey also reports the Redis version that it is compatible with.
         if let Some(version) = node.info("server", "valkey_version").await? {
             return Ok(format!("Valkey {version}"));
         }

@@ -1,4 +1,4 @@
-//! Everything that can go wrong around servers, each with what to do next.
+//! All errors around servers, each with what to do next.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,17 +13,17 @@ pub enum TopologyError {
     /// A name was not one of the known ones.
     #[error("unknown {what} {given:?}: use one of {known}")]
     UnknownWord {
-        /// What was being named.
+        /// The kind of name.
         what: &'static str,
-        /// The text that was given.
+        /// The given text.
         given: String,
-        /// The names that exist.
+        /// The known names.
         known: &'static str,
     },
     /// The specification contradicts itself.
     #[error("impossible topology specification: {problem}")]
     BadSpec {
-        /// What is wrong.
+        /// The contradiction.
         problem: String,
     },
     /// No server program was found.
@@ -32,15 +32,15 @@ pub enum TopologyError {
          or name one with LOCKTOPUS_SERVER_BIN"
     )]
     NoServerProgram {
-        /// Where it was looked for.
+        /// The places that were searched.
         tried: String,
     },
     /// No free block of ports was found.
     #[error("no {count} contiguous free ports below {below}: stop other deployments and retry")]
     NoPorts {
-        /// Ports wanted.
+        /// The requested number of ports.
         count: u16,
-        /// End of the range that was searched.
+        /// End of the searched range.
         below: u16,
     },
     /// A file or process operation failed.
@@ -48,12 +48,12 @@ pub enum TopologyError {
     Io {
         /// The operation.
         doing: &'static str,
-        /// What it was done to.
+        /// Its path.
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
     },
-    /// A server ended although nobody asked it to.
+    /// A server ended unexpectedly.
     #[error("{node} ended with {how}; its last output:\n{log}")]
     ServerEnded {
         /// Name of the node.
@@ -63,12 +63,12 @@ pub enum TopologyError {
         /// The tail of its output.
         log: String,
     },
-    /// A verb needs a running server and the server is not running (or the other way round).
+    /// A verb needs a running server and the server is not running, or the other way round.
     #[error("{node} is {state}: {hint}")]
     WrongState {
         /// Name of the node.
         node: String,
-        /// The state it is in.
+        /// Its present state.
         state: &'static str,
         /// What to call first.
         hint: &'static str,
@@ -78,7 +78,7 @@ pub enum TopologyError {
     NotReached {
         /// The awaited condition.
         what: String,
-        /// How long it was waited for.
+        /// How long the wait was.
         within: Duration,
         /// The last observation.
         last_seen: String,
@@ -90,7 +90,7 @@ pub enum TopologyError {
         node: String,
         /// First word of the command; arguments may be secret.
         command: String,
-        /// How long it was waited for.
+        /// How long the wait was.
         within: Duration,
     },
     /// The connection to a server failed.
@@ -113,24 +113,24 @@ pub enum TopologyError {
         /// The server's text.
         message: String,
     },
-    /// A server answered with something that is no answer to this.
+    /// A server's answer does not fit the command.
     #[error("{node} answered {command} with what is no answer to it: {reply}")]
     Odd {
         /// Name of the node.
         node: String,
         /// The command.
         command: String,
-        /// What it said.
+        /// The answer.
         reply: String,
     },
-    /// The verb does not exist here.
+    /// This provider lacks the verb.
     #[error("{verb} is not available with the {provider} provider: it needs {needs}")]
     Unsupported {
         /// The verb.
         verb: String,
         /// The provider in use.
         provider: ProviderKind,
-        /// What would make it available.
+        /// How to get it.
         needs: String,
     },
     /// The certificate files of the TLS topology could not be made.
@@ -162,7 +162,7 @@ pub enum TopologyError {
 }
 
 impl TopologyError {
-    /// The server of this name answered this command with this, which is no answer to it.
+    /// An error: the server of this name gave this command an answer that does not fit.
     #[must_use]
     pub fn odd(node: &str, command: &str, reply: &Resp) -> Self {
         Self::Odd {
@@ -184,7 +184,7 @@ impl TopologyError {
         }
     }
 
-    /// Whether another block of ports might succeed where this one failed.
+    /// Whether another block of ports might succeed.
     pub(crate) fn is_address_in_use(&self) -> bool {
         match self {
             Self::ServerEnded { log, .. } => {

@@ -1,6 +1,6 @@
 //! Joins cluster-mode servers into a cluster, over the wire.
 //!
-//! Faster than the command-line tool, and the placement of replicas is fixed.
+//! Faster than the command-line tool, and with a fixed placement of replicas.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::topology::node::Node;
 use crate::topology::poll;
 use crate::topology::slot::SLOTS;
 
-/// After how long nodes that are not acquainted are introduced again: longer than an introduction
-/// is worth anything.
+/// How long to wait before introducing unacquainted nodes again: longer than an introduction is
+/// valid.
 const MEET_AGAIN: Duration = Duration::from_secs(3);
 
 /// Makes the first `primaries` nodes primaries and the rest their replicas, in turn.
@@ -42,7 +42,8 @@ pub(crate) async fn cluster(nodes: &[Node], primaries: usize) -> Result<(), Topo
     Ok(())
 }
 
-/// Gives every node its own epoch, so that no two ever claim the same, and primaries their slots.
+/// Gives every node its own epoch, so that no two ever claim the same, and gives primaries their
+/// slots.
 async fn assign(nodes: &[Node], primaries: usize) -> Result<(), TopologyError> {
     let slots = usize::from(SLOTS);
     for (index, node) in nodes.iter().enumerate() {
@@ -59,12 +60,12 @@ async fn assign(nodes: &[Node], primaries: usize) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// Tells the first node of the others. Said again to nodes that know each other, it changes
-/// nothing.
+/// Tells the first node about the others. Repeating it changes nothing for nodes that know each
+/// other.
 async fn introduce(first: &Node, others: &[Node]) -> Result<(), TopologyError> {
     for other in others {
-        // The bus port is counted from it. The others learn from the server itself where clients
-        // find it.
+        // The bus port is computed from it. The others learn the address for clients from the
+        // server itself.
         let port = other.port().to_string();
         first
             .command(&["CLUSTER", "MEET", "127.0.0.1", &port])
@@ -73,8 +74,8 @@ async fn introduce(first: &Node, others: &[Node]) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// A node that does not answer an introduction within its timeout is forgotten for good, so they
-/// are repeated: the machine may have stood still.
+/// A node that does not answer an introduction within its timeout is forgotten for good, for
+/// example if the machine stopped, so this repeats introductions.
 async fn wait_acquainted(
     nodes: &[Node],
     first: &Node,
@@ -91,7 +92,7 @@ async fn wait_acquainted(
                     Ok(reply) => reply.text(),
                     Err(error) => return Err(error.to_string()),
                 };
-                // A handshake is a node whose name is still made up.
+                // During a handshake the name of a node is still made up.
                 let known = text.lines().filter(|line| !line.contains("handshake"));
                 let known = known.count().to_string();
                 if known == expected {

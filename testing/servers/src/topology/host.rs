@@ -1,4 +1,4 @@
-//! The thing that runs a server, behind one set of verbs.
+//! The host of a server, behind one set of verbs.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::topology::plain::Process;
 use crate::topology::pod::PodNode;
 use crate::topology::provider::{Isolation, ProviderKind};
 
-/// What runs one server.
+/// The host of one server.
 #[derive(Debug)]
 pub(crate) enum Host {
     Plain(Process),
@@ -16,7 +16,7 @@ pub(crate) enum Host {
     Pod(Box<PodNode>),
 }
 
-/// Calls the same verb on whichever host this is.
+/// Calls the same verb on either host.
 macro_rules! each {
     ($host:expr, $node:ident => $call:expr) => {
         match $host {
@@ -88,7 +88,7 @@ impl Host {
         not(feature = "pod"),
         allow(clippy::unused_async, reason = "only containers need to wait here")
     )]
-    /// What the server wrote, as far as it is at hand.
+    /// The server's output, as far as it is available.
     pub(crate) async fn output(&self) -> String {
         match self {
             Self::Plain(process) => process.output(),

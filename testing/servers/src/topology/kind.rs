@@ -26,7 +26,7 @@ pub enum TopologyKind {
         /// Replicas of every primary.
         replicas_each: u8,
     },
-    /// Independent servers that know nothing of each other.
+    /// Independent servers.
     Quorum {
         /// Number of servers.
         nodes: u8,

@@ -7,15 +7,15 @@ pub struct Knobs {
     pub node_timeout_ms: u32,
     /// Sentinel: a server silent for this long is suspected.
     pub down_after_ms: u32,
-    /// Sentinel: limit for one fail-over attempt.
+    /// Sentinel: limit for one failover attempt.
     pub failover_timeout_ms: u32,
-    /// Cluster: one uncovered slot stops every shard, as servers do unless told otherwise.
+    /// Cluster: one uncovered slot stops every shard, which is the servers' default.
     pub full_coverage: bool,
     /// Keep an append-only file, so that a restarted server still has its data.
     pub appendonly: bool,
-    /// Give each data server a clock that
-    /// [`Node::set_clock_ahead`](super::Node::set_clock_ahead) can set. Without [`Caps::set_clock`](super::Caps::set_clock)
-    /// they have the system's clock all the same.
+    /// Give each data server a clock that [`Node::set_clock_ahead`](super::Node::set_clock_ahead)
+    /// can set. Without [`Caps::set_clock`](super::Caps::set_clock) they still have the system's
+    /// clock.
     pub settable_clock: bool,
     /// Access-control users, each in the server's own syntax: name first, then rules, as in
     /// `app on >secret ~lock:* +@all`. The default user stays open unless listed here; leave it

@@ -1,8 +1,8 @@
-//! What lies between a client and a server that are far from each other.
+//! Simulates the line between a client and a distant server.
 //!
-//! Bytes arrive later and otherwise as they were sent: they keep their order, and each chunk is
-//! delayed from its own arrival, so that what is under way fills the line instead of waiting for
-//! what went before. TLS passes, being above it.
+//! Bytes arrive later and otherwise unchanged. They keep their order, and each chunk is delayed
+//! from its own arrival, so chunks in flight fill the line instead of waiting for earlier ones. TLS
+//! runs on top of it.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use crate::Pause;
 
-/// The most that is read at once.
+/// The most that one read returns.
 const CHUNK: usize = 16 * 1024;
-/// Chunks that may be on the line in one direction; more, and the sender feels it, as on a real
-/// line.
+/// How many chunks may be in flight in one direction. Beyond that the sender must wait, as on a
+/// real line.
 const ON_THE_LINE: usize = 1024;
 
 /// Carries bytes both ways until both sides are done. `one_way` is how long they take, and may
@@ -27,8 +27,8 @@ pub(crate) async fn carry(
     server: TcpStream,
     one_way: watch::Receiver<Duration>,
 ) {
-    // The kernel answered the client's handshake at once. Over the line the client would have begun
-    // to speak a round trip later.
+    // The local kernel answered the client's handshake at once. Over a real line the client would
+    // have started to send a round trip later.
     let shaken_hands = Instant::now() + *one_way.borrow() * 2;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
@@ -38,7 +38,7 @@ pub(crate) async fn carry(
     );
 }
 
-/// Carries what is sent in one direction, nothing of which left before `earliest`.
+/// Carries bytes in one direction. None left before `earliest`.
 async fn one_direction(
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
@@ -49,7 +49,7 @@ async fn one_direction(
     tokio::join!(take_up(from, line, one_way, earliest), hand_out(to, end));
 }
 
-/// Bytes on their way, and when they arrive. No bytes: the sender is done.
+/// Bytes in flight, and when they arrive. No bytes: the sender is done.
 type Chunk = (Instant, Vec<u8>);
 
 async fn take_up(
@@ -63,7 +63,7 @@ async fn take_up(
         let mut bytes = Vec::with_capacity(CHUNK);
         // A broken connection ends like a closed one.
         let read = from.read_buf(&mut bytes).await.unwrap_or(0);
-        // Nothing overtakes what was sent before, also when the way became shorter.
+        // Nothing overtakes earlier bytes, even if the line became shorter.
         last = last.max(Instant::now().max(earliest) + *one_way.borrow());
         if line.send((last, bytes)).await.is_err() || read == 0 {
             return;
@@ -86,6 +86,6 @@ async fn hand_out(mut to: OwnedWriteHalf, mut end: mpsc::Receiver<Chunk>) {
             break;
         }
     }
-    // Whoever reads there learns that nothing more comes.
+    // Tells the reader on that side that nothing more comes.
     let _ = to.shutdown().await;
 }

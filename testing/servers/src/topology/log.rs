@@ -1,4 +1,4 @@
-//! What servers write.
+//! The output of servers.
 
 /// Lines of a server's output that errors show.
 const LOG_LINES: usize = 15;

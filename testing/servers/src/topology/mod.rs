@@ -1,9 +1,8 @@
 //! Real servers for tests and benchmarks: started, watched until ready, broken on purpose, and
 //! always removed.
 //!
-//! [`start`] takes a [`Spec`] and a [`ProviderKind`] and returns a [`Deployment`], whose nodes are
-//! reached at literal loopback addresses whichever way they run. Containers need the cargo
-//! feature `pod`.
+//! [`start`] takes a [`Spec`] and a [`ProviderKind`] and returns a [`Deployment`]. Its nodes have
+//! literal loopback addresses with either provider. Containers need the cargo feature `pod`.
 //!
 //! ```no_run
 //! use locktopus_servers::topology::{ProviderKind, Spec, TopologyKind, start};
@@ -20,14 +19,14 @@
 //!
 //! # What it runs
 //!
-//! Processes: [`Spec::with_binary`], else the program that `LOCKTOPUS_SERVER_BIN` names, else
-//! `redis-server` or `valkey-server` from `PATH`. Containers: [`Spec::with_image`]; images that are
-//! not on the machine are not fetched, `scripts/build-images` makes them.
+//! Processes: the program of [`Spec::with_binary`], or the one that `LOCKTOPUS_SERVER_BIN` names,
+//! or `redis-server` or `valkey-server` from `PATH`. Containers: [`Spec::with_image`]. Missing
+//! images are not downloaded; `scripts/build-images` makes them.
 //!
 //! # What is left behind
 //!
-//! Nothing: not after a panic, not after Ctrl-C, and with the plain provider not even after the
-//! harness was killed outright. Containers of a killed harness are removed by the next start.
+//! Nothing, even after a panic or Ctrl-C. The plain provider leaves nothing even if the harness was
+//! killed with SIGKILL. With containers, the next start removes those of a killed harness.
 //!
 //! # Modules
 //!
@@ -101,15 +100,15 @@ const PORT_ATTEMPTS: usize = 5;
 ///
 /// # Errors
 ///
-/// [`TopologyError::NoServerProgram`], [`TopologyError::ImageMissing`] or
-/// [`TopologyError::Engine`] when there is nothing to run it with; [`TopologyError::ServerEnded`]
-/// with its last output when a server refuses its options; [`TopologyError::NotReached`] when it
-/// does not become ready; [`TopologyError::Unsupported`] when the provider is not compiled in.
-/// Whatever had been started by then is removed again.
+/// [`TopologyError::NoServerProgram`], [`TopologyError::ImageMissing`] or [`TopologyError::Engine`]
+/// if there is nothing to run it with; [`TopologyError::ServerEnded`] with its last output if a
+/// server refuses its options; [`TopologyError::NotReached`] if it does not become ready;
+/// [`TopologyError::Unsupported`] if the provider is not compiled in. An error removes everything
+/// that was started.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future removes what had been started.
+/// Dropping the future removes everything that was started.
 pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, TopologyError> {
     spec.kind().check()?;
     if spec.round_trip().is_some() && provider != ProviderKind::Plain {
@@ -135,12 +134,13 @@ pub async fn start(provider: ProviderKind, spec: &Spec) -> Result<Deployment, To
     Ok(deployment)
 }
 
-/// What deployments of this provider can do on this machine, without starting one.
+/// The capabilities of this provider's deployments on this machine, without starting one.
 ///
 /// # Errors
 ///
-/// [`TopologyError::Engine`] when the container engine does not answer, [`TopologyError::Unsupported`]
-/// when the provider is not compiled in, or when `LOCKTOPUS_FAKETIME` names what is not there.
+/// [`TopologyError::Engine`] if the container engine does not answer,
+/// [`TopologyError::Unsupported`] if the provider is not compiled in, or if `LOCKTOPUS_FAKETIME`
+/// names a missing file.
 #[cfg_attr(
     not(feature = "pod"),
     allow(clippy::unused_async, reason = "an engine is asked, processes are not")
@@ -178,8 +178,8 @@ async fn launch_on(
     }
 }
 
-/// Once per process is enough: what dies later is found by the next process. A sweep that fails
-/// must not stop a start that can succeed.
+/// Once per process is enough: the next process removes what dies later. A failed sweep must not
+/// stop a start that can succeed.
 async fn sweep_once(provider: ProviderKind) {
     static FILES: OnceCell<()> = OnceCell::const_new();
     #[cfg(feature = "pod")]

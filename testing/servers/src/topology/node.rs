@@ -1,4 +1,4 @@
-//! One server of a deployment: how to reach it and what can be done to it.
+//! One server of a deployment: its addresses and the verbs on it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::topology::unread::unread;
 
 /// Limit for one admin command, far above what a healthy server needs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// How long one of several looks takes at a server that may be frozen.
+/// Limit for one of several checks of a server that may be frozen.
 const LOOK_WITHIN: Duration = Duration::from_secs(2);
 
 /// Limit for a started server to answer.
@@ -23,15 +23,15 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 /// Limit for bytes to arrive on the loopback.
 const UNREAD_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a server says it is.
+/// The role that a server reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// Takes writes.
+    /// Accepts writes.
     Primary,
-    /// Copies a primary; says whether the copying link is up.
+    /// Copies a primary.
     Replica {
-        /// The link to the primary is up and the first copy is complete.
+        /// Whether the link to the primary is up and the first copy is complete.
         linked: bool,
     },
     /// Watches others.
@@ -68,21 +68,21 @@ impl Node {
         &self.name
     }
 
-    /// Where clients connect; always a literal loopback address.
+    /// The address for clients; always a literal loopback address.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Where the harness connects: a plain-text port of the server itself. The same as
-    /// [`Node::addr`] except with TLS and behind a proxy.
+    /// The address for the harness: a plain-text port of the server itself. The same as
+    /// [`Node::addr`] except with TLS or behind a proxy.
     #[must_use]
     pub const fn admin_addr(&self) -> SocketAddr {
         self.admin
     }
 
     /// The port that it listens on for clients, behind its proxy if it has one. The port of its
-    /// cluster bus is counted from it.
+    /// cluster bus is computed from it.
     pub(crate) const fn port(&self) -> u16 {
         self.port
     }
@@ -107,8 +107,8 @@ impl Node {
         self.host.last_output().await
     }
 
-    /// The last line that it wrote with these words in it. Of a container only the last lines are
-    /// looked at.
+    /// The last line of its output that contains these words. For a container, only the last lines
+    /// are searched.
     pub async fn last_line_with(&self, words: &str) -> Option<String> {
         let output = self.host.output().await;
         let mut lines = output.lines().rev();
@@ -121,8 +121,9 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::NoAnswer`] after twenty seconds, as a whole machine may stand still for some of them, [`TopologyError::Connection`]
-    /// when the server cannot be reached, [`TopologyError::Refused`] for an error reply.
+    /// [`TopologyError::NoAnswer`] after twenty seconds, because a whole machine may stop for some
+    /// of them, [`TopologyError::Connection`] if the server cannot be reached,
+    /// [`TopologyError::Refused`] for an error reply.
     pub async fn command(&self, words: &[&str]) -> Result<Resp, TopologyError> {
         self.command_within(ANSWER_WITHIN, words).await
     }
@@ -154,18 +155,18 @@ impl Node {
         }
     }
 
-    /// What `ROLE` says.
+    /// The reply to `ROLE`.
     async fn ask_role(&self, within: Duration) -> Result<Resp, TopologyError> {
         let reply = admin::ask_again(&self.name, self.admin, &["ROLE"], within).await?;
         self.answer(&["ROLE"], reply)
     }
 
-    /// As [`Node::command`], for who will look again soon, perhaps at another server.
+    /// As [`Node::command`], for callers that check again soon, perhaps on another server.
     pub(crate) async fn look(&self, words: &[&str]) -> Result<Resp, TopologyError> {
         self.command_within(LOOK_WITHIN, words).await
     }
 
-    /// One field of a section of `INFO`; `None` when the server does not have it.
+    /// One field of a section of `INFO`; `None` if the server does not have it.
     ///
     /// # Errors
     ///
@@ -179,8 +180,8 @@ impl Node {
             .map(|(_, value)| value.trim().to_owned()))
     }
 
-    /// What the server says it is. Asked once more if the connection breaks: a server that becomes
-    /// a replica closes all of them.
+    /// The role that the server reports. Repeated once if the connection breaks: a server that
+    /// becomes a replica closes all of them.
     ///
     /// # Errors
     ///
@@ -189,8 +190,8 @@ impl Node {
         Ok(role_in(&self.ask_role(ANSWER_WITHIN).await?))
     }
 
-    /// The port of the server that this one copies, as it says;
-    /// `None` if it copies none. Asked as for [`Node::role`].
+    /// The port of the server that this one copies, as it reports; `None` if it copies none.
+    /// Repeated as for [`Node::role`].
     ///
     /// # Errors
     ///
@@ -204,13 +205,13 @@ impl Node {
         Ok(port.and_then(|port| port.parse().ok()))
     }
 
-    /// As [`Node::role`], for who will look again soon.
+    /// As [`Node::role`], for callers that check again soon.
     pub(crate) async fn role_seen(&self) -> Result<Role, TopologyError> {
         Ok(role_in(&self.ask_role(LOOK_WITHIN).await?))
     }
 
-    /// Stops the server's process from running, without ending it. Connections still open, and
-    /// replies never come.
+    /// Stops the server's process, without ending it. Connections still open, and replies never
+    /// come.
     ///
     /// # Errors
     ///
@@ -228,14 +229,14 @@ impl Node {
         self.host.thaw().await
     }
 
-    /// Waits until at least so many bytes have arrived over the connection of `peer`, an address of
-    /// a client, that the server has not read: a frozen server reads nothing. For processes on
+    /// Waits until at least `bytes` bytes have arrived over the connection of `peer`, a client's
+    /// address, that the server has not read: a frozen server reads nothing. Only for processes on
     /// Linux.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::WrongState`] when it is not running as a process of this machine, [`TopologyError::NotReached`]
-    /// after five seconds.
+    /// [`TopologyError::WrongState`] if it is not running as a process of this machine,
+    /// [`TopologyError::NotReached`] after five seconds.
     pub async fn wait_unread(&self, peer: SocketAddr, bytes: usize) -> Result<(), TopologyError> {
         let pid = self.pid().await.ok_or_else(|| TopologyError::WrongState {
             node: self.name.clone(),
@@ -261,7 +262,7 @@ impl Node {
         self.host.crash().await
     }
 
-    /// Asks the server to end in order, and ends it by force after `grace`.
+    /// Asks the server to end in good order, and ends it by force after `grace`.
     ///
     /// # Errors
     ///
@@ -293,12 +294,12 @@ impl Node {
         self.start().await
     }
 
-    /// Keeps the server busy for `span`, so that it answers nobody; returns when the server says
+    /// Keeps the server busy for `span`, so that it answers no one. Returns when the server reports
     /// that the span is over.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Refused`] when the server was built or told not to allow this.
+    /// [`TopologyError::Refused`] if the server was built or configured not to allow this.
     pub async fn stall(&self, span: Duration) -> Result<(), TopologyError> {
         let seconds = format!("{:.3}", span.as_secs_f64());
         let within = span + ANSWER_WITHIN;
@@ -325,14 +326,14 @@ impl Node {
         self.host.heal().await
     }
 
-    /// Sets the server's clock so far ahead of the true time;
-    /// [`Duration::ZERO`] puts it right, which is a step back. Needs [`Knobs::settable_clock`](super::Knobs::settable_clock).
-    /// The clock stays as it is set when the server is started again.
+    /// Sets the server's clock this far ahead of the true time. [`Duration::ZERO`] corrects it,
+    /// which is a step back. Needs [`Knobs::settable_clock`](super::Knobs::settable_clock). The
+    /// clock keeps its setting when the server is restarted.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Unsupported`] when the server has the system's clock, [`TopologyError::Io`]
-    /// when its own cannot be written.
+    /// [`TopologyError::Unsupported`] if the server has the system's clock, [`TopologyError::Io`]
+    /// if its own cannot be written.
     pub fn set_clock_ahead(&self, ahead: Duration) -> Result<(), TopologyError> {
         self.host.set_clock_ahead(ahead)
     }

@@ -1,14 +1,14 @@
 //! Turns a specification into the exact list of servers, their files and their arguments.
 //!
-//! Pure, and shared by the providers, so that a scenario meets the same servers everywhere.
-//! Options go into a file instead of arguments because Sentinel rewrites the file when it changes
-//! roles: a server started again must come back in its latest role, not in its first one.
+//! Pure, and shared by the providers, so that a scenario meets the same servers everywhere. Options
+//! go into a file instead of arguments because Sentinel rewrites the file when it changes roles: a
+//! restarted server must come back in its latest role, not in its first one.
 
 use crate::topology::kind::TopologyKind;
 use crate::topology::spec::Spec;
 use crate::topology::tls::Certificates;
 
-/// Name under which Sentinel knows the primary.
+/// Sentinel's name for the primary.
 pub(crate) const MASTER_NAME: &str = "mymaster";
 
 /// The configuration file inside a node's directory.
@@ -24,7 +24,7 @@ pub(crate) struct NodePlan {
     pub(crate) sentinel: bool,
     /// Port that the server listens on for clients.
     pub(crate) port: u16,
-    /// Port where clients and other servers find it: the same, or a proxy's in front of it.
+    /// Port for clients and other servers: the same, or that of a proxy in front of it.
     pub(crate) public_port: u16,
     /// Plain-text port for the harness; the same as `port` except with TLS.
     pub(crate) admin_port: u16,
@@ -34,7 +34,7 @@ pub(crate) struct NodePlan {
     pub(crate) files: Vec<(&'static str, String)>,
 }
 
-/// Where the servers will live.
+/// The place of the servers.
 pub(crate) struct Place<'a> {
     /// Address to listen on; `None` for all (only inside a namespace of their own).
     pub(crate) bind: Option<&'a str>,
@@ -42,11 +42,11 @@ pub(crate) struct Place<'a> {
     pub(crate) dir: &'a (dyn Fn(&str) -> String + Send + Sync),
     /// First port of the block.
     pub(crate) base: u16,
-    /// Of servers that speak TLS.
+    /// Certificates, for servers with TLS.
     pub(crate) certificates: Option<&'a Certificates>,
 }
 
-/// Servers, sentinels among them.
+/// The number of servers, including sentinels.
 const fn servers(kind: TopologyKind) -> u16 {
     match kind {
         TopologyKind::Sentinel { sentinels, .. } => kind.data_nodes() + sentinels as u16,
@@ -57,14 +57,14 @@ const fn servers(kind: TopologyKind) -> u16 {
     }
 }
 
-/// Ports that the servers of a specification take, contiguous: one for each server, and behind them
-/// with TLS one for each that speaks plain text to the harness.
+/// How many contiguous ports the servers of a specification take: one for each server and, with
+/// TLS, after them one plain-text port each for the harness.
 pub(crate) const fn ports_needed(spec: &Spec) -> u16 {
     let servers = servers(spec.kind());
     if spec.tls() { servers * 2 } else { servers }
 }
 
-/// Ports that a specification takes, contiguous: the servers', and behind them one for each proxy.
+/// How many contiguous ports a specification takes: those of the servers, then one for each proxy.
 pub(crate) const fn ports_of(spec: &Spec) -> u16 {
     let servers = ports_needed(spec);
     match spec.round_trip() {
@@ -73,12 +73,12 @@ pub(crate) const fn ports_of(spec: &Spec) -> u16 {
     }
 }
 
-/// Where the server that listens on `port` is found.
+/// The public port of the server that listens on `port`.
 const fn public(spec: &Spec, port: u16) -> u16 {
     port + ports_of(spec) - ports_needed(spec)
 }
 
-/// Where the server that listens on `port` speaks plain text.
+/// The plain-text port of the server that listens on `port`.
 const fn admin(spec: &Spec, port: u16) -> u16 {
     if spec.tls() {
         port + servers(spec.kind())
@@ -88,7 +88,7 @@ const fn admin(spec: &Spec, port: u16) -> u16 {
 }
 
 /// All servers, data nodes first. Replicas of cluster primary `i` are `i + primaries`,
-/// `i + 2 * primaries` and so on, which lets scenarios name them.
+/// `i + 2 * primaries` and so on, so that scenarios can name them.
 pub(crate) fn nodes(spec: &Spec, place: &Place<'_>) -> Vec<NodePlan> {
     let kind = spec.kind();
     let mut all: Vec<_> = (0..kind.data_nodes())
@@ -113,7 +113,7 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
     conf.line("save", &[""]);
     conf.line("appendonly", &[yes(knobs.appendonly)]);
     conf.line("enable-debug-command", &["yes"]);
-    // Waiting five seconds for more replicas to arrive would dominate every start.
+    // By default, a start would mostly wait five seconds for more replicas to arrive.
     conf.line("repl-diskless-sync-delay", &["0"]);
     conf.line("repl-ping-replica-period", &["1"]);
     if let TopologyKind::Cluster { .. } = spec.kind() {
@@ -132,7 +132,7 @@ fn data_node(spec: &Spec, place: &Place<'_>, index: u16) -> NodePlan {
             &[&knobs.node_timeout_ms.to_string()],
         );
         conf.line("cluster-require-full-coverage", &[yes(knobs.full_coverage)]);
-        // A replica that changes shard by itself would break scenarios that name nodes.
+        // A replica that changes its shard on its own would break scenarios that name nodes.
         conf.line("cluster-allow-replica-migration", &["no"]);
     }
     if let TopologyKind::Sentinel { .. } = spec.kind() {
@@ -216,7 +216,8 @@ fn common(place: &Place<'_>, dir: &str, port: u16) -> Conf {
     if let Some(address) = place.bind {
         conf.line("bind", &[address]);
     }
-    // Published container ports are not loopback to the server, and some builds default to on.
+    // Published container ports are not loopback to the server, and in some builds this is on by
+    // default.
     conf.line("protected-mode", &["no"]);
     conf.line("dir", &[dir]);
     // Keeps the run directory visible in the process list, where the sweep looks for it.
@@ -228,7 +229,7 @@ const fn yes(on: bool) -> &'static str {
     if on { "yes" } else { "no" }
 }
 
-/// A configuration file being written.
+/// A configuration file under construction.
 struct Conf(String);
 
 impl Conf {
@@ -241,8 +242,8 @@ impl Conf {
         self.0.push('\n');
     }
 
-    /// Has the server speak TLS on `port`, to clients and to other servers, if it has certificates;
-    /// gives their files.
+    /// Makes the server speak TLS on `port`, to clients and to other servers, if it has
+    /// certificates. Returns their files.
     fn encrypted(
         &mut self,
         place: &Place<'_>,

@@ -1,4 +1,4 @@
-//! Waiting for a condition with a limit and a reason when it is not met.
+//! Waits for a condition, with a limit and a reason if it is not met.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::topology::error::TopologyError;
 
-/// So long a start may take.
+/// How long a start may take.
 pub(crate) const START: Duration = Duration::from_secs(60);
 
 const EVERY: Duration = Duration::from_millis(15);

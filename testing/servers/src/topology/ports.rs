@@ -1,8 +1,8 @@
 //! Blocks of free ports, agreed between test processes that start at the same moment.
 //!
-//! Probing alone is a race: two processes may both see a block as free. So the range is cut into
-//! units, each with a lock file that the owner holds until its servers are gone. The kernel drops
-//! the lock when the owner dies, however it dies.
+//! Probing alone is a race: two processes may both find the same block free. So the range is
+//! divided into units, each with a lock file that the owner holds until its servers are gone. The
+//! kernel drops the lock when the owner dies, for any reason.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -15,8 +15,8 @@ use rustix::fs::{FlockOperation, flock};
 use crate::topology::error::TopologyError;
 use crate::topology::plan::BUS;
 
-/// Above the usual service ports, and low enough that bus ports stay below the range from which
-/// systems take ports for outgoing connections.
+/// Above the usual service ports, and low enough that bus ports stay below the range that systems
+/// use for outgoing connections.
 const FIRST: u16 = 12_000;
 const END: u16 = 22_760;
 const UNIT: u16 = 8;
@@ -34,7 +34,7 @@ impl PortBlock {
         let dir = lock_dir()?;
         let units = (END - FIRST) / UNIT;
         let wanted = count.div_ceil(UNIT);
-        // A random start spreads processes out; walking on from it still finds any free block.
+        // A random start spreads processes out; searching on from there still finds any free block.
         let start = RandomState::new().build_hasher().finish() % u64::from(units);
         let start = u16::try_from(start).unwrap_or(0);
         for step in 0..units {

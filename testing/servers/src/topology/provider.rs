@@ -1,14 +1,14 @@
-//! How servers are run, and what each way can do to them.
+//! The ways to run servers, and their capabilities.
 //!
-//! A scenario looks at [`Caps`] first and reports itself as skipped when a capability is absent.
+//! A scenario checks [`Caps`] first and reports itself as skipped if a capability is missing.
 
 use std::fmt;
 
-/// How the servers are run.
+/// A way to run servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProviderKind {
-    /// Child processes on loopback. The only provider whose latency figures mean anything.
+    /// Child processes on loopback. The only provider with meaningful latency figures.
     Plain,
     /// Containers that share one network namespace.
     Pod,
@@ -31,7 +31,7 @@ impl fmt::Display for ProviderKind {
     }
 }
 
-/// What a deployment can do to its nodes.
+/// A deployment's capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caps {
@@ -48,13 +48,13 @@ pub struct Caps {
     pub peer_partition: bool,
     /// [`Isolation::Clients`](super::Isolation::Clients).
     pub client_cut: bool,
-    /// [`Node::set_clock_ahead`](super::Node::set_clock_ahead), of servers that were started with
+    /// [`Node::set_clock_ahead`](super::Node::set_clock_ahead), for servers started with
     /// [`Knobs::settable_clock`](super::Knobs::settable_clock).
     pub set_clock: bool,
-    /// A connection to a dead server is refused. False where a proxy in between may accept it
-    /// and then close, which sends client fail-over code down another branch.
+    /// A connection to a dead server is refused. False if a proxy in between may accept it and then
+    /// close it, which takes client failover code down another branch.
     pub connect_refused_when_dead: bool,
-    /// Round trips are not distorted by a proxy, so latency figures may be published.
+    /// No proxy distorts round trips, so latency figures may be published.
     pub honest_latency: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The strict check that a deployment is complete.
 //!
 //! "Every server answers" is far too early: gossip and links settle later, and a scenario that
-//! starts before that sees failures which are not those it wants to cause.
+//! starts before that sees failures that it did not cause.
 
 use crate::topology::error::TopologyError;
 use crate::topology::kind::TopologyKind;
@@ -48,7 +48,7 @@ pub(crate) async fn complete(
     .await
 }
 
-/// Waits until exactly one node takes writes and all others copy it.
+/// Waits until exactly one node accepts writes and all others copy it.
 pub(crate) async fn replicas_linked(nodes: &[Node]) -> Result<(), TopologyError> {
     poll::until(
         || "links of all replicas".to_owned(),

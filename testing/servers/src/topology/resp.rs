@@ -1,6 +1,6 @@
 //! Server replies and the parser for them.
 //!
-//! The harness talks to servers itself, so that it never depends on the clients under test.
+//! The harness talks to servers directly, so that it never depends on the clients under test.
 
 /// One reply.
 #[derive(Debug, Clone, PartialEq, Eq)]

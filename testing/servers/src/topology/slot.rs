@@ -1,9 +1,9 @@
-//! Which cluster slot a key belongs to.
+//! Maps keys to cluster slots.
 
 /// Number of slots in a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
-/// The slot of `key`, by the part in braces when there is one.
+/// The slot of `key`, by the part in braces if there is one.
 #[must_use]
 pub fn slot_of(key: &str) -> u16 {
     crc16(tag_of(key).as_bytes()) % SLOTS

@@ -1,4 +1,4 @@
-//! What to start: the builder that callers fill in.
+//! The builder for what to start.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ impl Spec {
         self
     }
 
-    /// Sets the program that the plain provider runs, before any look at the environment.
+    /// Sets the program that the plain provider runs; it takes precedence over the environment.
     #[must_use]
     pub fn with_binary(mut self, binary: impl Into<PathBuf>) -> Self {
         self.binary = Some(binary.into());
@@ -131,18 +131,18 @@ impl Spec {
         self
     }
 
-    /// Puts the servers so far away that an exchange with them takes this much longer, for clients
-    /// and for each other. Zero puts the same proxies in between, to be made longer later
-    /// ([`Deployment::set_round_trip`](super::Deployment::set_round_trip)). Processes only.
+    /// Makes the servers distant: an exchange with them takes this much longer, for clients and for
+    /// each other. Zero adds the same proxies, whose delay
+    /// [`Deployment::set_round_trip`](super::Deployment::set_round_trip) can raise later. Only for
+    /// processes.
     #[must_use]
     pub const fn with_round_trip(mut self, round_trip: Duration) -> Self {
         self.round_trip = Some(round_trip);
         self
     }
 
-    /// Encrypts everything that clients and servers say to each other, on every port but the
-    /// harness's own, with certificates made at start. [`TopologyKind::Tls`] is encrypted without
-    /// it.
+    /// Encrypts all traffic of clients and servers, on every port except the harness's own, with
+    /// certificates made at the start. [`TopologyKind::Tls`] is encrypted without it.
     #[must_use]
     pub const fn with_tls(mut self) -> Self {
         self.tls = true;
@@ -161,7 +161,7 @@ impl Spec {
         &self.image
     }
 
-    /// The program that the plain provider was told to run.
+    /// The explicit program of the plain provider.
     #[must_use]
     pub fn binary(&self) -> Option<&Path> {
         self.binary.as_deref()
@@ -173,7 +173,7 @@ impl Spec {
         &self.knobs
     }
 
-    /// How much longer an exchange takes than on this machine; `None` if nothing is in between.
+    /// How much longer an exchange takes than on this machine; `None` without proxies.
     #[must_use]
     pub const fn round_trip(&self) -> Option<Duration> {
         self.round_trip

@@ -1,7 +1,7 @@
-//! Certificates for the TLS topology, made anew for every deployment.
+//! Certificates for the TLS topology, new for every deployment.
 //!
-//! A second authority that signed nothing is made as well, for tests which must see a refusal.
-//! Needs the cargo feature `tls`.
+//! Also makes a second authority that signed nothing, for tests of refusals. Needs the cargo
+//! feature `tls`.
 
 #[cfg(feature = "tls")]
 mod make;
@@ -28,7 +28,7 @@ impl Certificates {
         })
     }
 
-    /// Nothing that makes them is part of this build.
+    /// Not available in this build.
     #[cfg(not(feature = "tls"))]
     pub(crate) fn make() -> Result<Self, TopologyError> {
         Err(TopologyError::Certificates {
@@ -46,7 +46,7 @@ impl Certificates {
         ]
     }
 
-    /// Writes what clients need into `dir`.
+    /// Writes the clients' files into `dir`.
     pub(crate) fn write_client_files(&self, dir: &Path) -> Result<TlsFiles, TopologyError> {
         let files = TlsFiles {
             ca: dir.join("ca.pem"),
@@ -68,6 +68,6 @@ impl Certificates {
 pub struct TlsFiles {
     /// The authority that signed the server's certificate.
     pub ca: PathBuf,
-    /// An authority that did not: a client trusting only this one must refuse the server.
+    /// An authority that did not: a client that trusts only this one must refuse the server.
     pub untrusted_ca: PathBuf,
 }

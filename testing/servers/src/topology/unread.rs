@@ -1,12 +1,12 @@
-//! What has arrived for a server that it has not read yet, by the word of the kernel.
+//! Counts bytes that arrived for a server and that it has not read yet, as the kernel reports.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::topology::error::TopologyError;
 
-/// How many bytes wait in the connection between `server` and `peer`; `None` if there is no such
-/// connection. The process tells in which network to look.
+/// How many bytes wait in the connection between `server` and `peer`; `None` without such a
+/// connection. The process determines the network namespace.
 pub(crate) fn unread(
     pid: u32,
     server: SocketAddr,
@@ -33,7 +33,7 @@ fn find(table: &str, server: SocketAddr, peer: SocketAddr) -> Option<u64> {
     })
 }
 
-/// As the kernel prints addresses of IPv4: the bytes as one number of this machine.
+/// An IPv4 address in the kernel's format: its bytes as one number in native byte order.
 fn in_hex(addr: SocketAddr) -> Option<String> {
     let IpAddr::V4(ip) = addr.ip() else {
         return None;

@@ -39,7 +39,7 @@ fn joined(nodes: &[Node]) -> String {
     all.join(",")
 }
 
-/// Escapes what would end or change a query value; slashes may stay.
+/// Escapes characters that would end or change a query value; slashes may stay.
 fn query_escape(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

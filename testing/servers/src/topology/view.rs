@@ -1,10 +1,10 @@
-//! Who takes writes at the moment, as the servers themselves see it.
+//! Which node accepts writes at the moment, as the servers themselves see it.
 
 use crate::topology::kind::TopologyKind;
 use crate::topology::node::{Node, Role};
 use crate::topology::plan::MASTER_NAME;
 
-/// The node that takes writes for `slot` (which matters only in a cluster), or why there is none.
+/// The node that accepts writes for `slot` (which matters only in a cluster), or why there is none.
 pub(crate) async fn primary_of<'a>(
     kind: TopologyKind,
     nodes: &'a [Node],
@@ -51,8 +51,8 @@ async fn by_sentinels<'a>(nodes: &'a [Node], sentinels: &[Node]) -> Result<&'a N
     }
 }
 
-/// Of the nodes that claim the slot, the one with the highest epoch: a deposed primary that has
-/// not heard of it keeps claiming, with a lower one.
+/// Of the nodes that claim the slot, the one with the highest epoch: a replaced primary that has
+/// not heard of it still claims the slot, with a lower epoch.
 async fn by_claims(nodes: &[Node], slot: u16) -> Result<&Node, String> {
     let mut best: Option<(u64, &Node)> = None;
     let mut silent = 0;
@@ -71,7 +71,7 @@ async fn by_claims(nodes: &[Node], slot: u16) -> Result<&Node, String> {
         .ok_or_else(|| format!("no node claims slot {slot}; {silent} did not answer"))
 }
 
-/// The epoch with which the answering node itself claims `slot`.
+/// The epoch of the answering node's own claim to `slot`.
 fn own_claim(nodes: &str, slot: u16) -> Option<u64> {
     let own = nodes.lines().find(|line| line.contains("myself"))?;
     let fields: Vec<_> = own.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! An address that leads to whichever server it is pointed at, which may be far away.
+//! An address that can be pointed at any server, which may be distant.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use crate::topology::error::TopologyError;
 use crate::topology::line;
 
-/// What a virtual IP address, a DNS name or a TCP load balancer is to clients: one address, behind
-/// which the server changes.
+/// Like a virtual IP address, a DNS name or a TCP load balancer, it is one address whose server can
+/// change.
 ///
-/// A new connection leads to the server that the address is pointed at when it is made, and stays
-/// there however the address is pointed later. So after a failover a client may have one connection
-/// to the new primary and another to the old one, which is a replica by now.
+/// A new connection leads to the server that the address points at then, and stays there when the
+/// address moves. So after a failover a client may have one connection to the new primary and
+/// another to the old one, which is a replica by now.
 ///
 /// Dropping it closes every connection.
 ///
@@ -30,7 +30,7 @@ use crate::topology::line;
 ///
 /// let vip = Vip::start(primary).await?;
 /// let url = format!("redis://{}", vip.addr()); // connect: commands lead to the primary
-/// vip.point_at(replica); // whatever is dialled from now on leads to the replica
+/// vip.point_at(replica); // new connections now lead to the replica
 /// # drop(url);
 /// # Ok(())
 /// # }
@@ -51,9 +51,9 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     target: SocketAddr,
-    /// Of each connection that is open: where it leads, and what ends it.
+    /// Each open connection: the server it leads to, and the token that ends it.
     open: Vec<(SocketAddr, CancellationToken)>,
-    /// How many there were, of each server.
+    /// How many connections there were, by server.
     led: HashMap<SocketAddr, u64>,
 }
 
@@ -62,7 +62,7 @@ impl Vip {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Io`] when there is no free port.
+    /// [`TopologyError::Io`] if no port is free.
     ///
     /// # Cancel safety
     ///
@@ -71,7 +71,7 @@ impl Vip {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), target).await
     }
 
-    /// As [`start`](Self::start), at an address of the caller's.
+    /// As [`start`](Self::start), at the caller's address.
     pub(crate) async fn start_at(
         listen_at: SocketAddr,
         target: SocketAddr,
@@ -106,25 +106,25 @@ impl Vip {
         self.addr
     }
 
-    /// Where new connections lead from now on. Those that are open stay where they are.
+    /// Points new connections at `target` from now on. Open ones stay on their server.
     pub fn point_at(&self, target: SocketAddr) {
         self.shared.lock().target = target;
     }
 
-    /// Sets by how much an exchange takes longer than without it, half in each direction. Counts
-    /// for what is sent from now on, on open connections too. Zero at first.
+    /// Sets how much longer an exchange takes than without the proxy, half in each direction.
+    /// Applies to bytes sent from now on, on open connections too. Initially zero.
     pub fn set_round_trip(&self, round_trip: Duration) {
         self.shared.one_way.send_replace(round_trip / 2);
     }
 
-    /// Closes every connection that is open.
+    /// Closes every open connection.
     pub fn cut(&self) {
         for (_, end) in self.shared.lock().open.drain(..) {
             end.cancel();
         }
     }
 
-    /// How many connections that are open lead to this server.
+    /// How many open connections lead to this server.
     #[must_use]
     pub fn connections_to(&self, server: SocketAddr) -> usize {
         let state = self.shared.lock();
@@ -132,7 +132,7 @@ impl Vip {
         here.count()
     }
 
-    /// How many connections have led to this server until now, open or not.
+    /// How many connections have led to this server so far, open or not.
     #[must_use]
     pub fn led_to(&self, server: SocketAddr) -> u64 {
         self.shared.lock().led.get(&server).copied().unwrap_or(0)
@@ -147,7 +147,7 @@ impl Drop for Vip {
 }
 
 impl Shared {
-    /// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
+    /// A panic inside one of these short sections leaves the data intact, so poison is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,8 +174,8 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Carries bytes both ways until both sides are done. A server that cannot be reached closes the
-/// client's connection.
+/// Carries bytes both ways until both sides are done. If the server cannot be reached, the client's
+/// connection is closed.
 async fn carry(client: TcpStream, target: SocketAddr, end: CancellationToken, shared: Arc<Shared>) {
     let carried = async {
         let server = TcpStream::connect(target).await?;
@@ -184,7 +184,7 @@ async fn carry(client: TcpStream, target: SocketAddr, end: CancellationToken, sh
         line::carry(client, server, shared.one_way.subscribe()).await;
         std::io::Result::Ok(())
     };
-    // How it ended is the business of the two sides, who see it too.
+    // Both sides see for themselves how it ended.
     let _ = end.run_until_cancelled(carried).await;
     end.cancel();
     shared.lock().open.retain(|(_, end)| !end.is_cancelled());
@@ -200,7 +200,7 @@ mod tests {
 
     const FAR: Duration = Duration::from_millis(80);
 
-    /// A server that sends back what it is sent.
+    /// A server that echoes its input.
     async fn echo() -> (SocketAddr, AbortOnDropHandle<()>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();

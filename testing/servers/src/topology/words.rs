@@ -1,4 +1,4 @@
-//! What command lines call kinds and providers.
+//! The names of kinds and providers on command lines.
 
 use std::str::FromStr;
 

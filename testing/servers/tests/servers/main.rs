@@ -1,4 +1,4 @@
-//! What starts servers, in one program: linking one for each file took most of the time of a build.
+//! All tests with servers, in one program: linking one per file took most of the build time.
 #![allow(
     clippy::unwrap_used,
     clippy::future_not_send,

@@ -1,7 +1,7 @@
-//! The Redisson process does what it is told, on servers of every topology.
+//! The Redisson process executes commands, on servers of every topology.
 //!
-//! Without a JDK, Maven or what Maven downloads, these tests skip themselves, loudly; in CI that is
-//! a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a machine.
+//! Without a JDK, Maven or the downloads of Maven, these tests skip themselves and say so; in CI
+//! that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why this machine has none.
 #![cfg(unix)]
 
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const ONE_SENTINEL: TopologyKind = TopologyKind::Sentinel {
     replicas: 1,
     sentinels: 1,
 };
-/// Longest wait on a machine with other things to do.
+/// Longest wait on a machine with other work.
 const PATIENT: Duration = Duration::from_secs(60);
 const SHARDS: TopologyKind = TopologyKind::Cluster {
     primaries: 3,
@@ -35,7 +35,7 @@ async fn servers(kind: TopologyKind) -> Deployment {
     }
 }
 
-/// Says something, in words with spaces between them, and compares the answer.
+/// Sends a command, in words separated by spaces, and compares the answer.
 async fn expect(thread: &mut JavaThread, command: &str, reply: &str) {
     let words: Vec<&str> = command.split(' ').collect();
     let begun = Instant::now();
@@ -46,7 +46,7 @@ async fn expect(thread: &mut JavaThread, command: &str, reply: &str) {
             Reply::No => "no".to_owned(),
             Reply::Threw { class, .. } => class,
         };
-        // Before Redisson waits it subscribes within the same time; that this took longer says
+        // Redisson subscribes within the same limit before it waits; if that took longer, it proves
         // nothing about the lock.
         let busy = reply == "no" && found == "RedisTimeoutException";
         if !busy || begun.elapsed() > PATIENT {
@@ -130,14 +130,14 @@ async fn threads_wait_side_by_side() {
     let place = servers(TopologyKind::Standalone).await;
     let java = Redisson::start(&jar, &place.url()).await.unwrap();
     let (mut holder, mut waiter, mut last) = (java.thread(), java.thread(), java.thread());
-    // A name that would fall apart if it were not escaped.
+    // A name that would break up if it were not escaped.
     let name = "Zürich %20+ {x}\nT1 ok";
-    // Not the fair lock: Redisson's own queue may keep a waiter that was interrupted.
+    // Not the fair lock: Redisson's own queue may keep an interrupted waiter.
     let lock = ["lock", "lock", name, "60000"];
     assert_eq!(holder.ask(&lock).await.unwrap(), Reply::Done);
     waiter.tell(&lock).await.unwrap();
     last.tell(&lock).await.unwrap();
-    // Its own commands come one after another, those of the others do not wait.
+    // Its own commands run one after another; those of other threads do not wait.
     last.tell(&["self", "owner"]).await.unwrap();
     let owner = holder.ask(&["self", "owner"]).await.unwrap();
     assert!(

@@ -96,7 +96,7 @@ async fn sentinels_replace_a_primary() {
     down(deployment).await;
 }
 
-/// Whoever asks for the primary then is told of one that is about to be replaced.
+/// The primary found at that time would be about to be replaced.
 #[tokio::test]
 async fn nothing_is_ready_while_a_failover_is_under_way() {
     let deployment = up(PLAIN, TopologyKind::SENTINEL, None).await;
@@ -163,10 +163,10 @@ async fn a_missing_program_is_named() {
     assert!(error.contains("/nonexistent/server"), "{error}");
 }
 
-/// The client that servers are packed with, which shakes hands as none of ours does; `None` if the
-/// calling test is to do without it, which was then said loudly.
+/// The client that is packaged with the servers, whose handshake differs from all of ours. `None`
+/// if the calling test must be skipped; this function has printed that then.
 ///
-/// In CI that takes a reason.
+/// In CI skipping needs a reason.
 fn client_program() -> Option<&'static str> {
     const REASON: &str = "LOCKTOPUS_SKIP_REDIS_CLI";
     let reason = reason_in(REASON);
@@ -205,8 +205,7 @@ async fn the_certificate_is_trusted_by_its_own_authority_only() {
     down(deployment).await;
 }
 
-/// Servers that must find each other do so over TLS as well, and clients are told the ports where
-/// it is spoken.
+/// Servers that must find each other use TLS for that as well, and tell clients the TLS ports.
 #[tokio::test]
 async fn kinds_of_many_servers_speak_tls_behind_proxies() {
     for kind in [TopologyKind::SENTINEL, TopologyKind::CLUSTER] {
@@ -277,7 +276,7 @@ async fn a_cancelled_start_keeps_the_other_servers_files() {
 /// Environment variable that turns [`harness`] into a program to be killed.
 const ROLE: &str = "LOCKTOPUS_TEST_HARNESS";
 
-/// A server that has read some connections and not others when it stops goes on with those first.
+/// A server that has read only some connections when it stops would continue with those first.
 #[tokio::test]
 async fn a_frozen_server_stands_still_at_once() {
     let deployment = up(PLAIN, TopologyKind::Standalone, None).await;
@@ -303,13 +302,13 @@ async fn harness() {
     for node in deployment.nodes().iter().chain(deployment.sentinels()) {
         println!("PID {}", node.pid().await.unwrap());
     }
-    // A stopped server handles no signal but one, and its group is sent others when we die.
+    // A stopped server handles no signal except SIGKILL, and its group gets others when we die.
     deployment.nodes()[0].freeze().await.unwrap();
     println!("GO");
     std::future::pending::<()>().await;
 }
 
-/// Starts the harness in a process of its own and kills that when it is ready.
+/// Starts the harness in its own process, and kills it when it is ready.
 fn killed_harness(kind: &str) -> (PathBuf, Vec<u32>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -325,7 +324,7 @@ fn killed_harness(kind: &str) -> (PathBuf, Vec<u32>) {
     let (mut dir, mut pids) = (PathBuf::new(), Vec::new());
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
-        // The test runner's own line may share the line with ours.
+        // The test runner may print to the same line.
         if let Some((_, path)) = line.split_once("DIR ") {
             dir = path.into();
         } else if let Some((_, pid)) = line.split_once("PID ") {
@@ -372,7 +371,7 @@ async fn killed_harnesses_leave_nothing_and_do_not_collide() {
     }
 }
 
-/// Says who it is to everybody who connects, and again whenever it is asked.
+/// Sends its word to every client that connects, and again for every request.
 async fn server_that_says(word: u8) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -416,8 +415,8 @@ async fn a_virtual_address_leads_new_connections_elsewhere() {
     who(&mut again).await.unwrap_err();
 }
 
-/// Behind proxies every kind is complete, and those who are told where servers are find the
-/// proxies.
+/// Behind proxies every kind is complete, and clients that ask where servers are get the proxies'
+/// addresses.
 #[tokio::test]
 async fn every_kind_can_be_far_away() {
     let round_trip = Duration::from_millis(60);

@@ -1,7 +1,7 @@
 //! Servers in containers: every kind on every image, every verb, partitions, and the sweep.
 //!
-//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is
-//! right on this machine, and they are skipped instead, loudly.
+//! Without a container engine these tests fail. To skip them, set `LOCKTOPUS_SKIP_POD` to the
+//! reason why this machine has none; the skipped tests then say so.
 #![cfg(unix)]
 
 use crate::topology_common as common;
@@ -84,7 +84,7 @@ async fn sentinels_replace_a_primary() {
     down(deployment).await;
 }
 
-/// A primary cut off from its peers keeps accepting writes that are lost later: the reason why
+/// A primary that is cut off from its peers still accepts writes, which are lost later: this is why
 /// locks need fencing.
 #[tokio::test]
 async fn a_partitioned_primary_accepts_writes_that_are_lost() {
@@ -307,7 +307,7 @@ async fn a_failed_start_leaves_nothing() {
     if !pod_or_skip() {
         return;
     }
-    // In a process of its own, whose containers can be told from those of the other tests.
+    // In its own process, to distinguish its containers from those of other tests.
     let mut child = harness_process("fail").spawn().unwrap();
     let owner = format!("-{}-", child.id());
     let succeeded = tokio::task::spawn_blocking(move || child.wait().unwrap().success());

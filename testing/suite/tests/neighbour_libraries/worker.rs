@@ -4,12 +4,11 @@
 //! with locks on several servers. It answers `ok VERSION`. Then each line is a command, and the
 //! answer is `ok` with the result, or `no` with the reason. It holds one lock at most: the one
 //! acquired last. The programs are in `neighbours`; times are milliseconds. They all know
-//! one taken last. Its programs are in `neighbours`; times are milliseconds. All of them know
 //!
 //! ```text
-//! acquire NAME LEASE    asking every few milliseconds, for as long as it takes; answers with the value
+//! acquire NAME LEASE    tries every few milliseconds without a limit; answers with the value
 //! try NAME LEASE        once
-//! extend LEASE          redsync, Spring, sherlock and pottery do it by the lease that the lock was taken for
+//! extend LEASE          redsync, Spring, sherlock and pottery extend by the original lease
 //! release
 //! ```
 //!

@@ -1,16 +1,16 @@
-//! Why there is no Redisson, or what went wrong with it.
+//! The errors around Redisson.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why there is no Redisson, or what went wrong with it.
+/// Why Redisson is unavailable, or what went wrong with it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedissonError {
-    /// There is no Java that could run or compile it.
+    /// No Java can run or compile it.
     #[error("no JDK: {0}")]
     NoJdk(String),
-    /// There is no Maven to build it with.
+    /// No Maven can build it.
     #[error(
         "no Maven: PATH has no mvn (Debian's package maven), and LOCKTOPUS_REDISSON_JAR names no jar"
     )]
@@ -18,38 +18,38 @@ pub enum RedissonError {
     /// Maven could not fetch what it needs.
     #[error("Maven could not download what the Redisson peer needs: {0}")]
     NoDownload(String),
-    /// The file that was asked for does not exist.
+    /// The requested file does not exist.
     #[error("LOCKTOPUS_REDISSON_JAR names {}, which is no file", .0.display())]
     NoSuchJar(PathBuf),
-    /// There is nothing to build.
+    /// The sources to build it from are missing.
     #[error("the sources of the Redisson peer are not in {}", .0.display())]
     NoSources(PathBuf),
-    /// Maven did not build it.
+    /// The Maven build failed.
     #[error("Maven could not build the Redisson peer: {0}")]
     Build(String),
     /// A file or process could not be used.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It ended, or was killed.
+    /// The process ended, or was killed.
     #[error("the Redisson process is gone; its last words are on standard error")]
     Gone,
-    /// It said nothing.
+    /// It did not answer.
     #[error("Redisson did not answer {what:?} within {within:?}")]
     Silent {
-        /// What it was told.
+        /// The command.
         what: String,
-        /// How long was waited.
+        /// How long the wait was.
         within: Duration,
     },
-    /// It could not connect, or said something that is no answer.
+    /// It could not connect, or its output is not an answer.
     #[error("Redisson said {0:?}")]
     Odd(String),
-    /// Nothing may be left out here.
+    /// In CI these tests must not be skipped.
     #[error(
         "in CI (the variable CI is set) the tests with Redisson cannot be left out without a reason in \
          LOCKTOPUS_SKIP_JDK: {0}"
@@ -58,7 +58,7 @@ pub enum RedissonError {
 }
 
 impl RedissonError {
-    /// Whether this machine lacks something, as opposed to something being wrong.
+    /// Whether this machine lacks a requirement, as opposed to a fault.
     #[must_use]
     pub const fn is_missing(&self) -> bool {
         matches!(self, Self::NoJdk(_) | Self::NoMaven | Self::NoDownload(_))

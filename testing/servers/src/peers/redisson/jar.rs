@@ -10,12 +10,12 @@ use super::error::RedissonError;
 use super::maven;
 use super::tools::Tools;
 
-/// Names a jar that was built before; its `lib` is beside it.
+/// Names a jar that was built before, with its `lib` beside it.
 const VARIABLE: &str = "LOCKTOPUS_REDISSON_JAR";
 
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const JAR: &str = "redisson-peer.jar";
-/// Written after a build has succeeded: what an interrupted one leaves is not used.
+/// Written after a successful build, so that the files of an interrupted one are not used.
 const STAMP: &str = "built";
 
 /// The built peer, and a Java to run it.
@@ -26,13 +26,13 @@ pub struct Jar {
 }
 
 impl Jar {
-    /// The jar that `LOCKTOPUS_REDISSON_JAR` names, else the one in cargo's target directory, which
+    /// The jar that `LOCKTOPUS_REDISSON_JAR` names, or the one in cargo's target directory, which
     /// is built first if it is missing or older than its sources. The first build downloads
-    /// Redisson, and may take some minutes. Builds of several processes wait for each other.
+    /// Redisson and may take some minutes. Concurrent processes build one after the other.
     ///
     /// # Errors
     ///
-    /// What is missing on this machine ([`RedissonError::is_missing`]), or what is wrong with the
+    /// [`RedissonError::is_missing`] if this machine lacks a requirement, or the error of the
     /// build.
     ///
     /// # Cancel safety
@@ -59,7 +59,7 @@ impl Jar {
             tools.check_compiler()?;
             let mvn = tools.maven()?;
             let _lock = maven::lock(&into).await?;
-            // Somebody else may have built it in the meantime.
+            // Another process may have built it in the meantime.
             if !is_current(&sources, &into)? {
                 maven::package(&mvn, &sources, &into).await?;
                 let stamp = into.join(STAMP);
@@ -95,13 +95,13 @@ impl Jar {
         }
     }
 
-    /// A Java that is new enough, to run other programs with.
+    /// A Java that is new enough, for other programs too.
     #[must_use]
     pub fn java(&self) -> &Path {
         &self.java
     }
 
-    /// The folder of Redisson and what it needs, for a class path of its own.
+    /// The folder of Redisson and its dependencies, for another class path.
     #[must_use]
     pub fn libraries(&self) -> PathBuf {
         self.file.with_file_name("lib")
@@ -119,7 +119,7 @@ impl Jar {
     }
 }
 
-/// The target directory that this program was built into, else the workspace's.
+/// The target directory that contains this program, or the workspace's.
 fn target_directory() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     program
@@ -129,7 +129,7 @@ fn target_directory() -> PathBuf {
         .map_or_else(|| Path::new(WORKSPACE).join("target"), Path::to_owned)
 }
 
-/// Whether what is in `into` was built from the sources as they are.
+/// Whether the files in `into` were built from the present sources.
 fn is_current(sources: &Path, into: &Path) -> Result<bool, RedissonError> {
     let pom = sources.join("pom.xml");
     if !pom.is_file() {
@@ -190,7 +190,7 @@ mod tests {
             !is_current(&sources, &into).unwrap(),
             "a build that did not end"
         );
-        // Directories were made just now, and their time counts as a removed file's.
+        // The directories are new, and their time counts like that of a removed file.
         for made in ["src", "src/main", "src/main/java"] {
             let file = fs::File::open(sources.join(made)).unwrap();
             file.set_modified(SystemTime::now() - old).unwrap();

@@ -13,9 +13,9 @@ use super::error::RedissonError;
 
 /// The first build downloads some 40 MB.
 const BUILD_WITHIN: Duration = Duration::from_secs(300);
-/// How often to look whether another process has ended its build.
+/// How often to check whether another process has finished its build.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What Maven says when a repository does not answer or has not got something.
+/// Maven's messages if a repository does not answer or lacks something.
 const DOWNLOAD_TROUBLE: [&str; 4] = [
     "Could not transfer",
     "Could not resolve",
@@ -39,11 +39,11 @@ pub(super) async fn lock(into: &Path) -> Result<File, RedissonError> {
     }
 }
 
-/// Builds what is in `sources`.
+/// Builds the sources in `sources`.
 pub(super) async fn package(mvn: &Path, sources: &Path, into: &Path) -> Result<(), RedissonError> {
     let mut directory = std::ffi::OsString::from("-Dpeer.directory=");
     directory.push(into);
-    // What is in the local repository already is not asked for again, so this also works offline.
+    // Maven uses its local repository first, so this also works offline.
     let building = Command::new(mvn)
         .args(["--batch-mode", "--quiet", "--file"])
         .arg(sources.join("pom.xml"))

@@ -1,9 +1,9 @@
-//! Redisson itself, in a process of its own: the counterpart in interop tests, and what the bench
-//! harness measures beside this library.
+//! Redisson itself, in its own process: the counterpart in interop tests, and a peer that the bench
+//! harness measures.
 //!
 //! The Java side is in `bench-harness/peers/redisson`. [`Jar::find_or_build`] builds it with Maven
 //! into cargo's target directory when it is missing or old, or takes the file that
-//! `LOCKTOPUS_REDISSON_JAR` names. [`Redisson`] starts it and tells its threads what to do.
+//! `LOCKTOPUS_REDISSON_JAR` names. [`Redisson`] starts it and sends commands to its threads.
 //!
 //! ```no_run
 //! use locktopus_servers::peers::redisson::{Jar, Redisson, RedissonError, Reply};

@@ -1,17 +1,17 @@
-//! What a Java thread answers.
+//! The answers of a Java thread.
 
 use super::error::RedissonError;
 
-/// What a Java thread answers.
+/// The answer of a Java thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Done; or yes.
+    /// Done, or yes.
     Done,
     /// Done, with this result.
     Value(String),
-    /// Not got; or no.
+    /// Not acquired, or no.
     No,
-    /// It threw.
+    /// An exception.
     Threw {
         /// The simple name of the exception's class.
         class: String,

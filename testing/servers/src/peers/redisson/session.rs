@@ -1,4 +1,4 @@
-//! A Redisson under way, and its threads.
+//! A running Redisson, and its threads.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -16,17 +16,17 @@ use super::error::RedissonError;
 use super::jar::Jar;
 use super::reply::Reply;
 
-/// How long a Java machine may take to start and connect, on a machine with other things to do.
+/// How long a JVM may take to start and connect, on a machine with other work.
 const START_WITHIN: Duration = Duration::from_secs(180);
-/// Longest wait for an answer unless told otherwise.
+/// Default limit of the wait for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 /// Redisson waits for its connections to end.
 const END_WITHIN: Duration = Duration::from_secs(60);
-/// Stands for the session itself where a thread's name is expected.
+/// The name of the session itself, in place of a thread's name.
 const SELF: &str = "-";
-/// It lives for seconds: what it takes to make it fast in the end would never come back.
+/// It runs only for seconds, so optimising its code would not pay off.
 const SHORT_LIVED: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
-/// What need not be escaped in a word of a command.
+/// Everything else must be escaped in a word of a command.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -50,9 +50,9 @@ pub struct Redisson {
 }
 
 impl Redisson {
-    /// Starts a client of the servers that a Locktopus URL names. Of its options it follows
+    /// Starts a client of the servers that a Locktopus URL names. It supports the options
     /// `renewed_lease` and `namespace`, ignores those that only concern clients in Rust, and
-    /// refuses the others.
+    /// refuses all others.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl Redisson {
         Self::start_with(jar, url, Stdio::inherit()).await
     }
 
-    /// As [`start`](Self::start), of a client that writes nothing down: each server that dies under
-    /// it is worth pages to it.
+    /// As [`start`](Self::start), without the client's log: it writes pages for each server that
+    /// dies.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Redisson {
             return Err(RedissonError::Gone);
         };
         let input = Arc::new(tokio::sync::Mutex::new(input));
-        // Not as an argument, which everybody on the machine could read.
+        // Not as an argument, which every user of the machine could read.
         write(&input, url).await?;
         let mut output = BufReader::new(output).lines();
         let first = timeout(START_WITHIN, output.next_line()).await;
@@ -152,7 +152,7 @@ impl Redisson {
         self.process.id()
     }
 
-    /// Ends the process as a crash would, and waits until it is gone. Nothing is given back.
+    /// Kills the process as a crash would, and waits until it is gone. Nothing is released.
     ///
     /// # Errors
     ///
@@ -160,14 +160,14 @@ impl Redisson {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future kills the process all the same.
+    /// Dropping the future still kills the process.
     pub async fn kill(mut self) -> Result<(), RedissonError> {
         let killed = self.process.kill().await;
         killed.map_err(RedissonError::io("kill Java"))
     }
 
-    /// Ends the client in good order. What its threads still hold stays held until the leases are
-    /// over.
+    /// Shuts the client down in good order. Locks that its threads still hold stay held until their
+    /// leases end.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Redisson {
     }
 }
 
-/// One Java thread, which does what it is told in that order. Redisson knows owners by their
+/// One Java thread, which executes its commands in order. Redisson identifies owners by their
 /// thread.
 #[derive(Debug)]
 pub struct JavaThread {
@@ -207,8 +207,8 @@ impl JavaThread {
         &self.name
     }
 
-    /// Tells it to do something, such as `["lock", "try", name, "0", "30000"]`, without waiting for
-    /// the answer. `Commands.java` lists what there is.
+    /// Sends a command, such as `["lock", "try", name, "0", "30000"]`, without waiting for the
+    /// answer. `Commands.java` lists all commands.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl JavaThread {
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: half a line may have been written.
+    /// Not cancel safe: part of a line may have been written.
     pub async fn tell(&mut self, command: &[&str]) -> Result<(), RedissonError> {
         self.asked = command.join(" ");
         let words = command
@@ -226,7 +226,7 @@ impl JavaThread {
         write(&self.input, &line.join(" ")).await
     }
 
-    /// The answer to the oldest command that was not answered yet.
+    /// The answer to the oldest unanswered command.
     ///
     /// # Errors
     ///
@@ -243,7 +243,7 @@ impl JavaThread {
         }
     }
 
-    /// Tells it something and waits for the answer.
+    /// Sends a command and waits for the answer.
     ///
     /// # Errors
     ///
@@ -251,13 +251,13 @@ impl JavaThread {
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: the answer would be taken for that of the next command.
+    /// Not cancel safe: the next command would get this answer.
     pub async fn ask(&mut self, command: &[&str]) -> Result<Reply, RedissonError> {
         self.tell(command).await?;
         self.reply().await
     }
 
-    /// Interrupts what it does, as `Thread.interrupt` has it.
+    /// Interrupts the present command, like `Thread.interrupt`.
     ///
     /// # Errors
     ///
@@ -271,8 +271,7 @@ impl JavaThread {
     }
 }
 
-/// Gives every answer to the thread that it is from. The threads notice the end of the process by
-/// the end of this.
+/// Passes every answer to its thread. When this ends, the threads know that the process has ended.
 async fn deliver(mut output: Lines<BufReader<ChildStdout>>, routes: Routes) {
     while let Ok(Some(line)) = output.next_line().await {
         let (thread, text) = line.split_once(' ').unwrap_or((&line, ""));
@@ -281,7 +280,7 @@ async fn deliver(mut output: Lines<BufReader<ChildStdout>>, routes: Routes) {
         }
         let routes = routes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = routes.get(thread) {
-            // Nobody waits for the answers of a thread that was dropped.
+            // The thread may have been dropped; then its answers are not needed.
             let _ = to.send(Reply::parse(text));
         }
     }

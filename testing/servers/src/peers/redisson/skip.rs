@@ -1,21 +1,21 @@
-//! What tests do where there is no JDK.
+//! Skips tests on machines without a JDK.
 
 use super::error::RedissonError;
 use super::jar::Jar;
 use crate::skip::{in_ci, reason_in, skipped};
 
-/// A reason to do without Redisson, also in CI.
+/// A reason to skip tests with Redisson, also in CI.
 const REASON: &str = "LOCKTOPUS_SKIP_JDK";
 
 const WHAT: &str = "a test with Redisson";
 
-/// The jar;
-/// `None` if the calling test is to be skipped, which was then said loudly: because the machine lacks a JDK, Maven or the network, or because `LOCKTOPUS_SKIP_JDK`
-/// gives a reason.
+/// The jar. `None` if the calling test must be skipped, because the machine lacks a JDK, Maven or
+/// the network, or because `LOCKTOPUS_SKIP_JDK` gives a reason; this function has printed that
+/// then.
 ///
 /// # Errors
 ///
-/// Everything else, and in CI (the variable `CI` is set) also what is missing, unless there is a
+/// Every other error, and in CI (the variable `CI` is set) also a missing requirement without a
 /// reason.
 ///
 /// # Cancel safety

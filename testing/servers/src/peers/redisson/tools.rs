@@ -10,7 +10,7 @@ use super::error::RedissonError;
 /// The oldest Java that the peer is compiled for.
 const OLDEST_JAVA: u32 = 17;
 
-/// Where programs are looked for.
+/// The places to search for programs.
 #[derive(Debug)]
 pub(super) struct Tools {
     java_home: Option<PathBuf>,
@@ -34,7 +34,7 @@ impl Tools {
             .ok_or_else(|| self.no_java("java"))?;
         let output = Command::new(&java).arg("-version").output().await;
         let output = output.map_err(RedissonError::io(format!("run {}", java.display())))?;
-        // It says so on standard error.
+        // It prints its version to standard error.
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         match major_version(&said) {
             Some(version) if version >= OLDEST_JAVA => Ok(java),
@@ -62,7 +62,7 @@ impl Tools {
         self.in_path("mvn").ok_or(RedissonError::NoMaven)
     }
 
-    /// A program of the JDK. What `JAVA_HOME` says counts, as it does for Maven.
+    /// A program of the JDK. `JAVA_HOME` takes precedence, as it does for Maven.
     fn java_program(&self, name: &str) -> Option<PathBuf> {
         match &self.java_home {
             Some(home) => Some(home.join("bin").join(name)).filter(|program| program.is_file()),
@@ -86,7 +86,7 @@ impl Tools {
     }
 }
 
-/// The 17 of `openjdk version "17.0.15" 2025-04-15`; also of `java version "1.8.0_402"` the 8.
+/// The 17 of `openjdk version "17.0.15" 2025-04-15`, and the 8 of `java version "1.8.0_402"`.
 fn major_version(said: &str) -> Option<u32> {
     let (_, version) = said.split_once("version \"")?;
     let mut numbers = version.split(['.', '"', '-', '_', '+']);
@@ -129,7 +129,7 @@ mod tests {
         );
         assert!(matches!(nothing.maven(), Err(RedissonError::NoMaven)));
 
-        // A wrong choice is not replaced by what is in PATH.
+        // A wrong choice is not replaced by a program in PATH.
         let wrong = Tools {
             java_home: Some("/nonexistent".into()),
             path: OsString::from("/usr/bin"),

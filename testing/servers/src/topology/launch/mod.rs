@@ -1,4 +1,4 @@
-//! Servers that are running but not yet known to be ready, and what keeps them alive.
+//! Servers that run but are not known to be ready yet, and the handles that keep them alive.
 
 pub(super) mod plain;
 #[cfg(feature = "pod")]
@@ -26,7 +26,7 @@ use crate::topology::spec::Spec;
 use crate::topology::tls::TlsFiles;
 use crate::topology::vip::Vip;
 
-/// What a provider hands over. Fields are dropped in this order: servers first, ports last.
+/// The result of a provider. Fields are dropped in this order: servers first, ports last.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) provider: ProviderKind,
@@ -35,7 +35,7 @@ pub(crate) struct Launched {
     pub(crate) label: String,
     pub(crate) nodes: Vec<Node>,
     pub(crate) sentinels: Vec<Node>,
-    /// In front of every server, if they are to be far away.
+    /// In front of every server, if the servers are distant.
     pub(crate) proxies: Vec<Vip>,
     pub(crate) tls: Option<TlsFiles>,
     #[cfg(feature = "pod")]
@@ -45,7 +45,7 @@ pub(crate) struct Launched {
 }
 
 impl Launched {
-    /// Waits until the data nodes answer and form what they should form.
+    /// Waits until the data nodes answer and have joined each other.
     pub(crate) async fn wait_data_nodes(&self, spec: &Spec) -> Result<(), TopologyError> {
         for node in &self.nodes {
             node.wait_answering(poll::START).await?;
@@ -54,7 +54,8 @@ impl Launched {
             TopologyKind::Cluster { primaries, .. } => {
                 form::cluster(&self.nodes, usize::from(primaries)).await
             }
-            // A sentinel that first looks before the links are up looks again ten seconds later.
+            // A sentinel that first checks before the links are up checks again only ten seconds
+            // later.
             TopologyKind::Sentinel { .. } => ready::replicas_linked(&self.nodes).await,
             TopologyKind::Standalone | TopologyKind::Quorum { .. } | TopologyKind::Tls => Ok(()),
         }

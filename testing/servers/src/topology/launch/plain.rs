@@ -16,7 +16,7 @@ use crate::topology::spec::Spec;
 use crate::topology::tls::Certificates;
 use crate::topology::vip::Vip;
 
-/// What plain processes can do on this machine.
+/// The capabilities of plain processes on this machine.
 pub(crate) fn caps() -> Result<Caps, TopologyError> {
     Ok(caps_with(clock::find()?.is_some()))
 }
@@ -88,7 +88,7 @@ pub(crate) async fn launch(spec: &Spec, ports: PortBlock) -> Result<Launched, To
     Ok(launched)
 }
 
-/// A proxy for each server that is to be found behind one.
+/// A proxy for each server that clients find behind one.
 async fn proxies(plans: &[NodePlan]) -> Result<Vec<Vip>, TopologyError> {
     let mut proxies = Vec::new();
     for plan in plans.iter().filter(|plan| plan.public_port != plan.port) {

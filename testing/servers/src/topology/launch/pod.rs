@@ -19,7 +19,7 @@ use crate::topology::provider::{Caps, ProviderKind};
 use crate::topology::spec::{ServerImage, Spec};
 use crate::topology::tls::Certificates;
 
-/// What servers in containers can do on this machine.
+/// The capabilities of containers on this machine.
 pub(crate) async fn caps() -> Result<Caps, TopologyError> {
     let engine = Engine::connect().await?;
     Ok(caps_with(engine.has_image(partition::IMAGE).await?))
@@ -127,7 +127,7 @@ impl Starter<'_> {
         let starts = plans
             .iter()
             .map(|(index, plan)| self.start_one(pod, *index, plan));
-        // All are awaited even when one fails, so that none is abandoned half made.
+        // Waits for all even if one fails, so that none is abandoned half started.
         join_all(starts).await.into_iter().collect()
     }
 

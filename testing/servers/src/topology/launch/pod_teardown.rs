@@ -1,4 +1,4 @@
-//! The end of a pod: servers first, all at once, and the namespace they live in last.
+//! The end of a pod: first all servers at once, and then their namespace.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ pub(crate) async fn stop(mut launched: Launched) -> Result<(), TopologyError> {
     remove(containers(nodes), pod).await
 }
 
-/// As [`stop`] but for a drop, on a thread and runtime of its own: the current ones may be busy
-/// with the drop itself, or may not exist.
+/// As [`stop`] during a drop, on its own thread and runtime: the current ones may be busy with the
+/// drop itself, or may not exist.
 pub(crate) fn remove_blocking(launched: &mut Launched) {
     let (nodes, pod) = take(launched);
     let Some(pod) = pod else {
@@ -29,7 +29,7 @@ pub(crate) fn remove_blocking(launched: &mut Launched) {
             .enable_all()
             .build();
         if let Ok(runtime) = runtime {
-            // What fails here is removed by the sweep of a later start.
+            // After a failure here, the sweep of a later start removes the rest.
             let _ = runtime.block_on(remove(containers(nodes), Some(pod)));
         }
     });

@@ -3,7 +3,7 @@
 use super::Launched;
 use crate::topology::error::TopologyError;
 
-/// Ends everything and waits for it, off the executor's threads where that blocks.
+/// Ends everything and waits for it, off the executor's threads for blocking parts.
 pub(crate) async fn stop(launched: Launched) -> Result<(), TopologyError> {
     #[cfg(feature = "pod")]
     if launched.pod.is_some() {

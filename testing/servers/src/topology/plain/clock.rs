@@ -1,5 +1,4 @@
-//! Clocks that can be set: a library that is loaded before the others and answers for the system's
-//! clock.
+//! Settable clocks: a preloaded library that answers calls for the system's clock.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,10 +11,10 @@ use crate::topology::provider::ProviderKind;
 /// Environment variable that names the library.
 const VARIABLE: &str = "LOCKTOPUS_FAKETIME";
 
-/// A reason to do without it, also in CI.
+/// A reason to skip its tests, also in CI.
 const REASON: &str = "LOCKTOPUS_SKIP_FAKETIME";
 
-/// Where packages put it.
+/// The folders where packages install it.
 const DIRECTORIES: [&str; 6] = [
     "/usr/lib/x86_64-linux-gnu/faketime",
     "/usr/lib/aarch64-linux-gnu/faketime",
@@ -26,15 +25,16 @@ const DIRECTORIES: [&str; 6] = [
 ];
 const LIBRARY: &str = "libfaketime.so.1";
 
-/// Made first: one of the server's allocators asks for the time before it can give out memory, and
-/// the library asks for memory before it can tell the time. With the C library's own allocator in
-/// front, nobody waits for the other.
+/// Loaded first. One of the server's allocators needs the time before it can allocate, and the
+/// library needs memory before it can tell the time. The C library's allocator in front breaks this
+/// deadlock.
 const ALLOCATOR: &str = "libc.so.6";
 
-/// The file in a node's directory from which its clock is read, at every look.
+/// The file in a node's directory with its clock, read on every call.
 const FILE: &str = "clock";
 
-/// The environment's choice, else the first one where packages put it; `None` if there is none.
+/// The library that the environment names, or the first one in the usual places; `None` for
+/// neither.
 pub(crate) fn find() -> Result<Option<PathBuf>, TopologyError> {
     let chosen = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     find_in(chosen, &DIRECTORIES)
@@ -59,13 +59,13 @@ fn find_in(
     Ok(places.into_iter().find(|path| path.is_file()))
 }
 
-/// Whether the calling test can set the clock of a server. If not, it says that the test is skipped
+/// Whether the calling test can set a server's clock. If not, it prints that the test is skipped
 /// and why: libfaketime is missing, or `LOCKTOPUS_SKIP_FAKETIME` gives a reason.
 ///
 /// # Errors
 ///
-/// In CI (the variable `CI` is set): libfaketime is missing, and there is no reason. Always:
-/// `LOCKTOPUS_FAKETIME` names no file.
+/// In CI (the variable `CI` is set): libfaketime is missing, without a reason. Everywhere:
+/// `LOCKTOPUS_FAKETIME` names a missing file.
 pub fn clock_or_skip() -> Result<bool, TopologyError> {
     let why = if let Some(why) = reason_in(REASON) {
         why
@@ -82,7 +82,7 @@ pub fn clock_or_skip() -> Result<bool, TopologyError> {
     Ok(false)
 }
 
-/// What a server with an ordinary clock says to [`set`].
+/// The error of [`set`] for a server with an ordinary clock.
 pub(crate) fn missing() -> TopologyError {
     unsupported(format!(
         "libfaketime (or its path in {VARIABLE}) and Knobs::settable_clock"
@@ -97,21 +97,21 @@ fn unsupported(needs: String) -> TopologyError {
     }
 }
 
-/// What `env` is called with so that a program in `dir` has a clock of its own.
+/// The arguments for `env` that give a program in `dir` its own clock.
 pub(crate) fn arguments(library: &Path, dir: &Path) -> Vec<String> {
     vec![
         format!("LD_PRELOAD={} {ALLOCATOR}", library.display()),
         format!("FAKETIME_TIMESTAMP_FILE={}", dir.join(FILE).display()),
         "FAKETIME_NO_CACHE=1".to_owned(),
-        // Clocks that only run forward are not set by anybody.
+        // Clocks that only run forward cannot be set.
         "FAKETIME_DONT_FAKE_MONOTONIC=1".to_owned(),
     ]
 }
 
-/// Sets the clock of the server in `dir` so far ahead of the system's.
+/// Sets the clock of the server in `dir` this far ahead of the system's.
 pub(crate) fn set(dir: &Path, ahead: Duration) -> Result<(), TopologyError> {
     let (file, new) = (dir.join(FILE), dir.join("clock.new"));
-    // Whole, or not at all: the server may look at any time.
+    // Written atomically: the server may read it at any time.
     std::fs::write(&new, format!("+{:.3}\n", ahead.as_secs_f64()))
         .map_err(TopologyError::io("write", &new))?;
     std::fs::rename(&new, &file).map_err(TopologyError::io("replace", &file))

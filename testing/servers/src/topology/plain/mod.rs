@@ -1,4 +1,4 @@
-//! Servers as child processes on loopback: how one is run, and what becomes of those whose harness
+//! Servers as child processes on loopback: how one runs, and the removal of those whose harness
 //! died.
 
 pub(crate) mod clock;

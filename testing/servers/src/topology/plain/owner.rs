@@ -1,7 +1,7 @@
-//! Which process owns a leftover, and whether it still lives.
+//! Which process owns a leftover, and whether it is still alive.
 //!
-//! A process id alone is not enough, since ids are used again: the start time tells the users of
-//! one id apart, and the namespace tells containers apart that share a temporary directory.
+//! A process id alone is not enough, because ids are reused. The start time distinguishes processes
+//! with the same id, and the namespace distinguishes containers that share a temporary directory.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ impl Owner {
         }
     }
 
-    /// Whether the owner is known to be gone. Owners that cannot be looked at count as alive.
+    /// Whether the owner is known to be gone. If it cannot be checked, it counts as alive.
     pub(crate) fn is_dead(&self) -> bool {
         if cfg!(target_os = "linux") {
             return self.namespace == namespace() && started(self.pid) != Some(self.started);
@@ -48,7 +48,7 @@ impl fmt::Display for Owner {
 impl FromStr for Owner {
     type Err = ();
 
-    /// Reads the text that [`fmt::Display`] wrote, and ignores anything after a further dash.
+    /// Parses the text that [`fmt::Display`] wrote, and ignores anything after a further dash.
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut parts = text.split('-');
         let mut next = || parts.next()?.parse().ok();
@@ -60,7 +60,7 @@ impl FromStr for Owner {
     }
 }
 
-/// Number of the process id namespace; 0 where there is no such thing.
+/// Number of the process id namespace; 0 on systems without namespaces.
 fn namespace() -> u64 {
     std::fs::read_link("/proc/self/ns/pid")
         .ok()
@@ -74,7 +74,7 @@ fn namespace() -> u64 {
 /// Start time of a process in clock ticks since boot.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name and may hold anything, spaces and brackets too.
+    // The second field is the program's name and may contain anything, even spaces and brackets.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(19)?.parse().ok()
 }

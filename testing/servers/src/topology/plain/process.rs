@@ -29,14 +29,14 @@ pub(crate) struct Process {
     dir: PathBuf,
     has_clock: bool,
     run: Arc<RunDir>,
-    // Kept after the server ended: the supervisor is what removes the run directory should the
-    // harness be killed.
+    // Kept after the server has ended, because the supervisor removes the run directory if the
+    // harness is killed.
     supervisor: Mutex<Supervisor>,
 }
 
 impl Process {
-    /// Writes the node's files and starts the server; `clock` is the library that gives it a clock
-    /// of its own.
+    /// Writes the node's files and starts the server; `clock` is the library that gives it its own
+    /// clock.
     pub(crate) async fn launch(
         run: &Arc<RunDir>,
         program: &Path,
@@ -52,7 +52,7 @@ impl Process {
         let (mut program, mut args) = (program.to_owned(), plan.args.clone());
         if let Some(library) = clock {
             clock::set(&dir, Duration::ZERO)?;
-            // It becomes the server, with the same process id.
+            // `env` becomes the server, with the same process id.
             let mut all = clock::arguments(library, &dir);
             all.push(program.display().to_string());
             all.append(&mut args);
@@ -77,8 +77,8 @@ impl Process {
         }
     }
 
-    /// Stops the server, and waits until it stands still: until then it may take what comes from
-    /// one connection, and goes on with that alone when it is thawed.
+    /// Stops the server, and waits until it stands still. Until then it may read from one
+    /// connection, and it would continue with only that one after a thaw.
     pub(crate) async fn freeze(&self) -> Result<(), TopologyError> {
         self.signal(Signal::STOP).await?;
         let pid = self.pid().await.ok_or_else(|| self.not_running())?;
@@ -156,7 +156,7 @@ impl Process {
         }
     }
 
-    /// The last lines of what the server wrote.
+    /// The last lines of the server's output.
     pub(crate) fn last_output(&self) -> String {
         crate::topology::log::tail(&self.output())
     }
@@ -206,19 +206,19 @@ impl Process {
     }
 }
 
-/// Whether all threads of a process were stopped by a signal. Taken for granted where the system
-/// does not tell.
+/// Whether a signal has stopped all threads of a process. Assumed to be true on systems that do not
+/// tell.
 fn stands_still(pid: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return true;
     };
     threads.flatten().all(|thread| {
-        // The state follows the name, which is in parentheses and may hold any character.
+        // The state follows the name, which is in parentheses and may contain any character.
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         let state = stat
             .rsplit_once(") ")
             .map(|(_, rest)| rest.starts_with('T'));
-        // A thread that is gone is no longer in anybody's way.
+        // A thread that is gone cannot run.
         state.unwrap_or(true)
     })
 }

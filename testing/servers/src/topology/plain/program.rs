@@ -8,7 +8,7 @@ use crate::topology::error::TopologyError;
 /// Environment variable that names the server program.
 const VARIABLE: &str = "LOCKTOPUS_SERVER_BIN";
 
-/// The explicit choice, else the environment's, else the first one in the search path.
+/// The explicit choice, or the environment's, or the first one in the search path.
 pub(crate) fn find(explicit: Option<&Path>) -> Result<PathBuf, TopologyError> {
     find_in(
         explicit,

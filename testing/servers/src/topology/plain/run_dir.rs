@@ -1,4 +1,4 @@
-//! The directory of one deployment, named after its owner so that leftovers can be told apart.
+//! The directory of one deployment, named after its owner to identify leftovers.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::owner::Owner;
 use crate::topology::error::TopologyError;
 
-/// What every run directory's name begins with.
+/// The start of every run directory's name.
 pub(crate) const PREFIX: &str = "locktopus-run-";
 
 /// A run directory, removed on drop.
@@ -21,7 +21,7 @@ impl RunDir {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", Owner::me());
         let path = std::env::temp_dir().join(name);
-        // Holds private keys and passwords of test users.
+        // It holds private keys and passwords of test users.
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)
@@ -43,8 +43,8 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        // Usually gone already: the supervisors remove it, because they also do so when the
-        // harness cannot.
+        // Usually gone already: the supervisors remove it, because they can even if the harness
+        // cannot.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,14 +1,14 @@
 # Runs one server and outlives its harness by just long enough to clean up.
 #
 # Arguments: run directory, node directory, program, program arguments.
-# Standard input: stays open as long as the harness lives. End of input means that the harness is
-# gone, by whatever cause: the server is ended and the run directory removed. A line of input also
-# ends the server if it runs; a line after that means that nothing is removed, because a successor
-# takes over or because other servers still use the directory.
-# Standard output: "pid N" at start, "exited CODE" when the server ends.
+# Standard input: stays open while the harness lives. End of input means that the harness is gone,
+# and this script kills the server and removes the run directory. A line of input also kills the
+# server if it runs. After another line nothing is removed, because a successor takes over or other
+# servers still use the directory.
+# Standard output: "pid N" at the start, "exited CODE" when the server ends.
 
-# The harness alone decides. A frozen server left behind by a dead harness makes the kernel send
-# SIGHUP to the whole group, and a terminal's Ctrl-C must not end this script before its work.
+# Only the harness decides. If a dead harness leaves a frozen server, the kernel sends SIGHUP to the
+# whole group, and Ctrl-C in a terminal must not end this script before its work is done.
 trap '' HUP INT TERM PIPE
 
 run=$1

@@ -1,7 +1,7 @@
 //! The parent of one server process.
 //!
-//! Servers must end with the harness even when it is killed outright. Asking the kernel for that
-//! needs code between fork and exec, which is unsafe; a small shell script that waits for the end
+//! Servers must end with the harness even if it is killed with SIGKILL. Asking the kernel for that
+//! needs code between fork and exec, which is unsafe. A small shell script that waits for the end
 //! of its input gives the same guarantee on every Unix. See `supervise.sh`.
 
 use std::io::{BufRead, BufReader, Write};
@@ -18,15 +18,15 @@ use crate::topology::error::TopologyError;
 
 const SCRIPT: &str = include_str!("supervise.sh");
 
-/// Enough for a loaded machine to start a shell.
+/// Long enough for a busy machine to start a shell.
 const START_WITHIN: Duration = Duration::from_secs(20);
 
-/// What is known of the server.
+/// The state of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     Starting,
     Running(Pid),
-    /// Exit code, 128 + signal for a signal.
+    /// Exit code; 128 + signal for a signal.
     Exited(i32),
     /// The supervisor itself is gone.
     Lost,
@@ -38,8 +38,8 @@ pub(crate) struct Supervisor {
     child: Child,
     input: Option<ChildStdin>,
     life: watch::Receiver<Life>,
-    /// Still being started: giving up must not take the run directory along, since on a restart
-    /// other servers live there.
+    /// Still starting: giving up must not remove the run directory, because on a restart other
+    /// servers use it.
     starting: bool,
 }
 
@@ -55,7 +55,7 @@ impl Supervisor {
             .args(["-c", SCRIPT, "locktopus-supervisor"])
             .args([run, dir, program])
             .args(args)
-            // Keeps a terminal's Ctrl-C away: the harness is the one to react.
+            // Keeps Ctrl-C in a terminal away from it: the harness must handle that.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -94,7 +94,7 @@ impl Supervisor {
         *self.life.borrow()
     }
 
-    /// Sends `signal` to the server; `false` when it is not running.
+    /// Sends `signal` to the server; `false` if it is not running.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         match self.life() {
             Life::Running(pid) => kill_process(pid, signal).is_ok(),
@@ -102,23 +102,23 @@ impl Supervisor {
         }
     }
 
-    /// Waits until the server has ended; `false` when it has not within the limit.
+    /// Waits until the server has ended; `false` if it has not within the limit.
     pub(crate) async fn ended(&self, within: Duration) -> bool {
         let mut life = self.life.clone();
         let ended = life.wait_for(|life| matches!(life, Life::Exited(_) | Life::Lost));
         timeout(within, ended).await.is_ok()
     }
 
-    /// Leaves the run directory to a successor. Call only when the server has ended.
+    /// Leaves the run directory to a successor. Call it only after the server has ended.
     pub(crate) fn hand_over(mut self) {
         self.say_keep();
     }
 
-    /// Ends the input with the word that the run directory stays.
+    /// Tells the script to keep the run directory, and ends its input.
     fn say_keep(&mut self) {
         if let Some(mut input) = self.input.take() {
-            // Twice: while the server runs, the first one is what ends it. A failure means that
-            // the script is gone already, and then it removes nothing.
+            // Twice: while the server runs, the first one ends it. A failure means that the script
+            // is gone already, and then it removes nothing.
             let _ = input.write_all(b"keep\nkeep\n");
         }
     }

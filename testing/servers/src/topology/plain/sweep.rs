@@ -1,6 +1,6 @@
-//! Removes what dead harnesses left behind.
+//! Removes the leftovers of dead harnesses.
 //!
-//! The supervisors normally leave nothing. This covers the rest: a supervisor that was killed
+//! The supervisors normally leave nothing. This handles the rest: a supervisor that was killed
 //! itself, or a harness that died before its first server started.
 
 use std::ffi::OsStr;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use super::owner::Owner;
 use super::run_dir::PREFIX;
 
-/// Ends leftover servers of dead owners and removes their directories. Never fails: a leftover
-/// that resists is left to the next sweep.
+/// Ends leftover servers of dead owners and removes their directories. Never fails: the next sweep
+/// tries again.
 pub(crate) fn sweep() {
     let temp = std::env::temp_dir();
-    // Servers first, and also those whose directory is gone already.
+    // Servers first, including those without a directory.
     end_servers(&temp);
     for dir in leftovers(&temp) {
         let _ = std::fs::remove_dir_all(&dir);
@@ -29,7 +29,7 @@ fn is_of_dead_owner(name: &OsStr) -> bool {
         .is_some_and(|owner| owner.is_dead())
 }
 
-/// Others share the temporary directory and the process list: only what is ours counts.
+/// Other users share the temporary directory and the process list, so this checks the owner.
 fn is_ours(path: &Path) -> bool {
     let me = rustix::process::getuid().as_raw();
     let meta = path.symlink_metadata();
@@ -66,8 +66,8 @@ fn end_servers(temp: &Path) {
         if !is_leftover_server(&entry.path(), temp) {
             continue;
         }
-        // The handle is taken first and the look repeated, so that the signal cannot reach a
-        // later process with the same number.
+        // Opens the handle first and repeats the check, so that the signal cannot reach a later
+        // process with the same number.
         if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
             && is_leftover_server(&entry.path(), temp)
         {
@@ -76,7 +76,7 @@ fn end_servers(temp: &Path) {
     }
 }
 
-/// Elsewhere the supervisors are all there is.
+/// On other systems only the supervisors clean up.
 #[cfg(not(target_os = "linux"))]
 fn end_servers(_temp: &Path) {}
 
@@ -89,7 +89,7 @@ fn is_leftover_server(process: &Path, temp: &Path) -> bool {
             .unwrap_or(false)
 }
 
-/// The name of the run directory in which a server (not a supervisor) runs.
+/// The name of the run directory of a running server (not of a supervisor).
 #[cfg_attr(not(any(target_os = "linux", test)), allow(dead_code))]
 fn run_name<'a>(command_line: &'a [u8], temp: &Path) -> Option<&'a OsStr> {
     let mut words = command_line
@@ -128,7 +128,7 @@ mod tests {
     fn a_dead_owners_process_and_files_are_removed() {
         use std::process::Command;
 
-        // The same process, but started at another time: nobody who is alive.
+        // The same process id with another start time: a dead owner.
         let me = Owner::me().to_string();
         let (dead, _) = me.rsplit_once('-').unwrap();
         let dir = std::env::temp_dir().join(format!("{PREFIX}{dead}-1-0"));
@@ -142,8 +142,8 @@ mod tests {
             .arg(dir.join("log"))
             .spawn()
             .unwrap();
-        // A parent goes on as soon as its child has given up the memory that they shared, when the
-        // new program may have no words yet.
+        // A parent continues as soon as its child has given up their shared memory, and the new
+        // program may not have its arguments yet.
         let words = format!("/proc/{}/cmdline", server.id());
         while !std::fs::read(&words).unwrap().starts_with(b"tail") {
             std::thread::yield_now();

@@ -28,7 +28,7 @@ pub(crate) fn failed<E: Display>(doing: impl Into<String>) -> impl FnOnce(E) -> 
 }
 
 impl Engine {
-    /// Finds the engine and makes sure that it answers.
+    /// Connects to the engine and makes sure that it answers.
     pub(crate) async fn connect() -> Result<Self, TopologyError> {
         let docker = docker_client_instance().await.map_err(failed("be found"))?;
         docker.ping().await.map_err(failed("answer"))?;
@@ -49,7 +49,7 @@ impl Engine {
         }
     }
 
-    /// Checked beforehand, because a missing image would otherwise be pulled from a registry.
+    /// Checked first, because otherwise the engine would pull a missing image from a registry.
     pub(crate) async fn require_image(&self, image: &str) -> Result<(), TopologyError> {
         if self.has_image(image).await? {
             return Ok(());
@@ -59,8 +59,8 @@ impl Engine {
         })
     }
 
-    /// Starts a container. Once begun this runs to its end even if the caller is cancelled, and
-    /// the container is then removed: a container between creation and start has no owner yet.
+    /// Starts a container. Once started, this finishes even if the caller is cancelled, and then
+    /// removes the container: between creation and start it has no owner yet.
     pub(crate) async fn start(
         &self,
         doing: &str,
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Runs a command inside a container; what it wrote is the error when it does not succeed.
+    /// Runs a command inside a container. If it fails, its output is the error.
     pub(crate) async fn run_inside(
         &self,
         container: &str,

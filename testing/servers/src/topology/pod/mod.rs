@@ -1,8 +1,8 @@
 //! Servers as containers that share one network namespace.
 //!
-//! An idle container owns the namespace and publishes every port, on loopback only and under the
-//! same number. Servers announce those addresses, gossip inside, and are reached outside, so no
-//! client needs an address map. No network is created: a killed harness could not remove it.
+//! An idle container owns the namespace and publishes every port on loopback only, under the same
+//! number. Servers announce those addresses, gossip inside, and are reachable outside, so no client
+//! needs an address map. No network is created, because a killed harness could not remove it.
 
 pub(crate) mod engine;
 mod node;
@@ -24,7 +24,7 @@ pub(crate) type Container = ContainerAsync<GenericImage>;
 /// A server's directory inside its container.
 pub(crate) const DIR: &str = "/tmp/node";
 
-/// What the nodes of a pod share.
+/// The shared part of a pod's nodes.
 #[derive(Debug)]
 pub(crate) struct Pod {
     /// Owns the network namespace; removed last.

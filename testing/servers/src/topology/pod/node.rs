@@ -69,7 +69,7 @@ impl PodNode {
         self.container.unpause().await.map_err(self.failed("thaw"))
     }
 
-    /// Ends the server at once. A signal from inside would not do: it spares the first process.
+    /// Kills the server at once. A signal from inside would spare the first process.
     pub(crate) async fn crash(&self) -> Result<(), TopologyError> {
         self.require_running().await?;
         let how = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
@@ -89,7 +89,7 @@ impl PodNode {
     pub(crate) async fn stop(&self, grace: Duration) -> Result<(), TopologyError> {
         // A frozen process would not see the request.
         self.thaw().await?;
-        // Zero would mean to end it by force at once.
+        // Zero would end it by force at once.
         let seconds = i32::try_from(grace.as_secs().max(1)).unwrap_or(i32::MAX);
         let stop = self.container.stop_with_timeout(Some(seconds));
         stop.await.map_err(self.failed("stop"))
@@ -119,7 +119,7 @@ impl PodNode {
         }
     }
 
-    /// The last lines of what the server wrote.
+    /// The last lines of the server's output.
     pub(crate) async fn last_output(&self) -> String {
         let both = (
             self.container.stdout_to_vec().await,

@@ -1,8 +1,8 @@
-//! Cuts traffic of single servers inside a pod.
+//! Cuts the traffic of single servers inside a pod.
 //!
-//! All servers of a pod share one address, so packets are told apart by the user id of the socket
-//! that sent them. A small container with the right to change packet rules is started in the pod's
-//! namespace at the first use; nothing on the host is touched.
+//! All servers of a pod share one address, so packet rules recognise a server by the user id of its
+//! sockets. At the first use, a small container with the right to change packet rules starts in the
+//! pod's namespace; the host is not changed.
 
 use tokio::sync::OnceCell;
 
@@ -95,7 +95,7 @@ fn table(target: &Target) -> String {
     format!("inet locktopus_{}", target.uid)
 }
 
-/// Removes the target's rules, whether there are any or not.
+/// Removes the target's rules, if there are any.
 fn clear(target: &Target) -> String {
     let table = table(target);
     format!("add table {table}; delete table {table}")
@@ -114,9 +114,9 @@ fn rules(target: &Target, from: Isolation) -> String {
 
     let mut rules = format!("{}; add table {table}", clear(target));
     if matches!(from, Isolation::Peers | Isolation::All) {
-        // Clients come in through the other interface: all that is on loopback is between servers.
-        // Everything the target sends there goes too, so that what it acknowledges to clients
-        // from now on cannot reach a replica over a connection that still stands.
+        // Clients come in through the other interface, so all traffic on loopback is between
+        // servers. The target's own packets there are dropped too, so that writes it acknowledges
+        // to clients from now on cannot reach a replica over an open connection.
         rules += &format!(
             "; add chain {table} out {{ type filter hook output priority 0 ; }}\
              ; add rule {table} out oifname lo meta skuid {uid} drop\

@@ -11,18 +11,18 @@ use crate::topology::plain::{Owner, RunDir};
 use crate::topology::plan::NodePlan;
 use crate::topology::spec::ServerImage;
 
-/// Label with the harness that owns a container.
+/// Label that names the harness that owns a container.
 pub(crate) const OWNER_LABEL: &str = "org.locktopus.owner";
-/// Label with the machine of that harness, since an engine may serve several.
+/// Label that names the machine of that harness, since an engine may serve several.
 pub(crate) const MACHINE_LABEL: &str = "org.locktopus.machine";
-/// Label with the deployment.
+/// Label that names the deployment.
 pub(crate) const RUN_LABEL: &str = "org.locktopus.run";
 
-/// Where a container's files are put before they are copied to where the server may write.
+/// The place of a container's files before they are copied to where the server may write.
 const SEED: &str = "/tmp/seed";
 
-/// Copies the seed once, so that a restarted server finds what it wrote, and becomes the server.
-/// Copied by the server's own user, which must be able to replace the files.
+/// Copies the seed once, so that a restarted server finds its own files, and becomes the server.
+/// The server's user copies the files, because it must be able to replace them.
 const ENTER: &str = r#"
 mkdir -p "$0"
 for seed in "$1"/*; do
@@ -32,7 +32,7 @@ shift
 exec "$@"
 "#;
 
-/// The user id of a node: one each, because packet rules tell nodes apart by it.
+/// The user id of a node: each has its own, because packet rules recognise nodes by it.
 pub(crate) fn uid_of(index: usize) -> u32 {
     2_000 + u32::try_from(index).unwrap_or(u32::MAX - 2_000)
 }
@@ -67,7 +67,7 @@ pub(crate) fn idle(
 ) -> ContainerRequest<GenericImage> {
     let mut base = GenericImage::new(image.name(), image.tag()).with_entrypoint("sleep");
     for port in &ports {
-        // A binding without this is dropped in silence.
+        // A binding without this is silently dropped.
         base = base.with_exposed_port(port.tcp());
     }
     base.with_cmd(["infinity"])
@@ -78,7 +78,7 @@ pub(crate) fn idle(
             config.publish_all_ports = Some(false);
             let bindings = ports.iter().map(|port| {
                 let binding = PortBinding {
-                    // Servers without passwords must not be reachable from elsewhere.
+                    // Servers without passwords must not be reachable from other machines.
                     host_ip: Some("127.0.0.1".to_owned()),
                     host_port: Some(port.to_string()),
                 };

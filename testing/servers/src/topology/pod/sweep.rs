@@ -11,13 +11,13 @@ use super::engine::Engine;
 use super::requests::{MACHINE_LABEL, OWNER_LABEL, RUN_LABEL, machine};
 use crate::topology::plain::Owner;
 
-/// Removes leftovers. Never fails: what resists is left to the next sweep, and an engine that does
-/// not answer is reported by the start that follows.
+/// Removes leftovers. Never fails: the next sweep tries again, and the following start reports an
+/// engine that does not answer.
 pub(crate) async fn sweep() {
     let Ok(engine) = Engine::connect().await else {
         return;
     };
-    // Only containers of this machine: the owners of others cannot be looked at.
+    // Only containers of this machine: the owners of others cannot be checked.
     let labels = vec![
         OWNER_LABEL.to_owned(),
         format!("{MACHINE_LABEL}={}", machine()),
@@ -29,7 +29,7 @@ pub(crate) async fn sweep() {
 }
 
 /// Removes every container of one deployment whose start failed: a container that was created but
-/// could not be started has no handle.
+/// not started has no handle.
 pub(crate) async fn remove_run(engine: &Engine, run: &str) {
     for container in listed(engine, vec![format!("{RUN_LABEL}={run}")]).await {
         remove(engine, &container).await;

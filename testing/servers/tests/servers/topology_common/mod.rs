@@ -1,4 +1,4 @@
-//! Scenarios that hold whichever way the servers run.
+//! Scenarios for every provider.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use locktopus_servers::topology::{
 pub(crate) const SOON: Duration = Duration::from_secs(5);
 pub(crate) const FAILOVER: Duration = Duration::from_secs(40);
 
-/// Starts a topology and says how long that took, because the figure is worth watching.
+/// Starts a topology and prints how long that took, because the figure is worth watching.
 pub(crate) async fn up(
     provider: ProviderKind,
     kind: TopologyKind,
@@ -43,7 +43,7 @@ pub(crate) async fn down(deployment: Deployment) {
     assert!(!dir.exists(), "{} is left", dir.display());
 }
 
-/// What every kind must offer, beyond the readiness that `start` has waited for.
+/// The requirements of every kind, beyond the readiness that `start` has waited for.
 pub(crate) async fn looks_right(deployment: &Deployment) {
     let kind = deployment.kind();
     assert_eq!(
@@ -169,14 +169,14 @@ pub(crate) async fn crash_and_take_over(deployment: &Deployment) {
     println!("  writable again after {:.2?}", begun.elapsed());
     assert_ne!(new.name(), old.name());
     old.start().await.unwrap();
-    // Sentinel waits on purpose before it demotes a returned primary.
+    // Sentinel deliberately waits before it demotes a returned primary.
     let replica = Role::Replica { linked: true };
     deployment.wait_role(old, replica, FAILOVER).await.unwrap();
     println!("  demoted after {:.2?}", begun.elapsed());
     deployment.wait_ready().await.unwrap();
     // The new primary must come back as a primary, not in the role it was first started in.
     if let TopologyKind::Sentinel { .. } = deployment.kind() {
-        // A restart that takes its time must not be taken for another death.
+        // A slow restart must not count as another death.
         for sentinel in deployment.sentinels() {
             let patience = [
                 "SENTINEL",
@@ -187,8 +187,8 @@ pub(crate) async fn crash_and_take_over(deployment: &Deployment) {
             ];
             sentinel.command(&patience).await.unwrap();
         }
-        // Patience does not end a failover that had begun before, as on a busy machine. None can
-        // begin from here on.
+        // A longer timeout does not end a failover that had started before, as on a busy machine.
+        // From here on, none can start.
         deployment.wait_ready().await.unwrap();
         let promoted = deployment.primary_for(key).await.unwrap();
         promoted.restart(SOON).await.unwrap();
