@@ -1,12 +1,11 @@
-//! Makes the text of the core's leases ready for loom: `tests/leases` compiles what is shipped,
-//! with the atomics, mutexes and signals that it imports replaced by some of which every
-//! interleaving is tried.
+//! Prepares the source of the core's leases for loom: `tests/leases` compiles the shipped text with
+//! its imported atomics, mutexes and signals replaced by versions that try every interleaving.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What is compiled, from the sources of the core.
+/// The compiled files of the core.
 const FILES: [&str; 12] = [
     "engine/holding/give_back.rs",
     "engine/holding/held.rs",
@@ -22,7 +21,7 @@ const FILES: [&str; 12] = [
     "handles/locktopus/shutdown.rs",
 ];
 
-/// What is replaced, in this order.
+/// The replacements, in this order.
 const REPLACED: [(&str, &str); 8] = [
     ("locktopus_contract::", "crate::contract::"),
     ("std::sync::atomic::", "loom::sync::atomic::"),
@@ -34,7 +33,7 @@ const REPLACED: [(&str, &str); 8] = [
     ("tokio::time::timeout", "crate::time::timeout"),
 ];
 
-/// One look, and what follows from it, which only the watchdog itself does.
+/// One check and its consequences, which only the watchdog itself makes.
 const LOOK_ONCE: &str = "
 impl Watchdog {
     pub(crate) fn look_once(self: &Arc<Self>, services: &Arc<Services>) {
@@ -67,13 +66,12 @@ fn main() {
         fs::write(out.join(name), text).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
     for (from, _) in REPLACED {
-        // What is imported in another way would be compiled as it is, and no interleaving of it
-        // tried.
+        // A changed import would be compiled unreplaced, and its interleavings not tried.
         assert!(replaced.contains(from), "nothing imports {from} any more");
     }
 }
 
-/// Documentation of a file cannot be in the middle of another.
+/// The documentation of a file cannot be in the middle of another.
 fn without_tests_and_heading(text: &str) -> String {
     let end = text.find("#[cfg(test)]\nmod tests {");
     let lines = text[..end.unwrap_or(text.len())].lines();
@@ -85,7 +83,7 @@ fn without_tests_and_heading(text: &str) -> String {
     kept
 }
 
-/// A file that is included has no folder for its modules.
+/// An included file has no folder for its modules.
 fn with_modules(text: &str) -> String {
     let mut kept = String::new();
     for line in text.lines() {

@@ -1,17 +1,16 @@
-//! Owner ids, tickets, fences, and what instances say about themselves.
+//! Owner ids, tickets, fences, and the records of instances.
 
 use locktopus::{Fence, FencingToken, InstanceRecord, LeaseTicket, OwnerId};
 
 use crate::input::{Input, text};
 
-/// A byte that says what it is, and then its bytes.
+/// A byte for the kind of value, and then its bytes.
 ///
-/// Whatever is read is written as what reads the same; nothing that is a secret is shown by
-/// `Debug`.
+/// A value that was read is written so that it reads the same again, and `Debug` shows no secret.
 ///
 /// # Panics
 ///
-/// If one of these does not hold.
+/// If one of these rules is broken.
 pub fn ids(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 5 {
@@ -27,7 +26,7 @@ fn owner(bytes: &[u8]) {
     let owner = OwnerId::from_bytes(bytes);
     assert_eq!(owner.expose(), bytes);
     let (shown, exposed) = (format!("{owner:?} {owner:#?}"), text(bytes));
-    // Shorter ones are a part of any text.
+    // Shorter ones occur in any text.
     assert!(
         bytes.len() < 9 || !shown.contains(exposed.as_ref()),
         "{shown}"
@@ -77,7 +76,7 @@ fn token(number: i64) {
     }
 }
 
-/// A fence has one text.
+/// A fence has only one text.
 fn fence(text: &str) {
     if let Ok(fence) = text.parse::<Fence>() {
         assert_eq!(fence.to_string(), text);

@@ -1,8 +1,8 @@
-//! Bytes, taken apart: whatever they are, they mean something.
+//! Reads arbitrary bytes as values; every input means something.
 
 use std::borrow::Cow;
 
-/// What is left of the bytes.
+/// The remaining bytes.
 #[derive(Debug)]
 pub(crate) struct Input<'a>(&'a [u8]);
 
@@ -15,7 +15,7 @@ impl<'a> Input<'a> {
         self.0.is_empty()
     }
 
-    /// The next byte; 0 behind the end.
+    /// The next byte; 0 past the end.
     pub(crate) fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else {
             return 0;
@@ -24,24 +24,24 @@ impl<'a> Input<'a> {
         *first
     }
 
-    /// One of these, which are not none.
+    /// One element of a list that must not be empty.
     pub(crate) fn one_of<'b, T>(&mut self, all: &'b [T]) -> &'b T {
         &all[usize::from(self.byte()) % all.len()]
     }
 
-    /// The next eight bytes as a number, filled up with zeros.
+    /// The next eight bytes as a number, padded with zeros.
     pub(crate) fn number(&mut self) -> i64 {
         i64::from_le_bytes([(); 8].map(|()| self.byte()))
     }
 
-    /// The next so many bytes, or as many as there are.
+    /// The next `count` bytes, or as many as there are.
     pub(crate) fn take(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// The bytes up to this one, or all that are left.
+    /// The bytes before the next `end`, or all remaining ones.
     pub(crate) fn up_to(&mut self, end: u8) -> &'a [u8] {
         let length = self.0.iter().position(|byte| *byte == end);
         let taken = self.take(length.unwrap_or(self.0.len()));
@@ -54,7 +54,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Bytes as text, whatever they are.
+/// Arbitrary bytes as text.
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }

@@ -1,19 +1,19 @@
-//! What must hold for any bytes that somebody gives Locktopus, as functions that take bytes and
-//! panic if it does not hold.
+//! Rules for arbitrary input to Locktopus, as functions that take bytes and panic if a rule is
+//! broken.
 //!
 //! | target | bytes are |
 //! |---|---|
-//! | [`names()`] | names of locks, and what is made of them |
-//! | [`urls()`] | backend URLs, and a secret that somebody wrote into one |
+//! | [`names()`] | names of locks, and the keys derived from them |
+//! | [`urls()`] | backend URLs, and a secret in one |
 //! | [`plans()`] | scenario files and failover plans of the harness |
 //! | [`replies()`] | answers of a server to any call |
-//! | [`ids()`] | owner ids, tickets, fences, and what instances say about themselves |
+//! | [`ids()`] | owner ids, tickets, fences, and the records of instances |
 //!
-//! `tests/fuzz.rs` runs them over the files of `corpus`, and over random changes of these.
-//! `LOCKTOPUS_FUZZ` says how many of these are tried of each target, `LOCKTOPUS_FUZZ_SEED` what
-//! they are made from. Whatever once failed is kept in `corpus`.
+//! `tests/fuzz.rs` runs them on the files of `corpus`, and on random changes of these files.
+//! `LOCKTOPUS_FUZZ` sets how many changes are tried for each target, and `LOCKTOPUS_FUZZ_SEED`
+//! their seed. Every input that ever failed stays in `corpus`.
 //!
-//! A fuzzer that is led by coverage needs a function of bytes, and can have these as they are, on a
+//! A coverage-guided fuzzer needs a function of bytes, and can use these functions unchanged, on a
 //! nightly compiler:
 //!
 //! ```text
@@ -36,10 +36,10 @@ pub use plans::plans;
 pub use replies::replies;
 pub use urls::urls;
 
-/// A function of bytes, and its name, which is also that of its corpus.
+/// A function of bytes, and the name of it and of its corpus.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 5] = [
     ("names", names),
     ("urls", urls),

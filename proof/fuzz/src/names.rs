@@ -9,7 +9,7 @@ use locktopus_protocol::slot::key_slot;
 
 use crate::input::{Input, text};
 
-/// Everything on a server that is named after a lock.
+/// All keys and channels on a server that are named after a lock.
 fn everything(target: &LockTarget) -> BTreeSet<Vec<u8>> {
     let keys = Keys::of(target);
     let channels = [&keys.channel, &keys.native].into_iter().flatten();
@@ -19,13 +19,13 @@ fn everything(target: &LockTarget) -> BTreeSet<Vec<u8>> {
 
 /// Two bytes for kinds, then two names with a zero between them.
 ///
-/// Whatever is accepted is kept under itself and shares nothing with any other name that is
-/// accepted; what is encoded comes back, and is accepted everywhere; what is refused is refused
-/// before anything is written.
+/// An accepted name is its own key, and shares no key with any other accepted name. An encoded name
+/// decodes to the original, and is accepted everywhere. A refused name is refused before anything
+/// is written.
 ///
 /// # Panics
 ///
-/// If one of these does not hold.
+/// If one of these rules is broken.
 pub fn names(data: &[u8]) {
     let (mut input, kinds) = (Input::new(data), LockKind::all());
     let (kind, other_kind) = (input.one_of(&kinds).clone(), input.one_of(&kinds).clone());
@@ -72,7 +72,7 @@ fn accepted(name: &str, kind: LockKind) -> Option<LockTarget> {
     Some(target)
 }
 
-/// Whoever asks for it gets an error, and nothing is there.
+/// Every request for it returns an error, and it leaves nothing.
 fn refused(target: &LockTarget) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,11 +1,11 @@
-//! Files that tell the harness what to do.
+//! Configuration files of the harness.
 
 use bench_harness::failover::plan::PlanFile;
 use bench_harness::measure::plan::{Filter, ScenarioFile};
 
 use crate::input::{Input, text};
 
-/// Files that come along, of which lines are changed.
+/// Shipped files, whose lines are changed.
 const SCENARIOS: [&str; 2] = [
     include_str!("../../../bench-harness/scenarios/smoke.toml"),
     include_str!("../../../bench-harness/scenarios/quick.toml"),
@@ -15,15 +15,15 @@ const PLANS: [&str; 2] = [
     include_str!("../../../bench-harness/failover/quick.toml"),
 ];
 
-/// A byte that says which file; a byte for a line of it, 255 for no file at all; then what is
-/// written there: a value, or if the next byte is odd the whole line.
+/// A byte for the file; a byte for one of its lines, or 255 for no file at all; then the new text:
+/// a value, or the whole line if the next byte is odd.
 ///
-/// Whatever is written, it is read, or refused with an error that names the file, and the key if
-/// its value is not of its type.
+/// Any file is either read or refused. The error names the file, and the key if its value has the
+/// wrong type.
 ///
 /// # Panics
 ///
-/// If that does not hold.
+/// If this rule is broken.
 pub fn plans(data: &[u8]) {
     let mut input = Input::new(data);
     let failover = input.byte() % 2 == 1;
@@ -34,9 +34,9 @@ pub fn plans(data: &[u8]) {
         let _ = read(failover, &written);
         return;
     }
-    // One line, so that what goes wrong is about this one.
+    // On one line, so that any error is about that line.
     let written = written.replace(['\n', '\r'], " ");
-    // Not those whose value goes on in the next line.
+    // Without keys whose value continues on the next line.
     let keys: Vec<_> = file
         .lines()
         .enumerate()
@@ -55,9 +55,9 @@ pub fn plans(data: &[u8]) {
     let Err(problem) = read(failover, &lines.join("\n")) else {
         return;
     };
-    // Without the line another one is missing its value, or is in another table; and what is no
-    // value goes on in the next line. Rules are about several keys, and say first which table they
-    // are about, or that two have one name.
+    // Without the line, another one may lack its value or be in another table, and an invalid value
+    // may continue on the next line. Errors of rules are about several keys; they start with the
+    // table, or say that two have the same name.
     let said = problem.split_once(": ").map_or("", |(_, said)| said);
     let is_a_rule = said.starts_with('[') || said.starts_with("two scenarios");
     if !is_a_rule && !whole && format!("key = {written}").parse::<toml::Table>().is_ok() {
@@ -68,7 +68,7 @@ pub fn plans(data: &[u8]) {
     }
 }
 
-/// What is wrong with a file.
+/// The problem of a file.
 fn read(failover: bool, file: &str) -> Result<(), String> {
     const NAME: &str = "some-plan.toml";
     let problem = if failover {

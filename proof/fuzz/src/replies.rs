@@ -1,4 +1,4 @@
-//! What a server answers.
+//! Answers of a server.
 
 mod server;
 
@@ -17,7 +17,7 @@ use crate::input::Input;
 use server::Server;
 
 const LEASE: Duration = Duration::from_secs(30);
-/// So short that whoever asks again and again soon stops.
+/// Short, so that retries soon stop.
 const CALL: Duration = Duration::from_millis(20);
 
 fn kinds() -> Vec<LockKind> {
@@ -26,14 +26,14 @@ fn kinds() -> Vec<LockKind> {
     held.chain([single_key]).collect()
 }
 
-/// A byte for a kind, a byte for a call, and then answers, as `replies/server.rs` reads them.
+/// A byte for a kind, a byte for a call, and then answers, in the format of `replies/server.rs`.
 ///
-/// No answer makes a backend panic. None becomes a grant that does not say so, or is without the
-/// token that its kind has.
+/// No answer makes a backend panic. An answer counts as a grant only if it says so and carries the
+/// token that its kind needs.
 ///
 /// # Panics
 ///
-/// If one of these does not hold.
+/// If one of these rules is broken.
 pub fn replies(data: &[u8]) {
     let mut input = Input::new(data);
     let kind = input.one_of(&kinds()).clone();
@@ -65,7 +65,8 @@ async fn asked(server: Arc<Server>, kind: LockKind, call: u8) {
     };
     match call % 9 {
         0 => {
-            // Twice, as what the first one says about the server's clock is used by the second one.
+            // Twice, because the second attempt uses what the first answer says about the server's
+            // clock.
             for waits in [false, true] {
                 let mut attempt = attempt(&target);
                 attempt.place = waits.then_some(LEASE);

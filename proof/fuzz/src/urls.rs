@@ -4,22 +4,22 @@ use locktopus::url::{BackendUrl, UrlError};
 
 use crate::input::{Input, text};
 
-/// No part of it stands in any message.
+/// No message contains any part of it.
 const SECRET: &str = "QXZJQXZJ";
-/// Instead of what is not shown.
+/// Shown in place of secrets.
 const HIDDEN: &str = "***";
 
-/// What a secret stands behind: a login in full, or an option that is one.
+/// The text before a secret: a full login, or a secret option.
 const BEFORE: [&str; 4] = ["", "redis://app:", "?sentinel_password=", "&password="];
 
-/// A byte that says where a secret is written, then a text with a zero in its place.
+/// A byte for the place of a secret, then a text with a zero at that place.
 ///
-/// No text is a fault of the parser's; a secret is seen in no error and no `Debug`; and what is
-/// shown of a URL is a URL of the same place, but for its login.
+/// No text makes the parser panic, no error and no `Debug` shows a secret, and a URL as shown is a
+/// URL of the same server, without the login.
 ///
 /// # Panics
 ///
-/// If one of these does not hold.
+/// If one of these rules is broken.
 pub fn urls(data: &[u8]) {
     let mut input = Input::new(data);
     let before = *input.one_of(&BEFORE);
@@ -27,7 +27,7 @@ pub fn urls(data: &[u8]) {
     let (first, rest) = (innocent(&text(first)), innocent(&text(rest)));
     let _ = shown(&format!("{first}{rest}"));
     let login = if before.contains("password") { "" } else { "@" };
-    // What is behind the place for options is none, and what is no option is no secret.
+    // An option after the place for options is not an option, and then its value is no secret.
     let question = if before.starts_with('&') { "?a=b" } else { "" };
     let url = format!("{first}{question}{before}{SECRET}{login}{rest}");
     let shown = shown(&url);
@@ -40,7 +40,7 @@ pub fn urls(data: &[u8]) {
     }
 }
 
-/// Without what may be a part of the secret, encoded or not.
+/// The text without possible parts of the secret, encoded or not.
 fn innocent(text: &str) -> String {
     let mut text = text.replace(|c| SECRET.contains(c), "");
     for encoded in ["%51", "%58", "%5A", "%5a", "%4A", "%4a"] {
@@ -49,7 +49,7 @@ fn innocent(text: &str) -> String {
     text
 }
 
-/// All that anybody can read who gets the result of parsing this text.
+/// Everything that the result of parsing this text shows.
 fn shown(text: &str) -> String {
     match text.parse::<BackendUrl>() {
         Ok(url) => {
@@ -66,10 +66,10 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// What is shown, without the place of a login, is a URL, and is shown the same again.
+/// The URL as shown, without the place of the login, is a URL and shows the same again.
 fn same_again(text: &str, display: &str) {
     let place = display.replacen(&format!("{HIDDEN}@"), "", 1);
-    // Options that are not shown cannot be read again.
+    // Hidden options cannot be read again.
     if place.contains(HIDDEN) {
         return;
     }

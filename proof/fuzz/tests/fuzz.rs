@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 
-/// All targets together in some seconds, unoptimised.
+/// All targets together take some seconds, unoptimised.
 const CASES: u32 = 20_000;
 
 fn number(variable: &str) -> Option<u64> {
@@ -37,7 +37,7 @@ fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// What is wrong with these bytes.
+/// The failure of these bytes, if any.
 fn fault((_, target): Target, data: &[u8]) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(|| target(data))).err()?;
     let text = panic.downcast_ref::<String>().cloned();
@@ -62,7 +62,7 @@ enum Change {
     Set(Index, u8),
     Insert(Index, Vec<u8>),
     Remove(Index, usize),
-    /// Another file from there on.
+    /// The rest of another file from there on.
     Join(Index, Vec<u8>, Index),
 }
 
@@ -94,7 +94,7 @@ fn changed(mut data: Vec<u8>, changes: &[Change]) -> Vec<u8> {
 }
 
 fn inputs(files: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
-    // What means something to one or another.
+    // Words that are special to some target.
     let words: Vec<Vec<u8>> = [
         "{",
         "}",
@@ -139,7 +139,7 @@ fn inputs(files: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// How many changes of one target are tried. None of it would pass.
+/// How many changes of a target to try. With none, every test would pass.
 fn cases(asked: Option<u64>, share: u32) -> u32 {
     let cases = asked.map_or(CASES, |cases| cases.try_into().unwrap()) / share;
     assert!(cases > 0, "nothing would be tried of {asked:?}");
@@ -152,8 +152,8 @@ fn to_try_nothing_is_no_success() {
     cases(Some(9), 10);
 }
 
-/// One target, `share` times less often; what fails is shown as small as it gets, to be kept in the
-/// corpus.
+/// Tries one target, `share` times less often. A failure is shown in its smallest form, to be kept
+/// in the corpus.
 fn is_fine(target: Target, share: u32) {
     let config = Config {
         cases: cases(number("LOCKTOPUS_FUZZ"), share),
@@ -186,7 +186,7 @@ fn urls_and_their_neighbours() {
 
 #[test]
 fn plans_and_their_neighbours() {
-    // Each is a whole file.
+    // Each input is a whole file.
     is_fine(TARGETS[2], 10);
 }
 

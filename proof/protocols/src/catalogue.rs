@@ -1,7 +1,7 @@
-//! What is proven: each model as shipped, and with one rule left out.
+//! All runs: each model as shipped, and with one rule left out.
 
-/// The run of a model without one of its rules: what is changed, the rule and what breaks then, how
-/// far it goes, and how it is run.
+/// The run of a model without one of its rules: the change, the rule and the property that then
+/// breaks, the bounds, and the function that runs it.
 macro_rules! without {
     ($rule:ident: $value:expr, $what:literal, $breaks:expr, $bounds:literal, run($($bound:expr),+)) => {
         Case::without(NAME, ($what, $breaks), $bounds, || {
@@ -19,15 +19,15 @@ use crate::explore::{Outcome, Protocol, explore};
 /// One run.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// Which model.
+    /// The model.
     pub model: &'static str,
-    /// How far it goes.
+    /// Its bounds.
     pub bounds: &'static str,
-    /// The rule that is left out, if one is, and the property that breaks then.
+    /// The rule that is left out, if any, and the property that then breaks.
     pub without: Option<(&'static str, &'static str)>,
     /// Kinds of actions that cannot occur within these bounds.
     pub cannot: &'static [&'static str],
-    /// It takes too long for each change.
+    /// Whether it takes too long to run for each change.
     pub long: bool,
     run: fn() -> Outcome,
 }
@@ -70,12 +70,12 @@ impl Case {
         (self.run)()
     }
 
-    /// What is wrong with what was found: as shipped nothing may break and everything must occur,
-    /// with a rule left out that property must break.
+    /// Checks an outcome: as shipped nothing may break and every action must occur, and with a rule
+    /// left out that property must break.
     ///
     /// # Errors
     ///
-    /// Says it in words.
+    /// The problem, in words.
     pub fn judge(&self, outcome: &Outcome) -> Result<(), String> {
         let broken = outcome.broken.as_ref();
         match (self.without, broken) {
@@ -102,7 +102,7 @@ impl Case {
     }
 }
 
-/// Everything that is proven.
+/// All runs.
 #[must_use]
 pub fn all() -> Vec<Case> {
     [hand_off::CASES, quarantine::CASES, quorum::CASES].concat()

@@ -1,4 +1,4 @@
-//! Visiting every state of a model, and what came of it.
+//! Visits every state of a model, and returns the outcome.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// What a run wrote down, besides the checker: the first state that breaks a rule, and which kinds
-/// of actions occurred.
+/// The record of a run besides the checker: the first state that breaks a rule, and the kinds of
+/// actions that occurred.
 #[derive(Debug, Default)]
 pub struct Notes {
     broken: AtomicBool,
@@ -15,14 +15,14 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// A property as the checker is told it: only the first state that breaks one does. States are
-    /// visited by their distance from the beginning, so that is a shortest way to break it; the
-    /// checker would report the last one it saw.
+    /// The property as the checker sees it: only the first state that breaks a property counts.
+    /// States are visited by their distance from the start, so that is a shortest path to the
+    /// break; the checker would report the last one it saw.
     pub fn holds(&self, fine: bool) -> bool {
         fine || self.broken.swap(true, Ordering::Relaxed)
     }
 
-    /// An action of this kind occurred.
+    /// Records that an action of this kind occurred.
     pub fn occurred(&self, kind: u32) {
         self.kinds.fetch_or(1 << kind, Ordering::Relaxed);
     }
@@ -37,27 +37,27 @@ pub trait Protocol: Model<State: Clone + PartialEq + Hash + Send + Sync + 'stati
     fn notes(&self) -> &Notes;
 }
 
-/// What a run found.
+/// The outcome of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// How many different states there are.
+    /// The number of different states.
     pub states: usize,
-    /// How many steps lead to them.
+    /// The number of steps between them.
     pub steps: usize,
-    /// The length of the longest of all shortest ways to a state.
+    /// The longest of the shortest paths to each state.
     pub depth: usize,
     /// The kinds of actions that never occurred.
     pub missing: Vec<&'static str>,
-    /// The shortest way to break a property.
+    /// The shortest path to a broken property.
     pub broken: Option<Broken>,
 }
 
 /// A counterexample.
 #[derive(Debug, Clone)]
 pub struct Broken {
-    /// Which property does not hold.
+    /// The broken property.
     pub property: &'static str,
-    /// What happened, in order.
+    /// The actions, in order.
     pub actions: Vec<String>,
 }
 

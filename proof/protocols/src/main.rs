@@ -1,4 +1,4 @@
-//! Visits every state of every model, says what was found, and writes it down.
+//! Visits every state of every model, prints the outcome, and writes it to a page.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

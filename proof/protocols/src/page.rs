@@ -1,13 +1,13 @@
-//! What was proven, as people read it in proof/protocols/README.md.
+//! Writes the results to proof/protocols/README.md.
 
 use std::fmt::Write as _;
 
 use crate::catalogue::Case;
 use crate::explore::Outcome;
 
-/// What the tables stand between.
+/// The marker before the tables.
 pub const BEGIN: &str = "<!-- locktopus-proofs --write: begin -->\n";
-/// The end of them.
+/// The marker after them.
 pub const END: &str = "<!-- locktopus-proofs --write: end -->\n";
 
 /// The row of one run.
@@ -27,14 +27,14 @@ pub fn row(case: &Case, outcome: &Outcome) -> String {
     }
 }
 
-/// The row that a page has of a run, if it is there: of runs that are not made each time.
+/// The page's row for a run that is not made each time, if there is one.
 #[must_use]
 pub fn row_on<'a>(page: &'a str, case: &Case) -> Option<&'a str> {
     let start = format!("| {} | {}, at night |", case.model, case.bounds);
     page.lines().find(|line| line.starts_with(&start))
 }
 
-/// Both tables, of these rows.
+/// Both tables, from these rows.
 #[must_use]
 pub fn tables(runs: &[(Case, String)]) -> String {
     let rows = |shipped: bool| {
@@ -49,8 +49,8 @@ pub fn tables(runs: &[(Case, String)]) -> String {
     let columns = "---|".repeat(5);
     format!(
         "| as shipped | within | states | steps | depth |\n|{columns}\n{}\n\
-         What breaks when one rule is left out, and after how many actions at the least:\n\n\
-         | model | left out | what breaks | actions | within |\n|{columns}\n{}",
+         The property that breaks without a rule, and the fewest actions that break it:\n\n\
+         | model | without | broken property | actions | within |\n|{columns}\n{}",
         rows(true),
         rows(false)
     )

@@ -1,7 +1,7 @@
-//! Every interleaving of what can happen to a turn at the same time, by loom.
+//! Every interleaving of concurrent events of a turn, with loom.
 //!
-//! The queue of a cohort is compiled here, under a mutex of loom. The rest of the crate is not
-//! involved. Run it alone with `proof/run tests --test interleavings`.
+//! The queue of a cohort is compiled here under a loom mutex, without the rest of the crate. Run it
+//! alone with `proof/run tests --test interleavings`.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -45,11 +45,11 @@ struct Asks;
 #[derive(Debug)]
 struct AcquisitionState;
 
-/// A lease, and who has it: nobody may begin a turn while another one lasts.
+/// A lease and its user: no turn may start while another one lasts.
 #[derive(Debug)]
 struct Lease {
     over: AtomicBool,
-    /// May be kept while nobody holds it.
+    /// Whether it may be kept without a holder.
     keeps: AtomicBool,
     holders: AtomicUsize,
     given_back: AtomicUsize,
@@ -100,9 +100,8 @@ impl Lease {
     }
 }
 
-/// Going through everything that three threads can do takes minutes. Up to three switches away from
-/// a thread that could go on take a second, and every mutant that these models were tried with
-/// needs fewer.
+/// Trying all schedules of three threads takes minutes. With up to three preemptions it takes a
+/// second, and every mutant so far needed fewer.
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -113,7 +112,7 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 struct Cohort(Mutex<CohortQueue>);
 
 impl Cohort {
-    /// One member holds the lease, and so many wait.
+    /// One member holds the lease, and `waiting` members wait.
     fn held(lease: &Arc<Lease>, waiting: usize) -> (Arc<Self>, Vec<u64>) {
         let cohort = Arc::new(Self(Mutex::new(CohortQueue::default())));
         let leader = cohort.arrive();
@@ -169,12 +168,12 @@ impl Cohort {
         step.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Waits for as long as it takes. After a lost wake-up, loom finds that no thread can go on.
+    /// Waits without a limit. After a lost wake-up, loom reports a deadlock.
     fn wait(&self, number: u64) -> Step {
         loom::future::block_on(poll_fn(|cx| self.poll(number, cx)))
     }
 
-    /// A member does what is next, and is done with it; true if it held the lock.
+    /// A member takes its next step and completes it; true if it held the lock.
     fn go(&self, number: u64, step: Step) -> bool {
         match step {
             Step::Hold(lease, _) => {
@@ -193,7 +192,7 @@ impl Cohort {
         }
     }
 
-    /// Looks once, without waiting; true if its wait was over.
+    /// Polls once, without waiting; true if its wait was over.
     fn try_once(&self, number: u64) -> bool {
         match self.poll(number, &Context::from_waker(Waker::noop())) {
             Poll::Ready(step) => {
@@ -213,7 +212,7 @@ impl Cohort {
         }
     }
 
-    /// A member comes, does what it came for, and goes; true if it held the lock.
+    /// A member comes, takes its turn, and goes; true if it held the lock.
     fn visit(&self) -> bool {
         let arrival = self.arrive();
         if let Some(step) = arrival.step {
@@ -233,7 +232,7 @@ impl Cohort {
         self.carry_out(effects);
     }
 
-    /// The time of a kept lease is over: it must go back, wherever it is at that moment.
+    /// The time of a kept lease is over: it must be given back, wherever it is at that moment.
     fn end_keeping(&self, lease: &Arc<Lease>) {
         lease.keeps.store(false, Ordering::SeqCst);
         let effects = self.queue().let_go(lease);
@@ -245,7 +244,7 @@ impl Cohort {
     }
 }
 
-/// Does something on another thread.
+/// Runs something on another thread.
 fn at_once<T: 'static>(
     cohort: &Arc<Cohort>,
     work: impl FnOnce(&Cohort) -> T + 'static,
@@ -292,7 +291,7 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
     });
 }
 
-/// The watchdog finds the lease lost while it is being released: nobody may go on with it.
+/// The watchdog finds the lease lost during its release: no member may continue with it.
 #[test]
 fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
     model(|| {
@@ -304,8 +303,8 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
             move |cohort| cohort.lose(&lease)
         });
         let waits = at_once(&cohort, move |cohort| match cohort.wait(waiter) {
-            // Holding it is right only if it was not known to be lost by then; then the loss takes
-            // it away.
+            // It may hold the lease only if the loss was not known by then; the loss takes it away
+            // afterwards.
             Step::Hold(lease, _) => assert!(Arc::ptr_eq(&lease, &of_waiter)),
             Step::Lead { .. } => cohort.drop_future(waiter),
             other => panic!("{other:?}"),
@@ -367,7 +366,7 @@ fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
     });
 }
 
-/// Whoever comes while a lease is being passed on or kept gets it, and nobody else does.
+/// A member that comes while a lease is being passed on or kept gets it, and no other does.
 #[test]
 fn a_dropped_future_keeps_its_lease_for_others() {
     model(|| {

@@ -1,7 +1,7 @@
 //! Random walks of a cohort's queue, step by step, with members that stop anywhere: the watchdog
-//! always looks in time.
+//! always checks in time.
 //!
-//! The queue is compiled here alone. Time passes as the walk says, and only scheduled checks come.
+//! Only the queue is compiled here. The walk advances time, and only scheduled checks run.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -60,21 +60,21 @@ impl Lease {
     }
 }
 
-/// What the walk knows.
+/// The state of the walk.
 struct Walk {
     dice: u64,
     now: BootInstant,
     queue: CohortQueue,
-    /// When checks come.
+    /// When checks run.
     checks: BTreeSet<BootInstant>,
-    /// By number, with when they came.
+    /// By number, with their arrival.
     waiting: Vec<(u64, BootInstant)>,
-    /// Waiters with a turn, since when; their tasks do not run.
+    /// Waiters with a turn, and since when; their tasks do not run.
     handed: Vec<(u64, BootInstant)>,
-    /// The leader, since when it leads, and until when it said that it would be silent.
+    /// The leader, since when it leads, and until when it announced to be silent.
     leader: Option<(u64, BootInstant, Option<BootInstant>)>,
     holder: Option<Arc<Lease>>,
-    /// So many turns and leaders were taken back in time.
+    /// How many turns and leaders were taken back in time.
     taken_back: u32,
 }
 
@@ -148,7 +148,7 @@ impl Walk {
         }
     }
 
-    /// One that was handed something runs.
+    /// A waiter with a turn runs.
     fn begin(&mut self) {
         if self.handed.is_empty() {
             return;
@@ -211,7 +211,7 @@ impl Walk {
         self.carry_out(effects);
     }
 
-    /// Time passes, and checks come. Afterwards nobody has anything for longer than it may.
+    /// Time passes, and checks run. Afterwards no member has a turn for longer than it may.
     fn sleep(&mut self) {
         let nap = [1, 20, 49, 51, 500, 7_000][self.roll(6) as usize];
         let end = self.now + Duration::from_millis(nap);
@@ -240,8 +240,8 @@ impl Walk {
         self.look_for_silence();
     }
 
-    /// While anybody waits, a leader that has said nothing is silent for too long when a check has
-    /// seen it twice.
+    /// While a member waits, a leader without a sign of life is silent for too long once a check
+    /// has seen it twice.
     fn look_for_silence(&mut self) {
         let first = self.waiting.iter().map(|(_, arrived)| *arrived).min();
         let (Some((number, since, until)), Some(first)) = (self.leader, first) else {

@@ -1,5 +1,5 @@
-//! Every model as shipped holds, every rule that is left out breaks it, and
-//! proof/protocols/README.md says so.
+//! Every model as shipped holds, leaving any rule out breaks it, and proof/protocols/README.md says
+//! so.
 //!
 //! `LOCKTOPUS_PROOFS=all` adds the runs that take too long for each change.
 

@@ -1,4 +1,4 @@
-//! A client of a server that answers with whatever the bytes say.
+//! A client of a server whose answers come from the bytes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::input::{Input, text};
 /// Deeper than any answer of a script.
 const DEPTH: u8 = 6;
 
-/// Its answers, each as its bytes say: an integer, a text, nothing, a list, or an error.
+/// The answers, encoded in the bytes: an integer, a text, nothing, a list, or an error.
 pub(super) struct Server {
     answers: Mutex<VecDeque<Result<Reply, String>>>,
     given: Mutex<Vec<Reply>>,
@@ -36,12 +36,12 @@ impl Server {
         }
     }
 
-    /// The last answer that was no error.
+    /// The last answer that was not an error.
     pub(super) fn last(&self) -> Option<Reply> {
         lock(&self.given).last().cloned()
     }
 
-    /// Whether that one says that something was granted.
+    /// Whether that answer says that something was granted.
     pub(super) fn granted(&self) -> bool {
         match self.last() {
             Some(Reply::Int(micros)) => micros > 0,
@@ -71,7 +71,7 @@ impl Server {
 }
 
 fn answer(input: &mut Input<'_>) -> Result<Reply, String> {
-    // An error is an answer only as a whole.
+    // An error is only valid as a whole answer.
     const ERRORS: [&str; 8] = [
         "",
         "NOSCRIPT ",
@@ -125,7 +125,7 @@ impl RedisClient for Server {
     }
 
     async fn command(&self, _: Route, _: &[&[u8]]) -> Result<Reply, ClientError> {
-        // Time passes, or whoever repeats a question would never stop.
+        // Lets time pass, or a caller that retries would never stop.
         tokio::time::sleep(Duration::from_millis(1)).await;
         self.next()
     }

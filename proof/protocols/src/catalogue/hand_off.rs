@@ -36,9 +36,9 @@ const fn only_safety(bounds: Bounds) -> Bounds {
     }
 }
 
-const HOLDER: &str = "who believes is the holder, for as long";
-const LEFT: &str = "nothing is left of who has gone";
-const WAITS: &str = "nobody waits for a lock that nobody has";
+const HOLDER: &str = "the server agrees for at least as long";
+const LEFT: &str = "a client that left leaves nothing";
+const WAITS: &str = "no client waits for a free lock";
 const NO_FAULTS: &[&str] = &[
     "SubscribeAtReplica",
     "Lose",
@@ -58,7 +58,7 @@ pub(super) const CASES: &[Case] = &[
         "2 clients, 2 faults of any sort, futures dropped",
         || run(RULES, faults(2, 2, Faults::Any)),
     ),
-    Case::shipped(NAME, "3 clients, a fault of subscriptions", || {
+    Case::shipped(NAME, "3 clients, a subscription fault", || {
         run(RULES, only_safety(faults(3, 1, Faults::Subscriptions)))
     })
     .cannot(&["Drop", "Lose", "Double", "Crash", "CrashSilently"]),
@@ -84,7 +84,7 @@ pub(super) const CASES: &[Case] = &[
         "CrashSilently",
     ]),
     without!(publish_last: false, "a grant is published last", HOLDER,
-        "3 clients, a fault of subscriptions",
+        "3 clients, a subscription fault",
         run(only_safety(faults(3, 1, Faults::Subscriptions)))),
     without!(count_listeners: false, "listeners are counted first", WAITS,
         "3 clients, a process that ends",
@@ -94,13 +94,13 @@ pub(super) const CASES: &[Case] = &[
         run(only_safety(faults(3, 2, Faults::Messages)))),
     without!(validity_from_sending: false, "validity counts from sending", HOLDER,
         "3 clients, no faults", run(only_safety(PLAIN))),
-    without!(look_after_subscribing: false, "subscribe, then look", WAITS,
+    without!(look_after_subscribing: false, "subscribe, then try again", WAITS,
         "2 clients, no faults, futures dropped", run(Bounds { clients: 2, ..PLAIN })),
-    without!(heartbeats: false, "waiters look by themselves", WAITS,
+    without!(heartbeats: false, "waiters poll", WAITS,
         "2 clients, a process that ends, futures dropped", run(faults(2, 1, Faults::Crashes))),
     without!(refuse_late: false, "late attempts are refused", LEFT,
         "2 clients, a message lost, late or doubled, futures dropped",
         run(faults(2, 1, Faults::Messages))),
-    without!(release_twice: false, "given back twice if an attempt may still come", LEFT,
+    without!(release_twice: false, "a release is repeated if an attempt may still arrive", LEFT,
         "2 clients, no faults, futures dropped", run(Bounds { clients: 2, ..PLAIN })),
 ];

@@ -6,7 +6,7 @@ use crate::quarantine::{Bounds, Quarantine, Rules, Wait};
 
 const NAME: &str = "quarantine";
 const RULES: Rules = Rules::SHIPPED;
-const ONE: &str = "one client at most believes";
+const ONE: &str = "at most one client believes";
 
 fn run(rules: Rules, clients: u8, failovers: u8) -> Outcome {
     visit(Quarantine::new(rules, Bounds { clients, failovers }))
@@ -20,16 +20,16 @@ pub(super) const CASES: &[Case] = &[
         run(RULES, 2, 3)
     })
     .long(),
-    without!(wait: Wait::Nobody, "anybody waits (mode plain)", ONE, "2 clients, 1 failover",
-        run(2, 1)),
-    without!(wait: Wait::ServerTooShort, "the wait is the longest lease", ONE,
+    without!(wait: Wait::Nobody, "a wait after a failover (mode plain has none)", ONE,
+        "2 clients, 1 failover", run(2, 1)),
+    without!(wait: Wait::ServerTooShort, "the wait lasts for the longest lease", ONE,
         "2 clients, 1 failover", run(2, 1)),
     without!(wait: Wait::Client, "the server waits, not each client", ONE, "2 clients, 1 failover",
         run(2, 1)),
     without!(ids_are_new: false, "an id never returns", ONE, "2 clients, 2 failovers", run(2, 2)),
-    without!(vouches_for_this: false, "a client's word is about this history", ONE,
+    without!(vouches_for_this: false, "a client vouches only for this history", ONE,
         "2 clients, 1 failover", run(2, 1)),
-    without!(epochs_tell: false, "epochs tell who was promoted again", ONE,
+    without!(epochs_tell: false, "epochs show a primary that was promoted again", ONE,
         "2 clients, 2 failovers", run(2, 2)),
     without!(longest_is_longest: false, "no lease is longer than the longest", ONE,
         "2 clients, 1 failover", run(2, 1)),

@@ -6,9 +6,9 @@ use crate::quorum::{Bounds, Quorum, Rules};
 
 const NAME: &str = "quorum";
 const RULES: Rules = Rules::SHIPPED;
-const ONE: &str = "one client at most believes";
+const ONE: &str = "at most one client believes";
 const GROW: &str = "tokens grow";
-const LEFT: &str = "nothing is left of who has gone";
+const LEFT: &str = "a client that left leaves nothing";
 /// Three nodes, a restart, slow answers, no tokens.
 const THREE: Bounds = Bounds {
     nodes: 3,
@@ -77,10 +77,10 @@ pub(super) const CASES: &[Case] = &[
     without!(restarted_wait: false, "a restarted node waits before it votes", ONE,
         "3 nodes, 2 clients, a restart", run(THREE)),
     without!(same_node: false,
-        "an answer counts only of a node that was the same all the time", ONE,
+        "an answer counts only if the node did not restart", ONE,
         "3 nodes, 2 clients, a restart", run(THREE)),
     without!(clocks_agree: false,
-        "clocks of nodes differ by less than the time between two holders", GROW,
+        "clocks differ by less than the time between two holders", GROW,
         "3 nodes, 2 clients, tokens, a restart", run(Bounds { restarts: 1, ..TOKENS })),
     without!(write_back: false, "tokens are written back to a majority", GROW,
         "3 nodes, 3 clients, tokens", run(Bounds { clients: 3, ..TOKENS })),

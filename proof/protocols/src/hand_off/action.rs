@@ -1,34 +1,34 @@
-//! What may happen.
+//! The possible actions.
 
-/// What may happen next. Clients and messages are numbered.
+/// The possible next actions. Clients and messages are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// A client begins to wait; it may listen to this lock already (`listen` in `waiting.rs`).
+    /// A client starts to wait; it may listen to this lock already (`listen` in `waiting.rs`).
     Begin {
-        /// Which one.
+        /// The client.
         client: u8,
-        /// Whether it does.
+        /// Whether it listens already.
         listens: bool,
     },
     /// Subscribes to its inbox on the primary (`subscribe` in `waiting.rs`).
     Subscribe(u8),
     /// A fault: the subscription lands on the replica.
     SubscribeAtReplica(u8),
-    /// The holder gives the lock back (`release` of a guard).
+    /// The holder releases the lock (`release` of a guard).
     GiveBack(u8),
     /// The future of a waiter is dropped (`Drop` of `Acquisition`).
     Drop(u8),
     /// A message arrives: the script runs, or the client hears it.
     Deliver(usize),
-    /// A fault: a message is lost, or late by any time.
+    /// A fault: a message is lost, or arbitrarily late.
     Lose(usize),
-    /// A fault: a message comes twice.
+    /// A fault: a message arrives twice.
     Double(usize),
     /// A fault: the connection for messages breaks; the client notices (`resync` of the hub).
     Disconnect(u8),
     /// A fault: the process ends.
     Crash(u8),
-    /// A fault: the process ends and its connection seems open.
+    /// A fault: the process ends, but its connection still seems open.
     CrashSilently(u8),
     /// Time passes.
     Tick,

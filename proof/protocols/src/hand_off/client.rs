@@ -1,4 +1,4 @@
-//! The client: the loop of attempts, what it believes, and how it gives back.
+//! The client: its attempts, its beliefs, and its releases.
 
 use super::rules::{CALL, HEARTBEAT, LEASE, Rules};
 use super::state::{Client, Confirmed, Inbox, Phase, State, Waiting, What};
@@ -11,7 +11,7 @@ impl Client {
         }
     }
 
-    /// It gives up, and answers for what an attempt may have taken (`give_up` in `state.rs`,
+    /// It gives up, and cleans up what an attempt may have taken (`give_up` in `state.rs`,
     /// `reaper.rs`).
     pub(super) fn leave(&mut self, rules: Rules, again: bool) {
         self.phase = Phase::Leaving {
@@ -19,12 +19,12 @@ impl Client {
             pause: Some(0),
             age: 0,
         };
-        // Its process goes on listening, and is counted; nobody looks at what it hears.
+        // Its process still listens and counts as a listener, but ignores what it hears.
     }
 }
 
 impl Waiting {
-    /// It will look by itself after a heartbeat, if it does.
+    /// It polls after a heartbeat, if the rules say so.
     fn pauses(&mut self, rules: Rules) {
         self.pause = if rules.heartbeats { HEARTBEAT } else { u8::MAX };
     }
@@ -44,7 +44,7 @@ impl State {
         self.send(index, What::Attempt { newcomer, heard });
     }
 
-    /// Nobody waits for the answer any more (`failed` in `attempts.rs`).
+    /// The waiter gives up on the answer (`failed` in `attempts.rs`).
     pub(super) fn time_out(&mut self, index: u8) {
         if let Some(waiting) = self.clients[usize::from(index)].waiting() {
             (waiting.asking, waiting.late, waiting.pause) = (None, true, 0);
@@ -52,7 +52,7 @@ impl State {
         self.unheard(index);
     }
 
-    /// What was asked for and what is answered goes on, but nobody hears it.
+    /// Requests and answers still arrive, but the client does not hear them.
     pub(super) fn unheard(&mut self, index: u8) {
         let mut messages = std::mem::take(&mut self.messages);
         messages.retain_mut(|message| {
@@ -87,7 +87,7 @@ impl State {
                 let age = waiting.asking.take().unwrap_or(LEASE);
                 waiting.place = Some(Confirmed { age, fence });
                 waiting.pauses(rules);
-                // Subscribe, then look again.
+                // Subscribe, then try again.
                 waiting.subscribes = !listens;
             }
             What::TooLate => {
@@ -113,7 +113,7 @@ impl State {
                 if let Some(waiting) = client.waiting() {
                     (waiting.subscribes, waiting.pause) = (true, 0);
                 }
-                // That subscription is given up, and another one made
+                // The client drops that subscription and makes another one
                 // (`misplaced_subscriptions.rs`).
                 client.inbox = Inbox::Nowhere;
             }
@@ -136,8 +136,8 @@ impl State {
         }
     }
 
-    /// `take` in `granted.rs`: of an attempt that was sent `age` ago. If that is too long ago, it
-    /// is given back.
+    /// `take` in `granted.rs`, for an attempt that was sent `age` ago. If that is too long ago, the
+    /// client gives the lock back.
     fn believe_from(&mut self, rules: Rules, index: u8, (age, token, late): (u8, u8, bool)) {
         let age = if rules.validity_from_sending { age } else { 0 };
         let client = &mut self.clients[usize::from(index)];

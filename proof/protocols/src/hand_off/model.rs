@@ -1,4 +1,4 @@
-//! Which actions are possible, what they do, and what must hold.
+//! When each action is possible, its effect, and the properties.
 
 use stateright::{Model, Property};
 
@@ -7,20 +7,20 @@ use super::rules::{Bounds, CALL, Faults, HEARTBEAT, LEASE, Rules};
 use super::state::{Inbox, Message, Phase, State, Waiting, What};
 use crate::explore::{Notes, Protocol};
 
-/// How many more there may be for a fault that keeps the lock from all until a lease is over and
-/// somebody looks.
+/// How many more ticks a fault excuses if it withholds the lock until a lease has ended and a
+/// client has checked.
 const LEASE_AND_LOOK: u8 = LEASE + HEARTBEAT + 2;
-/// How many more for a word that was not heard, or came through the replica.
+/// How many more ticks for a message that was not heard, or came through the replica.
 const MISSED: u8 = 1;
 
 /// The direct hand-off as a model.
 #[derive(Debug)]
 pub struct HandOff {
-    /// What of the protocol is kept.
+    /// The rules that are kept.
     pub rules: Rules,
-    /// How far it goes.
+    /// The bounds.
     pub bounds: Bounds,
-    /// What occurred.
+    /// The record of this run.
     pub notes: Notes,
 }
 
@@ -44,8 +44,8 @@ impl HandOff {
         }
     }
 
-    /// Pushed words wait in the inbox while an attempt is under way (`pause` in `waiting.rs` takes
-    /// them afterwards).
+    /// Pushed messages wait in the inbox during an attempt (`pause` in `waiting.rs` takes them
+    /// afterwards).
     fn arrives(state: &State, message: &Message) -> bool {
         let phase = state.clients[usize::from(message.client)].phase;
         let asking = matches!(
@@ -58,8 +58,8 @@ impl HandOff {
         !(asking && matches!(message.what, What::Token { .. }))
     }
 
-    /// Whether something happens before the next tick: requests and words take a tick at most,
-    /// answers none, and who must subscribe does.
+    /// Whether something must happen before the next tick: requests and messages take at most a
+    /// tick, answers take none, and a pending subscription is made.
     fn is_busy(state: &State) -> bool {
         let due = |message: &Message| {
             let now = message.age > 0 || message.what.answers();
@@ -70,7 +70,7 @@ impl HandOff {
         state.messages.iter().any(due) || clients.any(|client| subscribes(client.phase))
     }
 
-    /// What nobody would look at is as good as lost.
+    /// A message that would be ignored is as good as lost.
     fn forget(state: &mut State) {
         let clients = &mut state.clients;
         for client in clients.iter_mut() {
@@ -90,7 +90,8 @@ impl HandOff {
         });
     }
 
-    /// What each client does at once (`run` in `attempts.rs`, `try_to_give_back` in `reaper.rs`).
+    /// The immediate actions of each client (`run` in `attempts.rs`, `try_to_give_back` in
+    /// `reaper.rs`).
     fn go_on(state: &mut State) {
         for index in 0..state.clients.len() {
             let unanswered = !Self::awaits(state, index);
@@ -119,7 +120,7 @@ impl HandOff {
         }
     }
 
-    /// Whether the answer that a client waits for is on its way, or its request is.
+    /// Whether a client's request or its answer is on its way.
     fn awaits(state: &State, index: usize) -> bool {
         state.messages.iter().any(|message| {
             usize::from(message.client) == index && !message.stuck && message.what.is_awaited()
@@ -151,9 +152,9 @@ impl HandOff {
         self.excuse(state, excused);
     }
 
-    /// For how many ticks nobody may have the lock while a healthy client waits: a release, a word
-    /// or an attempt, and for each further waiter what the one before it may need to find out that
-    /// it came too late.
+    /// How many ticks a lock may be free while a healthy client waits: those of a release, a
+    /// message or an attempt, and for each further waiter the time that the one before it may need
+    /// to find out that it came too late.
     pub(super) fn most_idle(&self, state: &State) -> u8 {
         2 * (self.bounds.clients - 1) + 1 + state.excused
     }
@@ -164,7 +165,7 @@ impl HandOff {
         }
     }
 
-    /// A process ends: `silently` if its connection seems open.
+    /// A process ends; if `silently`, its connection still seems open.
     fn crash(&self, state: &mut State, index: u8, silently: bool) {
         let asks = |message: &Message| {
             message.client == index && matches!(message.what, What::Attempt { .. })
@@ -194,7 +195,7 @@ impl Model for HandOff {
         let faulty = |sort| state.faults < bounds.faults && bounds.sort.has(sort);
         for (index, client) in (0..).zip(&state.clients) {
             match client.phase {
-                // Waiters are alike, so they begin in their order.
+                // Waiters are alike, so they start in their order.
                 Phase::Idle if state.clients[usize::from(index) - 1].phase == Phase::Idle => {}
                 Phase::Idle => {
                     let begin = |listens| Action::Begin {
@@ -235,7 +236,7 @@ impl Model for HandOff {
             }
             if faulty(Faults::Messages) && !message.stuck {
                 actions.push(Action::Lose(at));
-                // Nobody repeats an attempt that may have run.
+                // An attempt that may have run is never repeated.
                 if !matches!(message.what, What::Attempt { .. }) && !message.what.answers() {
                     actions.push(Action::Double(at));
                 }
@@ -281,7 +282,7 @@ impl Model for HandOff {
                 let late = waiting.late || waiting.asking.is_some();
                 state.clients[at(index)].leave(self.rules, late);
                 state.unheard(index);
-                // What was handed to it comes back first, and an attempt on its way may take it
+                // The lock handed to it must come back first, and an attempt on its way may take it
                 // once more.
                 self.excuse(state, if late { CALL + 5 } else { 2 });
             }
@@ -320,11 +321,11 @@ impl Model for HandOff {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(
-                "one client at most believes",
+                "at most one client believes",
                 |model: &Self, state: &State| model.notes.holds(state.believers().count() <= 1),
             ),
             Property::always(
-                "who believes is the holder, for as long",
+                "the server agrees for at least as long",
                 |model: &Self, state: &State| {
                     let holds = |(index, left)| {
                         let holder = state.server.holder.as_ref();
@@ -337,7 +338,7 @@ impl Model for HandOff {
                 model.notes.holds(!state.went_back)
             }),
             Property::always(
-                "nothing is left of who has gone",
+                "a client that left leaves nothing",
                 |model: &Self, state: &State| {
                     let gone = |index: u8| state.clients[usize::from(index)].phase == Phase::Gone;
                     let server = &state.server;
@@ -347,7 +348,7 @@ impl Model for HandOff {
                 },
             ),
             Property::always(
-                "nobody waits for a lock that nobody has",
+                "no client waits for a free lock",
                 |model: &Self, state: &State| {
                     model.notes.holds(state.idle <= model.most_idle(state))
                 },

@@ -1,34 +1,32 @@
-//! The rules that make the hand-off sound, each of which can be left out, and how far the model
-//! goes.
+//! The rules that make the hand-off sound, which tests can leave out, and the bounds.
 
-/// What a lease is, in ticks.
+/// The length of a lease, in ticks.
 pub(super) const LEASE: u8 = 4;
-/// How long a waiter pauses between two looks.
+/// How long a waiter pauses between two attempts.
 pub(super) const HEARTBEAT: u8 = 2;
-/// For how long a caller waits for an answer.
+/// How long a caller waits for an answer.
 pub(super) const CALL: u8 = 2;
-/// How long a place is kept without a look (`terms` in `attempts.rs`).
+/// How long a place is kept without an attempt (`terms` in `attempts.rs`).
 pub(super) const PLACE: u8 = 3 * HEARTBEAT + CALL;
 
-/// Each is true in what is shipped.
+/// Each is true as shipped.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// The token is published when its waiter is the holder, not before (`lua/part/hand_off.lua`).
+    /// The token is published after its waiter became the holder (`lua/part/hand_off.lua`).
     pub publish_last: bool,
-    /// A waiter that nobody listens for is passed over (`listens` in `lua/part/hand_off.lua`).
+    /// A waiter without a listener is skipped (`listens` in `lua/part/hand_off.lua`).
     pub count_listeners: bool,
     /// A pushed token must be newer than the last answer (`believe` in `granted.rs`).
     pub token_above_fence: bool,
     /// Validity counts from when the attempt was sent (`take` and `believe` in `granted.rs`).
     pub validity_from_sending: bool,
-    /// Who has subscribed looks again (`run` in `attempts.rs`).
+    /// A client that has subscribed tries again (`run` in `attempts.rs`).
     pub look_after_subscribing: bool,
-    /// Waiters look by themselves after a while (`next_pause` in `waiting.rs`).
+    /// Waiters poll after a while (`next_pause` in `waiting.rs`).
     pub heartbeats: bool,
-    /// An attempt that arrives too late is refused (`late` in `lua/part/now.lua`).
+    /// A late attempt is refused (`late` in `lua/part/now.lua`).
     pub refuse_late: bool,
-    /// What is given back while an attempt is under way is given back once more
-    /// (`give_back` in `reaper.rs`).
+    /// A release during an attempt is repeated afterwards (`give_back` in `reaper.rs`).
     pub release_twice: bool,
 }
 
@@ -46,19 +44,19 @@ impl Rules {
     };
 }
 
-/// How far the model goes.
+/// The bounds of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// How many clients there are; the first begins as the holder.
+    /// The number of clients; the first one starts as the holder.
     pub clients: u8,
-    /// How many faults there may be: messages lost, late or doubled, subscriptions misplaced or
-    /// broken, crashes.
+    /// The number of faults: messages lost, late or doubled, subscriptions misplaced or broken,
+    /// crashes.
     pub faults: u8,
-    /// Of which sort.
+    /// Their sort.
     pub sort: Faults,
     /// Whether futures of waiters are dropped.
     pub drops: bool,
-    /// Whether to count for how long a free lock is waited for.
+    /// Whether to count how long a free lock is waited for.
     pub waits: bool,
 }
 

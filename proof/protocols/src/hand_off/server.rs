@@ -11,7 +11,7 @@ impl State {
         }
         match &mut self.server.holder {
             Some(hold) if hold.owner == owner => {
-                hold.left = LEASE; // `extend_hold`; never shorter, as all leases are alike
+                hold.left = LEASE; // `extend_hold`; never shorter, because all leases are alike
                 return What::Granted {
                     token: self.server.token,
                 };
@@ -26,7 +26,7 @@ impl State {
     }
 
     /// `lua/release.lua`, and the fast path `part/fast_head.lua` with `part/fast_publish.lua`,
-    /// which comes to the same.
+    /// which has the same effect.
     pub(super) fn release(&mut self, rules: Rules, owner: u8) {
         let released = self
             .server
@@ -39,8 +39,8 @@ impl State {
         }
     }
 
-    /// `hand_off` in `lua/part/hand_off.lua`. Whether the caller may have the lock: nobody else got
-    /// it.
+    /// `hand_off` in `lua/part/hand_off.lua`. Returns whether the caller may have the lock because
+    /// no waiter got it.
     fn hand_off(&mut self, rules: Rules, caller: Option<u8>) -> bool {
         let mut skip = 0;
         while let Some(owner) = self.first(skip) {
@@ -49,8 +49,8 @@ impl State {
             }
             let heard_at = self.clients[usize::from(owner)].inbox;
             if !rules.publish_last {
-                // As decided in 0012, before 0019: the token first, and taken back if nobody was
-                // counted.
+                // As decided in 0012, before 0019: the token first, and withdrawn if there were no
+                // listeners.
                 let token = self.server.token + 1;
                 self.publish(owner, |via| What::Token { token, via });
                 if heard_at == Inbox::Primary {
@@ -72,8 +72,8 @@ impl State {
         true
     }
 
-    /// `first` in `lua/part/queue.lua`: the first that is alive, after `skip` of them. Removes the
-    /// dead before it.
+    /// `first` in `lua/part/queue.lua`: the first live waiter, after `skip` of them. Removes the
+    /// dead ones before it.
     fn first(&mut self, skip: usize) -> Option<u8> {
         while let Some(place) = self.server.queue.get(skip) {
             if place.left > 0 {
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// Whoever is subscribed hears it, also through the replica.
+    /// Every subscriber hears it, through the replica too.
     fn publish(&mut self, owner: u8, word: impl Fn(Inbox) -> What) {
         let via = self.clients[usize::from(owner)].inbox;
         if via != Inbox::Nowhere {

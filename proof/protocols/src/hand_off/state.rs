@@ -1,22 +1,22 @@
-//! What there is: a server, clients, messages between them.
+//! The state: a server, clients, and messages between them.
 
 use super::rules::LEASE;
 
-/// Everything at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
     pub(super) server: Server,
     pub(super) clients: Vec<Client>,
-    /// Sorted, so that the order in which they were sent makes no two states of one.
+    /// Sorted, so that the order of sending does not split one state into two.
     pub(super) messages: Vec<Message>,
     pub(super) faults: u8,
     /// The largest token that a client believed.
     pub(super) highest: u8,
     /// A client believed a token that was not larger than all before it.
     pub(super) went_back: bool,
-    /// For how many ticks a healthy client has waited while nobody held the lock.
+    /// How many ticks a healthy client has waited while the lock was free.
     pub(super) idle: u8,
-    /// For how many ticks the faults so far may explain that.
+    /// How many of those ticks the faults so far may explain.
     pub(super) excused: u8,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Hold {
     pub(super) left: u8,
 }
 
-/// A waiter's place; dead when nothing is left, and removed by whoever sees that.
+/// A waiter's place. With no time left it is dead, and the next one to see it removes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) owner: u8,
@@ -49,7 +49,7 @@ pub(super) struct Client {
     pub(super) inbox: Inbox,
 }
 
-/// Where a client's inbox is subscribed.
+/// The server of a client's inbox subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Inbox {
     Nowhere,
@@ -61,36 +61,36 @@ pub(super) enum Inbox {
 pub(super) enum Phase {
     Idle,
     Waiting(Waiting),
-    /// It believes, by an attempt that was sent so long ago.
+    /// It believes that it holds the lock, by an attempt that was sent this long ago.
     Holding {
         age: u8,
         late: bool,
     },
-    /// It gives back what it may have.
+    /// It releases what it may have.
     Leaving {
-        /// Once more after this release, because an attempt may still be on its way.
+        /// Whether to release once more afterwards, because an attempt may still be on its way.
         again: bool,
-        /// Ticks until a release is sent; none while one is under way.
+        /// Ticks until a release is sent; `None` while one is in flight.
         pause: Option<u8>,
-        /// How long the release has been under way.
+        /// How long the release has been in flight.
         age: u8,
     },
-    /// Nothing of it is left anywhere.
+    /// No trace of it is left.
     Gone,
     Dead,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Waiting {
-    /// How long ago the attempt was sent that has no answer yet.
+    /// How long ago the unanswered attempt was sent.
     pub(super) asking: Option<u8>,
-    /// It must listen before it goes on.
+    /// It must subscribe before it continues.
     pub(super) subscribes: bool,
-    /// Ticks until it looks; 0: now.
+    /// Ticks until it tries again; 0 means now.
     pub(super) pause: u8,
     /// The place that the last answer confirmed.
     pub(super) place: Option<Confirmed>,
-    /// An attempt got no answer and may still arrive.
+    /// An unanswered attempt may still arrive.
     pub(super) late: bool,
 }
 
@@ -103,18 +103,18 @@ pub(super) struct Confirmed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Message {
-    /// Whose attempt or release it is, or whom it is for.
+    /// The sender of the attempt or release, or the recipient.
     pub(super) client: u8,
     pub(super) what: What,
-    /// How many ticks ago it was sent, as far as anybody asks.
+    /// How many ticks ago it was sent, as far as that matters.
     pub(super) age: u8,
-    /// It is lost, or comes when it likes.
+    /// It is lost, or arrives at any time.
     pub(super) stuck: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum What {
-    /// `newcomer`: nothing was ever asked for under this owner. `heard`: somebody waits for the
+    /// `newcomer`: the owner has never requested anything. `heard`: the client waits for the
     /// answer.
     Attempt {
         newcomer: bool,
@@ -131,7 +131,7 @@ pub(super) enum What {
         heard: bool,
     },
     Released,
-    /// Published to the inbox: a token, or a word without one.
+    /// Published to the inbox: a token, or a message without one.
     Token {
         token: u8,
         via: Inbox,
@@ -142,7 +142,7 @@ pub(super) enum What {
 }
 
 impl What {
-    /// Whether it is the answer to a request, which is nobody's when the request is given up.
+    /// Whether it answers a request; without that request the answer has no recipient.
     pub(super) fn answers(self) -> bool {
         matches!(
             self,
@@ -150,7 +150,7 @@ impl What {
         )
     }
 
-    /// Whether somebody waits for this request, or this answer.
+    /// Whether a client waits for this request or this answer.
     pub(super) fn is_awaited(self) -> bool {
         self.answers()
             || matches!(
@@ -161,7 +161,7 @@ impl What {
 }
 
 impl State {
-    /// The first client holds the lock, and nobody else wants it yet.
+    /// The first client holds the lock, and no other wants it yet.
     pub(super) fn beginning(clients: u8) -> Self {
         let client = |index| Client {
             phase: match index {

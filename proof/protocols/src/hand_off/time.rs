@@ -15,8 +15,8 @@ impl HandOff {
             place.left = place.left.saturating_sub(1);
         }
         for message in &mut state.messages {
-            // Of most, only whether they must come now is asked; of attempts, whether they are
-            // late.
+            // For most messages it only matters whether they must arrive now; for attempts, whether
+            // they are late.
             let most = match message.what {
                 What::Attempt { .. } => CALL + 1,
                 _ => 1,

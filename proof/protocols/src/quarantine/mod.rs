@@ -1,20 +1,19 @@
-//! Quarantine across failovers (decision 0017): several in a row, each of which may lose what was
-//! not replicated.
+//! Quarantine across several failovers in a row that may lose unreplicated writes (decision 0017).
 //!
-//! One primary with a replica that lags behind by any time, one lock, clients that take it once
-//! each, extend it and give it back. A primary that was replaced grants nothing here, as
-//! `min-replicas-to-write` makes sure; left out, it is what breaks. It may be promoted again as it
-//! is. Whoever asks it then knows of that, because clients go where the newest word of the
-//! sentinels leads (0028); left out, it breaks too.
+//! One primary with a replica that lags arbitrarily, one lock, and clients that acquire it once
+//! each, extend it and release it. A replaced primary grants nothing here, because
+//! `min-replicas-to-write` stops it; the model breaks without that rule. It may be promoted again
+//! with its old data. Clients that ask it then know of that, because they follow the latest news of
+//! the sentinels (0028); the model breaks without that rule, too.
 //!
 //! | file | what it mirrors |
 //! |---|---|
-//! | `rules` | what may be switched off, and how far the model goes |
+//! | `rules` | the rules that can be switched off, and the bounds |
 //! | `state` | servers, the record of their history, clients |
 //! | `server` | the scripts: `lua/acquire.lua`, `lua/lock_extend.lua`, `lua/release.lua`, `lua/part/quarantine.lua` |
-//! | `model` | which actions are possible, what they do, and what must hold |
+//! | `model` | when each action is possible, its effect, and the properties |
 //!
-//! Not in it: the queue, slots that move, evictions, tokens. Layers, lowest first: rules, state,
+//! Not modelled: the queue, slots that move, evictions, tokens. Layers, lowest first: rules, state,
 //! server, model.
 
 mod model;

@@ -1,4 +1,4 @@
-//! Which actions are possible, what they do, and what must hold.
+//! When each action is possible, its effect, and the properties.
 
 use stateright::{Model, Property};
 
@@ -10,46 +10,46 @@ use crate::explore::{Notes, Protocol};
 /// Quarantine as a model.
 #[derive(Debug)]
 pub struct Quarantine {
-    /// What of the protocol is kept.
+    /// The rules that are kept.
     pub rules: Rules,
-    /// How far it goes.
+    /// The bounds.
     pub bounds: Bounds,
-    /// What occurred.
+    /// The record of this run.
     pub notes: Notes,
 }
 
-/// What may happen next. Clients are numbered.
+/// The possible next actions. Clients are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Sends an attempt, or another one under the same owner id where the answer was lost.
+    /// Sends an attempt, or repeats it under the same owner id if the answer was lost.
     Ask(u8),
-    /// Its request arrives: the script runs. Any time may have passed.
+    /// A client's request arrives: the script runs. Any time may have passed.
     Run {
-        /// Whose.
+        /// The client.
         client: u8,
-        /// On the primary that was replaced.
+        /// Whether it arrives at the replaced primary.
         on_old: bool,
         /// The answer arrives.
         answered: bool,
     },
     /// Sends an extension (the watchdog).
     Extend(u8),
-    /// Gives the lock back; the release may be lost.
+    /// Releases the lock; the release may be lost.
     GiveBack {
-        /// Who.
+        /// The client.
         client: u8,
         /// Whether the release arrives.
         arrives: bool,
     },
-    /// Looks at the history of the primary (`Watched` in `execution/quarantine.rs`).
+    /// Reads the history of the primary (`Watched` in `execution/quarantine.rs`).
     Watch(u8),
-    /// The replica has all that the primary has.
+    /// The replica receives all data of the primary.
     Replicate,
-    /// The replica becomes the primary, with what it has.
+    /// The replica becomes the primary, with its own data.
     Failover,
-    /// The primary that was replaced becomes the primary again, and never was a replica.
+    /// The replaced primary becomes the primary again, without having been a replica.
     Return,
-    /// The primary is restarted and has nothing.
+    /// The primary restarts without data.
     Restart,
     /// Time passes.
     Tick,
@@ -129,7 +129,7 @@ impl Quarantine {
         client.phase = match (client.phase, answer) {
             (Phase::Asking { age, .. }, _) if !answered => Phase::Asking { age, seen: None },
             (Phase::Asking { .. }, Answer::Held | Answer::HeldBack) => Phase::Idle,
-            // Validity counts from sending; what is over already is given back.
+            // Validity counts from sending; a lease that has already ended is given back.
             (Phase::Asking { age, .. }, _) if age >= lease => {
                 server.release(index);
                 Phase::Gone
@@ -146,7 +146,7 @@ impl Quarantine {
                 left: left.max(lease - extending.unwrap_or(lease).min(lease)),
                 extending: None,
             },
-            // It hears that it lost the lock.
+            // It learns that it lost the lock.
             _ => Phase::Gone,
         };
         Some(())
@@ -158,7 +158,7 @@ impl Quarantine {
         let old = state.primary;
         let history = match self.rules.ids_are_new {
             true => state.failovers,
-            // There are two servers, which take turns.
+            // There are two servers, which alternate.
             false => 1 - old.history.min(1),
         };
         state.primary = Server { history, data };
@@ -312,7 +312,7 @@ impl Model for Quarantine {
             Action::Tick => self.tick(state),
         }
         if state.failovers == self.bounds.failovers {
-            // Nothing comes of it any more.
+            // It can have no further effect.
             state.replaced = None;
         }
         for client in &mut state.clients {
@@ -326,7 +326,7 @@ impl Model for Quarantine {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![Property::always(
-            "one client at most believes",
+            "at most one client believes",
             |model: &Self, state: &State| model.notes.holds(state.believers() <= 1),
         )]
     }

@@ -1,38 +1,38 @@
-//! The rules that make quarantine sound, each of which can be left out, and how far the model goes.
+//! The rules that make quarantine sound, which tests can leave out, and the bounds.
 
-/// The longest lease there is, in ticks, for which nothing is granted.
+/// The longest lease, in ticks; the time without grants.
 pub(super) const LONGEST: u8 = 3;
 
-/// Who waits after a failover, and how long.
+/// The place of the wait after a failover, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// The server, for the longest lease: as shipped.
+    /// By the server, for the longest lease: as shipped.
     Server,
-    /// The server, a tick too short.
+    /// By the server, for one tick too few.
     ServerTooShort,
-    /// The client, by when it saw the change itself.
+    /// By the client, since it saw the change itself.
     Client,
-    /// Nobody: the mode `plain`.
+    /// Not at all: the mode `plain`.
     Nobody,
 }
 
-/// As shipped: `Wait::Server`, and each of the others true.
+/// As shipped: `Wait::Server`, and all others true.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Who waits (`held_back` in `lua/part/quarantine.lua`).
+    /// The wait (`held_back` in `lua/part/quarantine.lua`).
     pub wait: Wait,
-    /// The id in the record is one that never returns: the replication id, not that of the server
+    /// The record has an id that never returns: the replication id, not that of the server
     /// (`replication_id` there).
     pub ids_are_new: bool,
-    /// What a client vouches for must be this very history (`seen` there).
+    /// A client can vouch only for this exact history (`seen` there).
     pub vouches_for_this: bool,
-    /// A primary that sentinels promote again as it is has a later epoch than its record
+    /// A primary that sentinels promote again unchanged has a later epoch than its record
     /// (`promoted` there).
     pub epochs_tell: bool,
-    /// Longer leases than the longest are refused (`check` in `execution/quarantine.rs`).
+    /// Leases longer than the longest are refused (`check` in `execution/quarantine.rs`).
     pub longest_is_longest: bool,
-    /// A primary that was replaced grants nothing any more (`min-replicas-to-write`; a check at
-    /// connect looks for it).
+    /// A replaced primary grants nothing any more (`min-replicas-to-write`; a check at connect
+    /// looks for it).
     pub old_primary_stops: bool,
 }
 
@@ -56,11 +56,11 @@ impl Rules {
     }
 }
 
-/// How far the model goes.
+/// The bounds of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// How many clients there are.
+    /// The number of clients.
     pub clients: u8,
-    /// How many failovers and restarts there may be.
+    /// The number of failovers and restarts.
     pub failovers: u8,
 }

@@ -3,13 +3,13 @@
 use super::rules::{LONGEST, Rules, Wait};
 use super::state::{Record, Seen, Server};
 
-/// What a script answered.
+/// The answer of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Granted,
-    /// To its holder.
+    /// To the present holder.
     GrantedAgain,
-    /// Sooner than without the client's word for the history.
+    /// Earlier than without the client's word for the history.
     GrantedByWord,
     Held,
     HeldBack,
@@ -57,8 +57,8 @@ impl Server {
         }
     }
 
-    /// `held_back` in `lua/part/quarantine.lua`: what is left of the quarantine, and whether a
-    /// client's word made it shorter.
+    /// `held_back` in `lua/part/quarantine.lua`: the rest of the quarantine, and whether a client's
+    /// word made it shorter.
     fn held_back(&mut self, rules: Rules, seen: Option<Seen>, epoch: u8) -> (u8, bool) {
         let longest = match rules.wait {
             Wait::ServerTooShort => LONGEST - 1,
@@ -83,7 +83,7 @@ impl Server {
         (left, left < ends)
     }
 
-    /// `lua/lock_extend.lua`, which quarantine leaves as it is.
+    /// `lua/lock_extend.lua`, which is the same under quarantine.
     pub(super) fn extend(&mut self, rules: Rules, owner: u8) -> Answer {
         match &mut self.data.hold {
             Some((holder, left)) if *holder == owner => *left = rules.lease(),
@@ -92,7 +92,7 @@ impl Server {
         Answer::Extended
     }
 
-    /// `lua/release.lua`; under quarantine, and without a queue, nobody is handed anything.
+    /// `lua/release.lua`; under quarantine, and without a queue, it hands the lock to no one.
     pub(super) fn release(&mut self, owner: u8) {
         self.data.hold.take_if(|(holder, _)| *holder == owner);
     }

@@ -1,14 +1,14 @@
 //! Servers, the record of their history, clients.
 
-/// Everything at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
     pub(super) primary: Server,
-    /// What its replica has of it.
+    /// The data that its replica has.
     pub(super) replica: Data,
-    /// A primary that was replaced and goes on, where that is possible.
+    /// A replaced primary that still answers, if the rules allow that.
     pub(super) old: Option<Server>,
-    /// The last primary that was replaced, as it is: it may be promoted again.
+    /// The last replaced primary, unchanged: it may be promoted again.
     pub(super) replaced: Option<Server>,
     /// How often sentinels have named another primary.
     pub(super) epoch: u8,
@@ -26,7 +26,7 @@ pub(super) struct Server {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Data {
-    /// Who holds the lock, and for how long.
+    /// The holder, and the rest of its lease.
     pub(super) hold: Option<(u8, u8)>,
     /// `locktopus_history*`.
     pub(super) record: Option<Record>,
@@ -36,7 +36,7 @@ pub(super) struct Data {
 pub(super) struct Record {
     pub(super) history: u8,
     pub(super) epoch: u8,
-    /// Ticks until something may be granted.
+    /// Ticks until grants are allowed.
     pub(super) left: u8,
 }
 
@@ -46,25 +46,25 @@ pub(super) struct Client {
     pub(super) seen: Option<Seen>,
 }
 
-/// What a client watches.
+/// The history that a client watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Seen {
     pub(super) history: u8,
-    /// What the sentinels said meanwhile.
+    /// The epoch that the sentinels reported meanwhile.
     pub(super) epoch: u8,
-    /// For how long it has.
+    /// How long it has watched.
     pub(super) age: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Idle,
-    /// An attempt was sent so long ago, with what the client had seen then.
+    /// An attempt was sent this long ago, with what the client had seen then.
     Asking {
         age: u8,
         seen: Option<Seen>,
     },
-    /// It believes for so long; an extension was sent so long ago.
+    /// It believes that it holds the lock for this long; an extension was sent this long ago.
     Holding {
         left: u8,
         extending: Option<u8>,
@@ -73,7 +73,7 @@ pub(super) enum Phase {
 }
 
 impl State {
-    /// The primary has been one for long, and nobody holds the lock.
+    /// The primary has been one for a long time, and the lock is free.
     pub(super) fn beginning(clients: u8) -> Self {
         let record = Some(Record {
             history: 0,
@@ -103,7 +103,7 @@ impl State {
 }
 
 impl Data {
-    /// Expiry is a moment in time, which a replica is told; so it comes on all servers at once.
+    /// An expiry is a point in time that replicas know, so it comes on all servers at once.
     pub(super) fn tick(&mut self) {
         self.hold.take_if(|(_, left)| {
             *left -= 1;

@@ -1,22 +1,22 @@
-//! The quorum (decision 0018), as `crates/locktopus-quorum` has it.
+//! The quorum (decision 0018), as in `crates/locktopus-quorum`.
 //!
-//! Independent nodes, one mutex, clients that each take it once. Nodes are alike, so states that
-//! differ only in which node is which are one.
+//! Independent nodes, one mutex, and clients that acquire it once each. Nodes are alike, so states
+//! that only permute nodes are the same.
 //!
 //! | file | what it mirrors |
 //! |---|---|
-//! | `rules` | what may be switched off, and how far the model goes |
-//! | `state` | nodes, clients, and what is between each two |
+//! | `rules` | the rules that can be switched off, and the bounds |
+//! | `state` | nodes, clients, and the links between them |
 //! | `node` | one node: `lua/acquire.lua`, `lua/part/token.lua`, and whether it votes (`eligibility.rs`) |
 //! | `round` | the round of a client: `attempt.rs`, `votes.rs`, `release.rs` |
-//! | `model` | which actions are possible, what they do, and what must hold |
+//! | `model` | when each action is possible, its effect, and the properties |
 //!
-//! A restarted server has a clock of its own: fast, by as much as validity is shorter than a lease,
-//! and where its counter is lost, behind or ahead. The other nodes have their counters, and give no
-//! larger tokens than they must.
+//! A restarted server has its own clock. It may be fast by the drift that validity allows for, and
+//! if it lost its counter, it may be behind or ahead. The other nodes keep their counters, and give
+//! the smallest tokens they can.
 //!
-//! Not in it: extensions, and with them locks that are put back; an owner that asks again under its
-//! id (`claim.rs`). Layers, lowest first: rules, state, node, round, model.
+//! Not modelled: extensions, and so locks that are put back; an owner that asks again under its id
+//! (`claim.rs`). Layers, lowest first: rules, state, node, round, model.
 
 mod model;
 mod node;

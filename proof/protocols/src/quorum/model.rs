@@ -1,4 +1,4 @@
-//! Which actions are possible, what they do, and what must hold.
+//! When each action is possible, its effect, and the properties.
 
 use stateright::{Model, Property};
 
@@ -10,60 +10,61 @@ use crate::explore::{Notes, Protocol};
 /// The quorum as a model.
 #[derive(Debug)]
 pub struct Quorum {
-    /// What of the protocol is kept.
+    /// The rules that are kept.
     pub rules: Rules,
-    /// How far it goes.
+    /// The bounds.
     pub bounds: Bounds,
-    /// What occurred.
+    /// The record of this run.
     pub notes: Notes,
 }
 
-/// What may happen next. Nodes are numbered anew after each action, by what they are like.
+/// The possible next actions. Nodes are renumbered by their state after each action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// A client asks all nodes (`attempt` in `attempt.rs`).
     Begin(usize),
     /// An attempt arrives at a node.
     Run {
-        /// Which node.
+        /// The node.
         node: usize,
-        /// Whose attempt.
+        /// The client of the attempt.
         client: usize,
-        /// The node's clock is fast, and ends the lease sooner.
+        /// Whether the node's clock is fast and ends the lease early.
         fast: bool,
     },
-    /// An attempt that nobody waits for arrives.
+    /// An abandoned attempt arrives.
     RunStray {
-        /// Which node.
+        /// The node.
         node: usize,
-        /// Whose attempt.
+        /// The client of the attempt.
         client: usize,
     },
-    /// An answer arrives, and the round goes on.
+    /// An answer arrives, and the round continues.
     Hear {
-        /// Which node's.
+        /// The node that answered.
         node: usize,
-        /// Who hears it.
+        /// The client that hears it.
         client: usize,
     },
     /// The future of a round is dropped (`Drop` of `Round`).
     Drop(usize),
-    /// The holder gives the lock back (`release.rs`).
+    /// The holder releases the lock (`release.rs`).
     GiveBack(usize),
     /// A release arrives at a node.
     Release {
-        /// Which node.
+        /// The node.
         node: usize,
-        /// Whose release.
+        /// The client of the release.
         client: usize,
     },
     /// A server is restarted.
     Restart {
-        /// Which node's.
+        /// The node.
         node: usize,
-        /// Whether it has its data, or else what its clock shows, which its counter begins with.
+        /// `None` if it keeps its data; otherwise the state of its clock, which restarts its
+        /// counter.
         lost: Option<Offset>,
-        /// Its clock is fast, and lets it vote sooner.
+        /// Whether its clock is fast and lets it vote early.
         fast: bool,
     },
     /// Time passes.
@@ -179,7 +180,7 @@ impl Quorum {
         let node = &mut state.nodes[node];
         node.release(u8::try_from(client).ok()?);
         let link = &mut node.links[client];
-        // `released` in `claim.rs`: once more, later, if an attempt may have come after it.
+        // `released` in `claim.rs`: repeats it later if an attempt may have come after it.
         link.releasing = link.stray && !over;
         if over && self.rules.refuse_late {
             link.stray = false;
@@ -216,7 +217,7 @@ impl Quorum {
         }
     }
 
-    /// What follows by itself, and nodes in order.
+    /// Applies automatic changes, and sorts the nodes.
     fn settle(&self, state: &mut State) {
         for client in 0..state.clients.len() {
             let phase = state.clients[client];
@@ -244,7 +245,7 @@ impl Model for Quorum {
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (client, phase) in state.clients.iter().enumerate() {
             match phase {
-                // Clients are alike, so they begin in their order.
+                // Clients are alike, so they start in their order.
                 Phase::Idle if client > 0 && state.clients[client - 1] == Phase::Idle => {}
                 Phase::Idle => actions.push(Action::Begin(client)),
                 Phase::Round { .. } if self.bounds.drops => actions.push(Action::Drop(client)),
@@ -274,7 +275,7 @@ impl Model for Quorum {
                 }
             }
             if state.restarts < self.bounds.restarts {
-                // Without tokens nobody asks what time it is.
+                // Without tokens clocks do not matter.
                 let clocks: &[Option<Offset>] = match self.bounds.tokens {
                     false => &[None, Some(Offset::None)],
                     true => &[
@@ -341,14 +342,14 @@ impl Model for Quorum {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(
-                "one client at most believes",
+                "at most one client believes",
                 |model: &Self, state: &State| model.notes.holds(state.believers() <= 1),
             ),
             Property::always("tokens grow", |model: &Self, state: &State| {
                 model.notes.holds(!state.went_back)
             }),
             Property::always(
-                "nothing is left of who has gone",
+                "a client that left leaves nothing",
                 |model: &Self, state: &State| {
                     let gone =
                         |(client, _): (u8, u8)| state.clients[usize::from(client)] == Phase::Gone;

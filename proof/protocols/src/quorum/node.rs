@@ -3,19 +3,19 @@
 use super::rules::{DRIFT, LEASE, Rules};
 use super::state::Node;
 
-/// What the clock of a restarted server shows beside the right time.
+/// The clock of a restarted server, compared with the right time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offset {
-    /// As little as it must: [`Rules::clocks_agree`].
+    /// As far behind as [`Rules::clocks_agree`] allows.
     Behind,
     /// The right time.
     None,
-    /// More than any token that was given.
+    /// Above any token that was given.
     Ahead,
 }
 
 impl Node {
-    /// Its server is back, with its data or without. A fast clock counts more time than passes.
+    /// Its server is back, with or without its data. A fast clock counts more time than passes.
     pub(super) fn restart(&mut self, fast: bool, lost: Option<(Offset, u8)>) {
         self.up = if fast { DRIFT } else { 0 };
         if let Some((offset, right_time)) = lost {
@@ -29,20 +29,20 @@ impl Node {
         }
     }
 
-    /// Before an attempt is run: the token of the last holder is below its clock by now.
+    /// Runs before an attempt: by now the node's clock is above the token of the last holder.
     pub(super) fn read_clock(&mut self, rules: Rules, last: u8) {
         if self.behind && self.hold.is_none() && rules.clocks_agree {
             self.token = self.token.max(last);
         }
     }
 
-    /// Whether it votes (`judge` in `eligibility.rs`) in a round that began `age` ago. Who asks
-    /// only before the call does not see that it was restarted since.
+    /// Whether it votes (`judge` in `eligibility.rs`) in a round that started `age` ago. Without
+    /// `same_node` a client asks only before the call, and misses a later restart.
     pub(super) fn votes(&self, rules: Rules, age: u8) -> bool {
         self.up >= LEASE || !rules.restarted_wait || !rules.same_node && self.up <= age
     }
 
-    /// `lua/acquire.lua`: the token, or nothing if somebody else holds it. The node's clock may
+    /// `lua/acquire.lua`: the token, or nothing if another owner holds it. The node's clock may
     /// make the lease shorter.
     pub(super) fn acquire(
         &mut self,
@@ -52,8 +52,8 @@ impl Node {
     ) -> Option<u8> {
         match &mut self.hold {
             Some((holder, left)) if *holder == owner => {
-                // `reserved` in `lua/part/token.lua`: the same token again, raised to the floor and
-                // to nothing above it.
+                // `reserved` in `lua/part/token.lua`: the same token again, raised to the floor at
+                // most.
                 *left = (*left).max(lease);
                 self.token = self.token.max(floor);
             }

@@ -8,14 +8,14 @@ impl State {
         self.nodes.iter().map(move |node| node.links[client].vote)
     }
 
-    /// `verdict` and `token_verdict` in `votes.rs`, and what `run` in `attempt.rs` makes of it.
+    /// `verdict` and `token_verdict` in `votes.rs`, and the reaction of `run` in `attempt.rs`.
     pub(super) fn decide(&mut self, rules: Rules, client: usize, tokens: bool) {
         let Phase::Round { age, chosen } = self.clients[client] else {
             return;
         };
         let all = self.nodes.len();
         let majority = all / 2 + usize::from(rules.majority || all.is_multiple_of(2));
-        // A node that is asked to raise its token has granted the lock already.
+        // A node that must raise its token has granted the lock already.
         let wrote = |vote: &Vote| {
             matches!(
                 vote,
@@ -78,11 +78,11 @@ impl State {
             self.went_back |= token <= self.highest;
             self.highest = self.highest.max(token);
         }
-        // What was not answered may still arrive, and is heard.
+        // Unanswered attempts may still arrive, but their answers are ignored.
         self.let_go(client);
     }
 
-    /// Gives up what the nodes have, or may have (`lose` and `Drop` of `Round`, `give_up` in
+    /// Releases what the nodes have, or may have (`lose` and `Drop` of `Round`, `give_up` in
     /// `members.rs`).
     pub(super) fn lose(&mut self, rules: Rules, client: usize) {
         let age = match self.clients[client] {
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Nobody waits for answers any more.
+    /// The client does not wait for answers any more.
     fn let_go(&mut self, client: usize) {
         for node in &mut self.nodes {
             let link = &mut node.links[client];

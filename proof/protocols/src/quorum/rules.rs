@@ -1,37 +1,35 @@
-//! The rules that make the quorum sound, each of which can be left out, and how far the model goes.
+//! The rules that make the quorum sound, which tests can leave out, and the bounds.
 
-/// The lease, and the longest there is, in ticks.
+/// The lease, which is also the longest lease, in ticks.
 pub(super) const LEASE: u8 = 4;
-/// How much sooner a node's fast clock may end a lease, or make it old enough to vote
-/// (`ValidityMargin`).
+/// How much earlier a node's fast clock may end a lease, or let it vote (`ValidityMargin`).
 pub(super) const DRIFT: u8 = 1;
 /// How long a round may take.
 pub(super) const ROUND: u8 = 2;
 
-/// Each is true in what is shipped.
+/// Each is true as shipped.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// More than half of the nodes must agree (`majority` in `members.rs`), not half.
     pub majority: bool,
-    /// Validity counts from before the first node was asked (`attempt` in `attempt.rs`), not from
-    /// the last answer.
+    /// Validity counts from before the first request of a round (`attempt` in `attempt.rs`), not
+    /// from the last answer.
     pub validity_from_sending: bool,
-    /// Validity is shorter than the lease by as much as clocks may differ (`margin` there).
+    /// Validity is shorter than the lease by the possible difference of clocks (`margin` there).
     pub margin: bool,
-    /// A restarted node votes when the longest lease is over (`learn` in `eligibility.rs`).
+    /// A restarted node votes only after the longest lease (`learn` in `eligibility.rs`).
     pub restarted_wait: bool,
-    /// An answer counts only if the node was the same all the time (`vote` in `node.rs`).
+    /// An answer counts only if the node did not restart meanwhile (`vote` in `node.rs`).
     pub same_node: bool,
-    /// The clock of a node that lost its counter is above the token of the holder before: the
-    /// clocks of the nodes differ by less than the time between two holders (what `lib.rs` asks
-    /// for).
+    /// If a node lost its counter, its clock is above the last holder's token: clocks of nodes
+    /// differ by less than the time between two holders (a requirement of `lib.rs`).
     pub clocks_agree: bool,
-    /// The token is written back to a majority before it is given out
-    /// (`token_verdict` in `votes.rs`).
+    /// The token is written back to a majority before the client uses it (`token_verdict` in
+    /// `votes.rs`).
     pub write_back: bool,
-    /// An attempt that arrives too late is refused (`late` in `lua/part/now.lua`).
+    /// A late attempt is refused (`late` in `lua/part/now.lua`).
     pub refuse_late: bool,
-    /// What a failed round took is given back (`lose` in `attempt.rs`).
+    /// A failed round releases what it took (`lose` in `attempt.rs`).
     pub failed_rounds_give_back: bool,
 }
 
@@ -50,18 +48,18 @@ impl Rules {
     };
 }
 
-/// How far the model goes.
+/// The bounds of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many clients there are.
+    /// The number of clients.
     pub clients: usize,
-    /// How many restarts there may be.
+    /// The number of restarts.
     pub restarts: u8,
     /// Whether there are tokens; single-key mutexes have none.
     pub tokens: bool,
-    /// Whether an answer takes time, or else is there when the node has run the attempt.
+    /// Whether answers take time; otherwise an answer arrives when the node has run the attempt.
     pub slow_answers: bool,
     /// Whether futures of rounds are dropped.
     pub drops: bool,

@@ -1,15 +1,15 @@
-//! Nodes, clients, and what is between each two.
+//! Nodes, clients, and the links between them.
 
 use super::rules::LEASE;
 
-/// Everything at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
     /// Sorted: nodes are alike.
     pub(super) nodes: Vec<Node>,
     pub(super) clients: Vec<Phase>,
     pub(super) restarts: u8,
-    /// The largest token that any node gave: what the right time is above by now.
+    /// The largest token that any node gave; the right time is above it by now.
     pub(super) clock: u8,
     /// The largest token that a majority granted.
     pub(super) highest: u8,
@@ -19,31 +19,31 @@ pub struct State {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Node {
-    /// Who holds the lock, and for how long.
+    /// The holder, and the rest of its lease.
     pub(super) hold: Option<(u8, u8)>,
     /// The last token given.
     pub(super) token: u8,
     /// It lost its counter, and its clock is behind.
     pub(super) behind: bool,
-    /// For how many ticks its server has been up by its own clock, as far as anybody asks.
+    /// How many ticks its server has been up by its own clock, as far as that matters.
     pub(super) up: u8,
-    /// What is between it and each client.
+    /// The links to each client.
     pub(super) links: Vec<Link>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Link {
     pub(super) vote: Vote,
-    /// An attempt that nobody waits for may still arrive.
+    /// An abandoned attempt may still arrive.
     pub(super) stray: bool,
-    /// A release is under way.
+    /// A release is in flight.
     pub(super) releasing: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Vote {
     None,
-    /// An attempt is on its way, with the smallest token it may get; 0 unless the node has granted
+    /// An attempt is on its way, with the smallest token it accepts; 0 unless the node has granted
     /// the lock already.
     Asked {
         floor: u8,
@@ -62,17 +62,17 @@ pub(super) enum Vote {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Idle,
-    /// It asks the nodes, since so many ticks; which token was chosen.
+    /// It has been asking the nodes for this many ticks; the chosen token.
     Round {
         age: u8,
         chosen: u8,
     },
-    /// It believes for so long.
+    /// It believes that it holds the lock for this long.
     Holding {
         left: u8,
     },
-    /// It gives back what the nodes may have; attempts of it may arrive until so many ticks after
-    /// the round began.
+    /// It releases what the nodes may have. Its attempts may arrive until this many ticks after the
+    /// start of the round.
     Leaving {
         age: u8,
     },
@@ -80,7 +80,7 @@ pub(super) enum Phase {
 }
 
 impl State {
-    /// Nodes that have been up for long, and nobody who wants the lock yet.
+    /// Nodes that have been up for a long time, and clients that do not want the lock yet.
     pub(super) fn beginning(nodes: usize, clients: usize) -> Self {
         let link = Link {
             vote: Vote::None,

@@ -1,5 +1,5 @@
 //! A shutdown closes a cohort while its members come, wait, take turns and go. If it forgets a
-//! wait, loom finds that no thread can go on.
+//! waiter, loom reports a deadlock.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn close(cohort: &Cohort) {
     cohort.carry_out(effects);
 }
 
-/// Waits for as long as it takes, and passes on what it is handed.
+/// Waits without a limit, and passes on the lease that it gets.
 fn wait(cohort: &Cohort, number: u64) {
     let step = cohort.wait(number);
     assert!(!matches!(step, Step::QueueAgain), "nobody looks after it");
@@ -66,7 +66,7 @@ fn whoever_comes_to_a_shutdown_is_turned_away_or_told() {
     });
 }
 
-/// Its future is dropped while the shutdown tells it to stop: the lease must not stay with it.
+/// Its future is dropped during the notification of a shutdown: the lease must not stay with it.
 #[test]
 fn a_dropped_future_loses_no_lease_in_a_shutdown() {
     model(|| {
@@ -82,8 +82,7 @@ fn a_dropped_future_loses_no_lease_in_a_shutdown() {
     });
 }
 
-/// After a shutdown nothing is kept for whoever comes next: nobody does, and nobody would give it
-/// back.
+/// After a shutdown no lease is kept: no member will come, and none would give it back.
 #[test]
 fn a_lease_is_not_kept_after_a_shutdown() {
     model(|| {
@@ -101,7 +100,8 @@ fn a_lease_is_not_kept_after_a_shutdown() {
         cohort.pass(&lease);
         closes.join().unwrap();
         let given_back = lease.was_given_back();
-        // What was kept before is the watchdog's, which gives back all that it watches.
+        // The watchdog gives back a lease that was kept before, as it does with all that it
+        // watches.
         cohort.end_keeping(&lease);
         assert!(given_back == 1 || !before, "kept after the end");
         is_over(&cohort, &lease);

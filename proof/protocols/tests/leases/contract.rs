@@ -1,4 +1,4 @@
-//! What leases import of the contract.
+//! The imports of leases from the contract.
 
 pub(crate) use locktopus_core::{
     BackendError, Executed, ExtendOutcome, ExtendRequest, FencingToken, LockTarget, OwnerId,
@@ -17,7 +17,7 @@ pub(crate) mod clock {
 
     use crate::time;
 
-    /// When all schedules begin.
+    /// The start of all schedules.
     pub(crate) fn begun() -> BootInstant {
         static BEGUN: OnceLock<BootInstant> = OnceLock::new();
         *BEGUN.get_or_init(locktopus_core::clock::now)

@@ -1,11 +1,10 @@
-//! The sources of the core that are under test, as they are shipped, and what they import of the
-//! rest of its engine.
+//! The shipped sources of the core under test, and their imports from the rest of the engine.
 
 pub(crate) mod error {
     pub(crate) use locktopus_core::{LockError, LostCause, Phase};
 }
 
-/// Nobody watches, but that a hold ends is a step of its own.
+/// There are no observers, but the end of a hold is a step of its own.
 pub(crate) mod observe {
     use std::time::Duration;
 
@@ -73,7 +72,7 @@ pub(crate) mod acquisition {
     }
 }
 
-/// The text of the core, as it is shipped.
+/// Includes the text of the core, as shipped.
 macro_rules! shipped {
     ($($name:ident)*) => {
         $(pub(crate) mod $name {

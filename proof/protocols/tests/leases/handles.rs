@@ -1,4 +1,4 @@
-//! The end of a `Locktopus`, as it is shipped.
+//! The end of a `Locktopus`, as shipped.
 
 pub(crate) mod locktopus {
     use crate::engine::holding::services::Services;

@@ -1,10 +1,10 @@
-//! Every interleaving of what can happen to a lease at the same time, by loom: its holder drops it
-//! or gives it back, the watchdog renews it or finds it lost, somebody asks for the signal of its
-//! loss, and all of it is shut down.
+//! Every interleaving of concurrent events of a lease, with loom: its holder drops or releases it,
+//! the watchdog renews it or finds it lost, a task asks for the signal of its loss, and everything
+//! is shut down.
 //!
-//! What is compiled here is the text of the core as it is shipped (`build.rs`), against loom's
-//! atomics and mutexes. Beside it are a backend that answers at once and time that stands still: a
-//! schedule is about orders and not about time.
+//! This compiles the shipped text of the core (`build.rs`) against loom's atomics and mutexes. The
+//! backend answers at once, and time stands still, because schedules are about order and not about
+//! time.
 #![allow(
     dead_code,
     private_interfaces,
@@ -41,12 +41,11 @@ use handles::locktopus::Locktopus;
 use sync::Arc;
 
 const LEASE: Duration = Duration::from_secs(3);
-/// A renewal is due, and the lease is not over.
+/// A renewal is due, and the lease has not ended.
 const DUE: Duration = Duration::from_millis(1_500);
 const OVER: Duration = Duration::from_secs(4);
 
-/// More switches away from a thread that could go on than three take minutes, and no break that was
-/// tried needed more.
+/// More than three preemptions take minutes, and no break so far needed more.
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -68,7 +67,7 @@ fn granted() -> Lease {
     granted_until(at(LEASE))
 }
 
-/// Does something on another thread.
+/// Runs something on another thread.
 fn at_once<T: 'static, R: 'static>(
     with: &Arc<T>,
     work: impl FnOnce(&Arc<T>) -> R + 'static,
@@ -100,7 +99,7 @@ fn shut_down(services: &Arc<Services>) -> usize {
     block_on(Locktopus { engine }.shutdown(LEASE)).abandoned
 }
 
-/// As the task of the watchdog does it, of what is due now.
+/// Renews what is due now, as the watchdog's task does.
 fn renew(services: &Arc<Services>) -> usize {
     services.watchdog.look_once(services);
     services.tasks.run()
@@ -132,7 +131,7 @@ fn a_turn_that_begins_while_its_lease_is_lost_hears_of_it() {
     });
 }
 
-/// Listing the held locks never ends a turn that begins at that moment.
+/// Listing the held locks never ends a turn that starts at that moment.
 #[test]
 fn a_turn_is_listed_and_goes_on() {
     model(|| {
@@ -165,8 +164,8 @@ fn a_lease_ends_once_and_for_the_first_reason() {
     });
 }
 
-/// Whoever passes a lease on lifts the maximum hold time of the holder before. If the watchdog
-/// found it over just before that, the next holder must not have it.
+/// Passing a lease on lifts the maximum hold time of the previous holder. If the watchdog found
+/// that limit reached just before, the next holder must not get the lease.
 #[test]
 fn a_limit_is_lifted_or_the_lease_is_over() {
     model(|| {
@@ -232,7 +231,7 @@ fn a_ticket_is_of_a_lease_that_no_shutdown_gives_back() {
 }
 
 /// The answer to a renewal says that the lock is gone, while its holder drops it and another lock
-/// takes its place among those that are watched.
+/// takes its place in the watchdog.
 #[test]
 fn an_answer_about_one_lease_ends_no_other() {
     model(|| {
@@ -291,8 +290,8 @@ fn a_lease_found_over_while_it_is_dropped_is_given_back_once() {
     });
 }
 
-/// The watchdog sleeps without an end while it watches nothing. What loom finds otherwise is that
-/// nobody can go on.
+/// The watchdog sleeps without an end while it watches nothing. A missed wake-up shows as a
+/// deadlock in loom.
 #[test]
 fn the_watchdog_wakes_up_for_a_lease_that_is_due_before_it_would_look() {
     model(|| {
@@ -300,7 +299,7 @@ fn the_watchdog_wakes_up_for_a_lease_that_is_due_before_it_would_look() {
         time::set(OVER);
         let holder = at_once(&services, |services| {
             let (held, _) = held(services);
-            // Its loss is told by the watchdog alone.
+            // Only the watchdog reports its loss.
             block_on(held.turn().signal().cancelled());
             services.closed.cancel();
             drop(held);
@@ -328,8 +327,8 @@ fn a_lease_that_comes_to_a_shutdown_is_refused_or_given_back() {
     });
 }
 
-/// Who drops a guard while all of it is shut down: one of the two gives it back, and if the
-/// shutdown says that nothing was abandoned, then before it ended.
+/// A guard is dropped during a shutdown. One of the two gives the lock back; if the shutdown
+/// reports nothing abandoned, it happened before the shutdown ended.
 #[test]
 fn what_is_dropped_in_a_shutdown_is_given_back_once_and_before_its_end() {
     model(|| {

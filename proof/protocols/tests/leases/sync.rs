@@ -1,5 +1,5 @@
-//! What leases import to be shared, made of loom's parts. Reference counts are the standard
-//! library's: they are not under test.
+//! The shared types that leases import, built from loom's parts. Reference counts are the standard
+//! library's, because they are not under test.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -13,8 +13,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
 }
 
-/// Set once. As the standard library's, those who find it set see all that was written before, and
-/// those who set it take turns.
+/// Set once. As in the standard library, readers that find it set see all earlier writes, and
+/// setters take turns.
 pub(crate) struct OnceLock<T> {
     value: std::sync::OnceLock<T>,
     there: AtomicBool,
@@ -54,7 +54,7 @@ impl<T> OnceLock<T> {
     }
 }
 
-/// Something that may be so, and those who wait for it.
+/// A value, and the tasks that wait for it.
 #[derive(Debug)]
 struct Awaited<T> {
     now: Mutex<(T, Vec<Waker>)>,
@@ -80,7 +80,7 @@ impl<T> Awaited<T> {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until `take` has what it wants.
+    /// Waits until `take` gets what it wants.
     async fn until(&self, mut take: impl FnMut(&mut T) -> bool) {
         poll_fn(|cx| {
             let mut now = lock(&self.now);
@@ -94,7 +94,7 @@ impl<T> Awaited<T> {
     }
 }
 
-/// As tokio's: how often it was notified. Who asked before that hears of it, also if it was not
+/// As tokio's: counts notifications. A task that asked before one hears of it, even if it was not
 /// polled yet.
 #[derive(Debug)]
 pub(crate) struct Notify(Awaited<u32>);
@@ -135,7 +135,7 @@ impl CancellationToken {
     }
 }
 
-/// How many there are, and whether it was closed.
+/// The number of tasks, and whether it was closed.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskTracker(Arc<Awaited<(usize, bool)>>);
 

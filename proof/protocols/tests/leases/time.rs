@@ -9,12 +9,12 @@ thread_local! {
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// How long a schedule has gone on. Loom runs its threads on one thread of the system.
+/// How long the schedule has run. Loom runs its threads on one system thread.
 pub(crate) fn passed() -> Duration {
     NOW.get()
 }
 
-/// From now on it has gone on for so long.
+/// Sets how long it has run.
 pub(crate) fn set(passed: Duration) {
     NOW.set(passed);
 }

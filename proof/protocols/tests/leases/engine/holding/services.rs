@@ -1,4 +1,4 @@
-//! A backend that answers at once what a test wants, and what leases share.
+//! A backend that answers at once as a test wants, and the services of leases.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -30,16 +30,16 @@ pub(crate) struct Services {
     pub(crate) closing: CancellationToken,
     pub(crate) closed: CancellationToken,
     pub(crate) cohorts: Cohorts,
-    /// What the backend says to a renewal.
+    /// The backend's answer to a renewal.
     pub(crate) renewed: Cell<ExtendOutcome>,
     pub(crate) released: Released,
 }
 
-/// What became of releases.
+/// The outcome of releases.
 #[derive(Debug, Default)]
 pub(crate) struct Released {
     pub(crate) in_time: Cell<u32>,
-    /// There was no backend any more.
+    /// The backend was already gone.
     pub(crate) too_late: Cell<u32>,
 }
 
@@ -82,7 +82,7 @@ impl Services {
         Ok(ReleaseOutcome::Released)
     }
 
-    /// Nothing is released by force.
+    /// No lock is released by force.
     pub(crate) async fn explain(&self, _: &OwnerId, cause: LostCause) -> LostCause {
         cause
     }
@@ -114,7 +114,7 @@ impl Services {
         self.reap_then(pending, || ());
     }
 
-    /// The reaper is quick: what is left to it is given back at once, unless everything has ended.
+    /// The reaper is fast: it gives a lock back at once, unless everything has ended.
     pub(crate) fn reap_then(&self, _: PendingRelease, settled: impl FnOnce() + 'static) {
         let _under_way = self.tasks.tracker.token();
         self.give_back();
@@ -130,7 +130,7 @@ impl Services {
     }
 }
 
-/// Where background work runs.
+/// The place of background work.
 pub(crate) struct Home;
 
 impl Home {
@@ -146,7 +146,7 @@ impl Home {
     }
 }
 
-/// Tasks in the background, which are run when a test says so.
+/// Background tasks, which run when a test says so.
 pub(crate) struct Tasks {
     tracker: TaskTracker,
     waiting: RefCell<Vec<(Task, TaskTrackerToken)>>,
@@ -159,7 +159,7 @@ impl Tasks {
         self.waiting.borrow_mut().push((task, token));
     }
 
-    /// Runs what was spawned. How much that was.
+    /// Runs the spawned tasks, and returns how many there were.
     pub(crate) fn run(&self) -> usize {
         let tasks = self.waiting.take();
         let count = tasks.len();
@@ -235,14 +235,14 @@ impl Observer {
     pub(crate) fn extended(&self, _: &Extensions) {}
 }
 
-/// Nobody waits in this process.
+/// No task of this process waits.
 pub(crate) struct Cohorts;
 
 impl Cohorts {
     pub(crate) fn close(&self, _: &Arc<Services>) {}
 }
 
-/// So long after the schedule began.
+/// The time at which `passed` has passed since the start of the schedule.
 pub(crate) fn at(passed: Duration) -> BootInstant {
     clock::begun() + passed
 }
