@@ -1,7 +1,7 @@
 //! Real libraries of Node, Go, Python, Java and Rust beside `mutex_as` with their profile, on one
 //! server or on three.
 //!
-//! Each library is driven by a small program in `neighbours`. Redisson is in `redisson_topology`.
+//! A small program in `neighbours` drives each library. Redisson is in `redisson_topology`.
 //!
 //! Without Node, Go, a JDK with Maven, a Python with redis-py or a Python with pip, a test skips
 //! itself and says so. In CI that is a failure, unless `LOCKTOPUS_SKIP_NODE`, `LOCKTOPUS_SKIP_GO`,

@@ -86,7 +86,7 @@ pub async fn a_waiter_gets_permits_that_are_given(ctx: Ctx) {
 }
 
 /// Requesting permits of a semaphore without a number, or more permits than exist, is an error at
-/// once, with every way to request them.
+/// once, however they are requested.
 pub async fn permits_that_there_are_not_are_an_error(ctx: Ctx) {
     let slack = ctx.slack();
     let (a, b) = semaphores(&ctx, 2).await;

@@ -79,7 +79,8 @@ pub async fn a_former_holder_cannot_touch_its_successor(ctx: Ctx) {
     b.give_back(&present).await;
 }
 
-/// Leases of a day and of a few milliseconds both last as requested; a quorum refuses the latter.
+/// Leases of a day and of a few milliseconds both last as requested; at a quorum, the short one is
+/// longer.
 pub async fn leases_of_any_length(ctx: Ctx) {
     let a = ctx.first().await;
     let shortest = match ctx.is_quorum() {

@@ -61,7 +61,7 @@ const API: &[Flavour] = &[
     Flavour::SingleKey,
     Flavour::Fair,
 ];
-/// As users request them, with messages.
+/// Flavours with messages whose waiters queue, through `Locktopus`.
 const QUEUEING: &[Flavour] = &[
     Flavour::Lock,
     Flavour::Mutex,

@@ -1,5 +1,5 @@
-// Command neighbour executes commands for a lock library, line by line; neighbour_libraries/worker.rs describes the
-// protocol. The argument names the library.
+// Command neighbour executes commands for a lock library, line by line. The protocol is described
+// in neighbour_libraries/worker.rs. The argument names the library.
 package main
 
 import (
@@ -48,7 +48,8 @@ func version(path string) string {
 	return "unknown"
 }
 
-// read passes lines on. At the end of the input the test is gone, so the process exits even while it waits.
+// read passes lines on. At the end of the input the test is gone, so the process exits even while
+// it waits.
 func read(lines chan<- string) {
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {

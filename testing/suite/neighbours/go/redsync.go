@@ -28,7 +28,7 @@ func newRedsync(clients []*redis.Client) library {
 
 // mutex returns a mutex of this name, and remembers it as the one held.
 func (w *ofRedsync) mutex(words []string, options ...redsync.Option) *redsync.Mutex {
-	// The default time limit of a server is a twentieth of the lease, which is short on a busy machine.
+	// The default limit of a server is a twentieth of the lease, which is short on a busy machine.
 	options = append(options, redsync.WithExpiry(milliseconds(words[1])), redsync.WithTimeoutFactor(1))
 	w.held = w.redsync.NewMutex(words[0], options...)
 	return w.held

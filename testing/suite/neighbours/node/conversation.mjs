@@ -1,4 +1,4 @@
-// Reads commands line by line and answers them; neighbour_libraries/worker.rs describes the protocol.
+// Reads commands line by line and answers them, as neighbour_libraries/worker.rs describes.
 
 import { createInterface } from "node:readline";
 import { readFileSync } from "node:fs";

@@ -17,7 +17,7 @@ await converse("redis-semaphore", (store) => {
         return mine.identifier;
     }
 
-    // Uses a mutex that knows the holder, as another process would: it renews the hold instead of acquiring.
+    // Uses a mutex that knows the holder, as another process would: it renews the hold.
     async function extend(lease) {
         const { mine, name } = held;
         const again = mutex(name, lease, { identifier: mine.identifier, acquiredExternally: true });

@@ -1,4 +1,4 @@
-"""Executes commands for a lock library, line by line; neighbour_libraries/worker.rs describes the protocol.
+"""Executes commands for a lock library, line by line, as neighbour_libraries/worker.rs describes.
 
 The first argument names the library; a second one is the folder where pip installed requirements.txt.
 """

@@ -100,7 +100,7 @@ async fn neighbours_are_found((place, client): At) -> String {
     let permits = locks.permit_semaphore(unique("permits"));
     permits.initialise(2).await.unwrap();
     let permit = permits.permits(1).acquire().await.unwrap();
-    // Locks are not foreign data, to a program with another namespace or none.
+    // For a program with another namespace or none, locks are not foreign data.
     assert_eq!(shared(&format!("{url}&namespace=none:")).await, None);
     assert_eq!(shared(&url).await, None);
 

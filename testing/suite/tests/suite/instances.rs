@@ -1,7 +1,7 @@
 //! Leaders and periodic jobs of several processes that are killed, stopped and cut off.
 //!
-//! Each instance is its own process behind its own door. It runs this test program with only
-//! `worker`.
+//! Each instance is its own process behind its own door. The process is this test program again,
+//! which then runs only `worker`.
 
 use crate::common;
 #[path = "instances/fleet.rs"]

@@ -15,7 +15,7 @@ use locktopus_servers::topology::{Deployment, TopologyKind};
 
 /// Long enough that no heartbeat and no renewal is due within a test.
 const LEASE: Duration = Duration::from_secs(90 * 12);
-/// Much longer than any test takes, so a waiter that gets the lock was given it.
+/// Much longer than any test takes, so another client gets the lock only if it is given back.
 const KEEP: Duration = Duration::from_secs(300);
 
 /// Servers and the client to use on them.

@@ -1,4 +1,4 @@
-"""The lock libraries that worker.py knows: each has a class with its commands and the exceptions of its refusals."""
+"""The lock libraries of worker.py: each has a class with its commands and its refusals."""
 
 
 class Refused(Exception):

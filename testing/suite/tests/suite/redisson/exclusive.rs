@@ -7,7 +7,7 @@ use crate::common::{HANDED_LEASE, ONLY_MESSAGES, PATIENT, close, unique};
 use crate::redisson_topology::theirs::{LONG_LEASE, gives_up};
 use crate::redisson_topology::{At, ask, channel, listeners, waits_for_message};
 
-/// A lock that Java holds is held for us, and its last unlock wakes us.
+/// A lock that Java holds blocks us, and its last unlock wakes us.
 pub(crate) async fn java_holds(at: At) -> String {
     let name = unique("java-holds");
     let locks = at.locks().await;
@@ -62,7 +62,7 @@ pub(crate) async fn java_holds(at: At) -> String {
     format!("woken {:.2?} after Java was told", woken - released)
 }
 
-/// A lock that we hold is held for Java, and our release wakes its waiters, one after another.
+/// A lock that we hold blocks Java, and our release wakes its waiters, one after another.
 pub(crate) async fn we_hold(at: At) -> String {
     let name = unique("we-hold");
     let locks = at.locks().await;

@@ -151,7 +151,7 @@ pub(crate) async fn handed(from: &Locktopus, to: &Locktopus, server: &Node) {
 }
 
 /// The release tells a waiter that it counted no listeners. The waiter's client then subscribes
-/// over another connection, without asking for the server's role.
+/// over another connection, even if the server reports the right role.
 pub(crate) async fn told_so(place: Arc<Deployment>, client: &'static str) -> String {
     let node = place.primary().await.unwrap();
     let locks = connect(node.addr(), client, "").await;

@@ -86,7 +86,7 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
     }
 
     every_script_was_tried(&place).await;
-    // Otherwise these refusals would not prove a quarantine.
+    // Draining must work afterwards, or the refusals would not prove a quarantine.
     vouch(&place, LEASE).await;
     for semaphore in drained {
         let taken = held

@@ -21,8 +21,8 @@ const PASSWORDS: [&str; 8] = [
     "Qj5;Qj5,Qj5|Qj5[Qj5]Qj5",
 ];
 
-/// Checks that the text shows no part of the password: no four characters of it with a digit and
-/// two letters.
+/// Checks that the text contains no four characters of the password that include a digit and two
+/// letters.
 pub(crate) fn hides_pieces(text: &str, password: &str) {
     let chars: Vec<_> = password.chars().collect();
     for piece in chars.windows(4) {

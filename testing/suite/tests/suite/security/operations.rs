@@ -164,7 +164,7 @@ async fn passed_by(locks: &Locktopus, name: String, url: &str) -> Done {
     Ok(guard.back().await?)
 }
 
-/// A release sets a deaf waiter aside. When it tries again, it is before a later one.
+/// A release sets a deaf waiter aside. When it tries again, it comes before a later waiter.
 async fn cut_off(request: &LockRequest, name: &str, url: &str) -> Done {
     let guard = request.clone().acquire().await?;
     let backend = locktopus::connect_backend(&format!("{url}&checks=off")).await?;

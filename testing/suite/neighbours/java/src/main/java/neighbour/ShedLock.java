@@ -10,7 +10,10 @@ import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
-/** ShedLock. It does not wait, and its release returns nothing, so this first checks whether there is a lock to release. */
+/**
+ * ShedLock. It does not wait, and its release returns nothing, so this first checks whether there
+ * is a lock to release.
+ */
 final class ShedLock implements Library {
     private static final String ENVIRONMENT = "default";
 

@@ -8,7 +8,10 @@ import org.springframework.data.redis.core.StringRedisTemplate;
 import org.springframework.integration.redis.util.RedisLockRegistry;
 import org.springframework.integration.redis.util.RedisLockRegistry.RedisLockType;
 
-/** Spring Integration's RedisLockRegistry. The lease is a setting of a registry, so each acquisition uses a new one. */
+/**
+ * Spring Integration's RedisLockRegistry. The lease is a setting of a registry, so each acquisition
+ * uses a new one.
+ */
 final class Spring implements Library {
     private static final String REGISTRY = "orders";
 
