@@ -116,7 +116,7 @@ impl Subject {
             Call::Attempt { who, .. } | Call::Extend { who, .. } | Call::Release { who, .. } => {
                 self.client(who)
             }
-            // Any client, not just the one that made the call before.
+            // Any client, whether or not it made the call before.
             _ => self.client(reference.now as usize + reference.holds.len()),
         };
         let client = client.clone();
