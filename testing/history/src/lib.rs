@@ -55,13 +55,13 @@
 //! | modules | what is in them |
 //! |---|---|
 //! | `clock`, `event` | the clock that all workers share; the events they record |
-//! | `recorder`, `worker_log`, `journal` | recording for a process, for a worker, and to a file or memory |
+//! | `recorder`, `worker_log`, `journal` | recording a process or a worker, to a file or memory |
 //! | `reader`, `malformed` | reading the files of all workers; impossible histories |
-//! | `attempt`, `stalls`, `assemble` | from records to attempts, and when the machine ran no worker |
+//! | `attempt`, `stalls`, `assemble` | from records to attempts; when the machine ran no worker |
 //! | `check`, `options` | the judgement of each property; how strict it is |
 //! | `overlap`, `fenwick`, `quantiles`, `wilson` | the algorithms that it uses |
 //! | `locking_set`, `leftovers` | lost updates under a lock; what must be gone at the end |
-//! | `property`, `verdict`, `offence`, `render` | the findings, with examples, as data and as text |
+//! | `property`, `verdict`, `offence`, `render` | findings and examples, as data and as text |
 //!
 //! Layers, lowest first: clock, fenwick, leftovers, locking_set, options, overlap, property,
 //! quantiles, stalls, wilson, event, attempt, journal, malformed, offence, reader, worker_log,

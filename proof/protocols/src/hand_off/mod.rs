@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `rules` | the rules that can be switched off, and the bounds |
 //! | `state` | server, clients, messages |
-//! | `server` | the scripts: `lua/acquire.lua`, `lua/release.lua`, `lua/part/queue.lua`, `lua/part/hand_off.lua` |
-//! | `client` | `crates/locktopus-core/src/engine/acquisition`: the loop of attempts, and `believe` |
+//! | `server` | in `lua`: `acquire.lua`, `release.lua`, `part/queue.lua`, `part/hand_off.lua` |
+//! | `client` | `crates/locktopus-core/src/engine/acquisition`: attempts and `believe` |
 //! | `action` | the possible actions |
 //! | `time` | a tick |
 //! | `model` | when each action is possible, its effect, and the properties |

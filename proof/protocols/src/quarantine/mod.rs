@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `rules` | the rules that can be switched off, and the bounds |
 //! | `state` | servers, the record of their history, clients |
-//! | `server` | the scripts: `lua/acquire.lua`, `lua/lock_extend.lua`, `lua/release.lua`, `lua/part/quarantine.lua` |
+//! | `server` | in `lua`: `acquire.lua`, `lock_extend.lua`, `release.lua`, `part/quarantine.lua` |
 //! | `model` | when each action is possible, its effect, and the properties |
 //!
 //! Not modelled: the queue, slots that move, evictions, tokens. Layers, lowest first: rules, state,

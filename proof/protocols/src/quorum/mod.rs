@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `rules` | the rules that can be switched off, and the bounds |
 //! | `state` | nodes, clients, and the links between them |
-//! | `node` | one node: `lua/acquire.lua`, `lua/part/token.lua`, and whether it votes (`eligibility.rs`) |
+//! | `node` | `lua/acquire.lua`, `lua/part/token.lua`, and its vote (`eligibility.rs`) |
 //! | `round` | the round of a client: `attempt.rs`, `votes.rs`, `release.rs` |
 //! | `model` | when each action is possible, its effect, and the properties |
 //!

@@ -36,10 +36,11 @@
 //! | `plan`, `ports`, `tls` | the exact list of servers, their ports, files and certificates |
 //! | `provider`, `host` | the ways to run a server, behind one set of verbs |
 //! | `plain`, `pod` | servers as processes; servers as containers |
-//! | `launch`, `form`, `ready` | starting them all, joining a cluster, waiting until it is complete |
-//! | `deployment`, `node`, `view`, `urls` | the running topology: its servers, who takes writes, how to connect |
+//! | `launch`, `form`, `ready` | starting all, joining a cluster, waiting until it is complete |
+//! | `deployment`, `node`, `view`, `urls` | the running servers, who takes writes, how to connect |
 //! | `vip`, `line` | an address that leads to any server; distance between client and server |
-//! | `admin`, `resp`, `slot`, `unread`, `poll`, `log`, `error` | commands to servers, replies, what they have not read, waiting, errors |
+//! | `admin`, `resp`, `slot`, `unread` | commands to servers, replies, unread bytes |
+//! | `poll`, `log`, `error` | waiting, the output of servers, errors |
 //!
 //! Layers, lowest first: log, resp, provider, slot, knobs, line, error, admin, unread, kind, poll,
 //! tls, vip, spec, words, plan, plain, ports, pod, host, node, form, ready, urls, view, launch,

@@ -4,7 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `calls` | the calls and their callers |
-//! | `reference` | the expected effect of each call, as simple as possible: a number for a clock, no messages, no store |
+//! | `reference` | the effect of each call: no clock but a number, no messages, no store |
 //! | `generate` | generates sequences, and shrinks failing ones |
 //! | `subject` | makes the calls on the backend and compares |
 //!
