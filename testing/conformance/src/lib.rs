@@ -1,6 +1,6 @@
-//! The conformance suite: every rule of the contract of
-//! [`LockBackend`](locktopus_core::LockBackend), and the behaviour that users of [`Locktopus`](locktopus_core::Locktopus)
-//! see on top of it.
+//! The conformance suite tests every rule of the contract of
+//! [`LockBackend`](locktopus_core::LockBackend), and the behaviour that users of
+//! [`Locktopus`](locktopus_core::Locktopus) see on top of it.
 //!
 //! For authors of backends. The suite needs one thing, a way to connect another client to the same
 //! store, because most rules concern two clients.
@@ -33,7 +33,7 @@
 //! | `suite`, `store` | what to run, and on which store |
 //! | [`cases`], `case`, `rule` | the cases, and the rules that they prove |
 //! | `ctx`, `client`, `waiter` | what a case works with |
-//! | `flavour`, `timing`, `lasting` | the locks that cases run on, time limits, and whether leases may have expired |
+//! | `flavour`, `timing`, `lasting` | the locks of cases, time limits, and how long leases last |
 //! | `report`, `record` | what a run found: for people, and as lines of JSON |
 //! | [`cancel`] | the sweep that drops futures at every await |
 //!

@@ -247,7 +247,7 @@ pub struct Grant {
     pub safety: String,
 }
 
-/// With which other grants a grant may coexist.
+/// The grants that a grant may coexist with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(

@@ -43,8 +43,8 @@ pub struct Options {
     /// How late the signal of a loss may come after the end of validity, not counting the time in
     /// which its worker was stalled. Not judged if unset.
     pub lateness_limit: Option<Duration>,
-    /// How long a wanted lock may go without a grant, not counting the time in which its waiters
-    /// were stalled. Not judged if unset.
+    /// How long a wanted lock may go without a grant, not counting the time that its waiters were
+    /// stalled. Not judged if unset.
     pub outage_limit: Option<Duration>,
 }
 

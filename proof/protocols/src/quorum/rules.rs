@@ -19,7 +19,7 @@ pub struct Rules {
     pub margin: bool,
     /// A restarted node votes only after the longest lease (`learn` in `eligibility.rs`).
     pub restarted_wait: bool,
-    /// An answer counts only if the node did not restart meanwhile (`vote` in `node.rs`).
+    /// An answer of a node that restarted meanwhile does not count (`vote` in `node.rs`).
     pub same_node: bool,
     /// If a node lost its counter, its clock is above the last holder's token: clocks of nodes
     /// differ by less than the time between two holders (a requirement of `lib.rs`).

@@ -78,7 +78,7 @@ async fn enter_again_and_again(locks: Locktopus, name: String, seen: Arc<Seen>) 
     }
 }
 
-/// Waits until the lock has been handed on for a while.
+/// Waits for [`BETWEEN`] more hand-offs.
 async fn progress(seen: &Seen) {
     let from = seen.grants.load(Ordering::SeqCst);
     eventually("hand-offs", LONG, async || {
