@@ -1,4 +1,4 @@
-//! The contract between the locks and whatever stores them.
+//! The contract between the locks and the store that keeps them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,16 +18,18 @@ use crate::request::{
 use crate::safety_mode::SafetyMode;
 use crate::token_retention::TokenRetention;
 
-/// A place where locks are kept.
+/// A store of locks.
 ///
-/// Authors of backends implement it; users of locks call `Locktopus` of the crate `locktopus-core`.
-/// A backend around another one is a [`Layer`](crate::Layer). `docs/write-a-backend.md` is a guide,
-/// and `examples/backend-template` a backend to copy.
+/// If you write a backend, you implement this trait. If you use locks, you call `Locktopus` of the
+/// crate `locktopus-core`.
+///
+/// To wrap another backend, write a [`Layer`](crate::Layer). `docs/write-a-backend.md` is the
+/// guide, and `examples/backend-template` is a backend to copy.
 ///
 /// # Capabilities
 ///
-/// The methods without a default are what a lock is. Everything else is an object that is there or
-/// not:
+/// Every backend implements the methods without a default. Each capability is an object that the
+/// backend returns or does not:
 ///
 /// | method | what a backend can do | without it |
 /// |---|---|---|
@@ -36,88 +38,91 @@ use crate::token_retention::TokenRetention;
 /// | [`groups`](Self::groups) | take several locks at once | they are taken one by one |
 /// | [`directory`](Self::directory) | list locks, end holds | held locks cannot be listed, and no release can be forced |
 /// | [`instances`](Self::instances) | keep a few lines of text for a time | holders are shown without labels |
-/// | [`diagnosis`](Self::diagnosis) | find its own weak settings | one node, [`BackendInfo::description`] |
+/// | [`diagnosis`](Self::diagnosis) | find weak settings of its store | a diagnosis names one node, the [`BackendInfo::description`] |
 ///
-/// An attempt or a release may ask for more than a backend has. It then ignores or refuses that:
+/// A request may ask for something that a backend does not offer:
 ///
-/// | without | method | answer | what follows |
+/// | not offered | method | what the backend does | result |
 /// |---|---|---|---|
-/// | names of its own rules | [`check`](Self::check) | [`LockTarget::check_name`] | |
-/// | some kinds | [`check`](Self::check) | [`NameError::UnsupportedKind`] for each of them | users are told before anything is sent |
-/// | a queue | [`attempt`](Self::attempt) | [`Held`](AttemptOutcome::Held), whatever `place` says; no [`with_queues`](BackendInfo::with_queues) | waiters ask again, in no order |
+/// | naming rules of its own | [`check`](Self::check) | calls [`LockTarget::check_name`] | |
+/// | some kinds | [`check`](Self::check) | answers [`NameError::UnsupportedKind`] for each of them | users get an error before anything is sent |
+/// | a queue | [`attempt`](Self::attempt) | answers [`Held`](AttemptOutcome::Held) and ignores `place`; no [`with_queues`](BackendInfo::with_queues) | waiters retry, in no order |
 /// | recalls | [`attempt`](Self::attempt) | ignores `recall`; no [`with_recalls`](BackendInfo::with_recalls) | no lease is kept after its release |
-/// | locks that are held at least for a time | [`release`](Self::release) with `linger`, and [`BackendInfo::longest_linger`] | zero | such requests are refused |
-/// | memory of tokens that ends | [`attempt`](Self::attempt), [`extend`](Self::extend) | ignores `token_retention` and `keep_token`; no [`with_token_retention`](BackendInfo::with_token_retention) | tokens are remembered for ever |
+/// | minimum hold times | [`release`](Self::release) with `linger` | leaves [`BackendInfo::longest_linger`] at zero | requests for a minimum hold time are refused |
+/// | forgetting tokens after a time | [`attempt`](Self::attempt), [`extend`](Self::extend) | ignores `token_retention` and `keep_token`; no [`with_token_retention`](BackendInfo::with_token_retention) | tokens are remembered for ever |
 ///
 /// # Contract
 ///
-/// * **Exclusion.** Between a `Granted` answer and the end of that lease, a release or an expiry,
-///   no other owner is granted the same target. A lease is measured by the backend's own clock,
-///   from the moment it executed the request.
-/// * **Idempotence.** Every request may be executed twice for the same owner with the effect of
-///   once. A repeated attempt of the holder is answered
-///   `Granted` with the same token; a repeated release is answered `NotHeld`. Holds are not
-///   counted: one owner holds a lock once.
+/// * **Exclusion.** After a `Granted` answer, no other owner is granted the same target until the
+///   lease ends, by a release or by expiry. The backend's own clock measures the lease, from the
+///   moment it executed the request.
+/// * **Idempotence.** Executing a request twice for the same owner has the effect of executing it
+///   once. If the holder repeats its attempt, the answer is `Granted` with the same token. A
+///   repeated release is answered `NotHeld`. Holds are not counted: one owner holds a lock once.
 /// * **Ownership.** Only a request with the holder's id changes or ends a hold. An extension never
-///   creates a lock that is not there.
+///   creates a missing lock.
 /// * **Tokens** grow strictly over the grants of a name and are never zero. A grant reserves as
-///   many as the attempt says.
-/// * **The queue** is served first come first served. An attempt that asks for a place keeps it,
-///   and keeps its order, as long as it is repeated in time; a release takes the place away.
-///   Whoever releases hands the lock to the first waiters that can have it and pushes the grant to
-///   them
-///   ([`WakeStream`](crate::WakeStream)); so does whoever gives up a place while the lock is free, and whoever finds permits whose lease has ended. An attempt never overtakes a waiter that is alive, whether it queues or not. A backend without a queue answers [`Held`](AttemptOutcome::Held)
-///   to every attempt and says so in [`BackendInfo::supports_queue`].
-/// * **Kinds.** A name is in use as one kind from when it is held, waited for or given a number,
-///   until that is over. Then an attempt, a group, an operation on the number, an eviction and an
-///   inspection as another kind are errors of kind
-///   [`OtherKind`](crate::BackendErrorKind::OtherKind) and change nothing. A release and an
-///   extension are answered as for an owner that holds nothing, because that is what ends the hold
-///   of one whose name was taken for something else.
-/// * **Permits.** An attempt is an error of kind
+///   many tokens as the attempt asks for.
+/// * **The queue** is first come, first served. An attempt that asks for a place keeps it, in
+///   order, while it is repeated in time. A release gives the place up. The backend hands the lock
+///   to the first waiters that can have it, and pushes the grant to them
+///   ([`WakeStream`](crate::WakeStream)), in three cases: on a release, when an owner gives up a
+///   place while the lock is free, and when a request finds permits whose lease has ended. An
+///   attempt never overtakes a live waiter, whether or not the attempt queues. A backend without a
+///   queue answers [`Held`](AttemptOutcome::Held) to every attempt and says so in
+///   [`BackendInfo::supports_queue`].
+/// * **Kinds.** A name is in use as one kind while the lock is held or waited for, or while its
+///   number is set. Meanwhile, every attempt, group, operation on the number, eviction and
+///   inspection as another kind fails with kind [`OtherKind`](crate::BackendErrorKind::OtherKind)
+///   and changes nothing. A release or an extension is answered as if the owner held nothing, so a
+///   holder whose name was taken for another kind learns that its hold is over.
+/// * **Permits.** An attempt fails with kind
 ///   [`TooFewPermits`](crate::BackendErrorKind::TooFewPermits) if the semaphore has no number of
-///   permits, or if it asks for more than there are: free, held and
-///   [drained](crate::CounterAction::Drain). It takes nothing and gets no place in the queue. A
-///   waiter for more permits than there are now gets this error at its next attempt, and holds up
-///   no waiter behind it. If another library set the number, a backend may not know how many there
-///   are; then the attempt waits.
-/// * **Recall.** A grant that answers an attempt with
-///   [`recall`](AcquireAttempt::recall) makes its owner one who is told: the next attempt of another owner, alone or in a group, that finds this hold in the way, or an eviction of it, sends [`Wake::Wanted`](crate::Wake::Wanted)
-///   to the stream that [claims](crate::WakeStream::claim) the owner. Once is enough, the message
-///   may be lost, and the promise ends with the lease that was asked for, renewed or not. It is
-///   made for locks and mutexes that have a queue, by a backend that says
-///   [`BackendInfo::supports_recall`]; elsewhere the flag changes nothing.
-/// * **Linger.** A release with
-///   [`linger`](ReleaseRequest::linger) turns the owner's hold into one of the heir, with that much of a lease left, and tells nobody. Repeated, it finds the heir and is answered `Released`;
-///   where neither of them holds it, it is a release like any other. Only asked of a backend that
-///   says [`BackendInfo::longest_linger`].
-/// * **Deadlines** are given as instants of
-///   `tokio::time`. An answer after the deadline is useless; return an error of kind `Timeout` soon
-///   after it at the latest.
-/// * **Safety.**
-///   [`BackendInfo::safety`] says what is done so that a server that fails gives no lock to two. A grant that is answered counts under that mode; what was granted and does not count is given back before the error is returned, or the error says [`Executed::Maybe`](crate::Executed).
+///   permits, or if it asks for more than the total: free, held and
+///   [drained](crate::CounterAction::Drain). Such an attempt takes nothing and gets no place in the
+///   queue. If the total falls below what a waiter asked for, that waiter gets this error at its
+///   next attempt and holds up no waiter behind it. If another library set the number, a backend
+///   may not know the total. Then the attempt waits.
+/// * **Recall.** [`recall`](AcquireAttempt::recall) asks for a message when another owner wants the
+///   lock. If the answer to such an attempt is a grant, the backend sends
+///   [`Wake::Wanted`](crate::Wake::Wanted) to the stream that [claims](crate::WakeStream::claim)
+///   the owner. It does so when the next attempt of another owner, alone or in a group, runs into
+///   this hold, or when the hold is evicted. Once is enough, and the message may be lost. The
+///   promise ends with the lease that the attempt asked for, even if the lease is renewed. It
+///   covers locks and mutexes with a queue, on a backend that sets
+///   [`BackendInfo::supports_recall`]. Elsewhere the flag changes nothing.
+/// * **Linger.** A release with [`linger`](ReleaseRequest::linger) turns the owner's hold into the
+///   heir's, with that much lease left, and notifies no waiter. If it is repeated, it finds the
+///   heir and is answered `Released`. If neither of them holds the lock, it is an ordinary release.
+///   The core asks for it only if the backend sets [`BackendInfo::longest_linger`].
+/// * **Deadlines** are instants of `tokio::time`. An answer after the deadline is useless. At the
+///   latest soon after it, return an error of kind `Timeout`.
+/// * **Safety.** [`BackendInfo::safety`] says how the backend avoids granting one lock twice when a
+///   server fails. A grant counts only if it meets that mode. Before it reports a failure, the
+///   backend gives back a grant that does not count, or the error says
+///   [`Executed::Maybe`](crate::Executed).
 /// * **Units.** Leases are whole milliseconds, at least one.
-/// * **Runtime.** Methods are called on a tokio runtime with time and I/O enabled, and not always
-///   on the same one. The runtime of an earlier call may have ended, so keep connections and tasks
-///   in a [`PerRuntime`](crate::PerRuntime).
+/// * **Runtime.** Methods run on a tokio runtime with time and I/O enabled, not always on the same
+///   one. The runtime of an earlier call may have ended, so keep connections and tasks in a
+///   [`PerRuntime`](crate::PerRuntime).
 ///
 /// # Errors
 ///
-/// They say whether the request ran:
-/// [`Executed::No`](crate::Executed) only if it certainly had no effect. With [`Executed::Maybe`](crate::Executed)
-/// the core repeats the request with the same owner, or releases. A backend repeats a request by
-/// itself only if it certainly did not run, and only before the deadline.
+/// An error says whether the request ran: [`Executed::No`](crate::Executed) only if it certainly
+/// had no effect. After [`Executed::Maybe`](crate::Executed) the core repeats the request with the
+/// same owner, or releases. A backend repeats a request on its own only if it certainly did not
+/// run, and only before the deadline.
 ///
 /// # Cancel safety
 ///
-/// Any returned future may be dropped at any time; then the request may or may not run. The core
-/// follows a dropped attempt with a release of the same owner. That release may overtake the
-/// attempt: a backend that can tell that an attempt arrives late refuses it.
+/// You may drop any returned future at any time. The request may then run or not. The core follows
+/// a dropped attempt with a release by the same owner. That release may overtake the attempt, so a
+/// backend that can recognise a late attempt refuses it.
 ///
 /// # Example
 ///
-/// `examples/backend-template` is a whole backend, and [`Layer`](crate::Layer) has the example of
-/// one around another. Callers see:
+/// `examples/backend-template` is a whole backend, and [`Layer`](crate::Layer) shows how to wrap
+/// one. A caller sees:
 ///
 /// ```
 /// use locktopus::{LockBackend, MemoryBackend};
@@ -127,34 +132,34 @@ use crate::token_retention::TokenRetention;
 /// ```
 #[async_trait]
 pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
-    /// What this backend is and what it can promise. Constant for its whole life.
+    /// What this backend is and what it promises. Never changes.
     fn info(&self) -> &BackendInfo;
 
-    /// Says whether this backend can place this target, before anything is sent.
+    /// Checks whether this backend can keep this target, before anything is sent.
     ///
     /// # Errors
     ///
-    /// [`NameError::Refused`] with the rule that the name breaks; [`NameError::Ambiguous`] if
-    /// [`LockTarget::check_name`] says so; [`NameError::UnsupportedKind`] if there are no locks of
-    /// this kind.
+    /// [`NameError::Refused`] names the rule that the name breaks. [`NameError::Ambiguous`] comes
+    /// from [`LockTarget::check_name`]. [`NameError::UnsupportedKind`] means that the backend has
+    /// no locks of this kind.
     fn check(&self, target: &LockTarget) -> Result<(), NameError>;
 
-    /// Tries once to take a lock. Does not wait for it.
+    /// Tries once to take a lock, without waiting for it.
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError>;
 
-    /// Ends a hold, and undoes whatever an unanswered attempt of this owner did.
+    /// Ends a hold, and undoes everything that an unanswered attempt of this owner did.
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError>;
 
-    /// Extends several locks of one shard. One answer for each request, in order; one failure does
-    /// not hide the other answers.
+    /// Extends several locks of one shard. Returns one answer for each request, in order. One
+    /// failure does not hide the other answers.
     async fn extend(
         &self,
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>>;
 
-    /// Reads the state of a lock from where it is written, never from a replica. Changes nothing:
-    /// what has ended is left for those to find who tell the others.
+    /// Reads the state of a lock from the node that accepts writes, never from a replica. Changes
+    /// nothing: a call that also notifies waiters cleans up what has ended.
     async fn inspect(
         &self,
         target: &LockTarget,
@@ -164,39 +169,39 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// Closes connections and ends background tasks. Later calls fail with kind `Closed`.
     async fn close(&self);
 
-    /// The group of locks this one is extended with. Requests of one [`extend`](Self::extend) call
-    /// share a shard; different shards are extended in parallel and cannot delay each other.
-    /// Default: one for all.
+    /// The group of locks that are extended together with this one. All requests of one
+    /// [`extend`](Self::extend) call share a shard. Different shards are extended in parallel and
+    /// cannot delay each other. Default: one shard for all locks.
     fn shard(&self, _target: &LockTarget) -> u32 {
         0
     }
 
-    /// Tells waiters when to look. Default: it does not.
+    /// Tells waiters when to retry. Default: unsupported.
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         None
     }
 
-    /// Keeps the numbers of semaphores and latches. Default: it does not.
+    /// Keeps the numbers of semaphores, rate limiters and latches. Default: unsupported.
     fn counters(&self) -> Option<&dyn Counters> {
         None
     }
 
-    /// Takes several locks in one call. Default: it does not.
+    /// Takes several locks in one call. Default: unsupported.
     fn groups(&self) -> Option<&dyn Groups> {
         None
     }
 
-    /// Lists locks, and ends the holds of others. Default: it does not.
+    /// Lists locks, and ends other owners' holds. Default: unsupported.
     fn directory(&self) -> Option<&dyn Directory> {
         None
     }
 
-    /// Keeps what instances say about themselves. Default: it does not.
+    /// Keeps the records in which instances describe themselves. Default: unsupported.
     fn instances(&self) -> Option<&dyn Instances> {
         None
     }
 
-    /// Looks for what silently breaks locks. Default: it does not.
+    /// Looks for settings that silently break locks. Default: unsupported.
     fn diagnosis(&self) -> Option<&dyn Diagnostics> {
         None
     }
@@ -205,7 +210,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
 /// A shared backend of any type.
 pub type DynBackend = Arc<dyn LockBackend>;
 
-/// What a backend is and what it can promise.
+/// What a backend is and what it promises.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -228,44 +233,44 @@ pub struct BackendInfo {
     pub name: &'static str,
     /// Where the locks are, without credentials, for example `redis-rs (cluster)`.
     pub description: String,
-    /// Whether [`LockBackend::attempt`] gives places in a queue. Otherwise waiters ask again when
-    /// woken.
+    /// Whether [`LockBackend::attempt`] gives places in a queue. Without them, waiters retry when
+    /// notified.
     pub supports_queue: bool,
-    /// Whether a holder can ask to be [told](crate::Wake::Wanted) that its lock is wanted.
-    /// Otherwise leases are never kept after a release.
+    /// Whether a holder can ask for a [message](crate::Wake::Wanted) when another owner wants its
+    /// lock. Without it, leases are never kept after a release.
     pub supports_recall: bool,
-    /// The longest time for which a release can [leave the lock held](crate::Linger). Zero: it
-    /// cannot, and requests that are to be held at least for a time are refused.
+    /// The longest time for which a release can [leave the lock held](crate::Linger). Zero:
+    /// releases cannot, and requests for a minimum hold time are refused.
     pub longest_linger: Duration,
-    /// How long it remembers the token of a grant whose request does not say. For ever: extensions
-    /// need not [prolong](crate::ExtendRequest::keep_token) that.
+    /// How long the backend remembers a grant's token if the request does not say. With "for ever",
+    /// extensions need not [prolong](crate::ExtendRequest::keep_token) it.
     pub token_retention: TokenRetention,
-    /// How long the core waits for one answer before it counts the request as perhaps executed.
+    /// How long the core waits for one answer. After that, the request may or may not have run.
     pub call_timeout: Duration,
-    /// What its grants are worth when a server fails.
+    /// What a grant is worth when a server fails.
     pub safety: SafetyMode,
     /// What makes its fencing tokens grow.
     pub tokens: TokenSource,
-    /// For how long after its lease a lock may still be held, if its holder's process died. Zero
-    /// where each lock has an end of its own; more where a store ends the locks of one session
-    /// together.
+    /// If the holder's process dies, how long its lock may stay held after its lease. Zero if each
+    /// lock expires on its own. More if the store ends all locks of a session together.
     pub outlives: Duration,
 }
 
-/// What makes the fencing tokens of a backend grow.
+/// What makes a backend's fencing tokens grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TokenSource {
-    /// A clock, in microseconds, and the last token. Whoever reserves more tokens with a grant than
-    /// the microseconds that it lasts runs ahead of the clock.
+    /// A clock, in microseconds, together with the last token. A holder runs ahead of the clock if
+    /// it reserves more tokens with a grant than the grant lasts microseconds.
     #[default]
     Clock,
-    /// A number that the store counts up and never forgets. Any number may be reserved.
+    /// A number that the store counts up and never forgets. A grant may reserve any number of
+    /// tokens.
     Count,
 }
 
 impl BackendInfo {
-    /// A description with the given answers.
+    /// A description with these values, and every optional ability switched off.
     #[must_use]
     pub fn new(name: &'static str, description: impl Into<String>, call_timeout: Duration) -> Self {
         Self {
@@ -282,49 +287,49 @@ impl BackendInfo {
         }
     }
 
-    /// Says what makes its fencing tokens grow.
+    /// Sets what makes its fencing tokens grow.
     #[must_use]
     pub fn with_tokens(mut self, source: TokenSource) -> Self {
         self.tokens = source;
         self
     }
 
-    /// Says for how long after its lease a dead process's lock may still be held.
+    /// Sets how long a dead process's lock may stay held after its lease.
     #[must_use]
     pub fn with_outlives(mut self, longest: Duration) -> Self {
         self.outlives = longest;
         self
     }
 
-    /// Says that attempts get places in a queue.
+    /// Declares that attempts get places in a queue.
     #[must_use]
     pub fn with_queues(mut self) -> Self {
         self.supports_queue = true;
         self
     }
 
-    /// Says what its grants are worth when a server fails.
+    /// Sets what a grant is worth when a server fails.
     #[must_use]
     pub fn with_safety(mut self, safety: SafetyMode) -> Self {
         self.safety = safety;
         self
     }
 
-    /// Says that a release can leave the lock held for up to this long.
+    /// Declares that a release can leave the lock held for up to this long.
     #[must_use]
     pub fn with_linger(mut self, longest: Duration) -> Self {
         self.longest_linger = longest;
         self
     }
 
-    /// Says how long it remembers the token of a grant whose request does not say.
+    /// Sets how long the backend remembers a grant's token if the request does not say.
     #[must_use]
     pub fn with_token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
         self.token_retention = keep.into();
         self
     }
 
-    /// Says that holders who ask for it are told when their lock is wanted.
+    /// Declares that holders can ask for a message when another owner wants their lock.
     #[must_use]
     pub fn with_recalls(mut self) -> Self {
         self.supports_recall = true;

@@ -1,4 +1,4 @@
-//! What the core asks of a backend about holds, and what a backend answers.
+//! What the core asks a backend to do with holds, and the answers.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use crate::owner::OwnerId;
 use crate::token::FencingToken;
 use crate::token_retention::TokenRetention;
 
-/// Shortest lease that can be asked for: 20 ms. A shorter one is used up by the way to the server.
+/// The shortest lease that you can ask for: 20 ms. The round trip to the server would use up a
+/// shorter one.
 pub const MIN_LEASE: Duration = Duration::from_millis(20);
 
 /// The most permits that one acquisition can ask for.
 pub const MAX_PERMITS: u32 = 65_535;
 
-/// One attempt to take a lock. May be executed more than once with the effect of once.
+/// One attempt to take a lock. Executing it more than once has the effect of executing it once.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -35,41 +36,41 @@ pub const MAX_PERMITS: u32 = 65_535;
 pub struct AcquireAttempt {
     /// Which lock.
     pub target: LockTarget,
-    /// Who wants it. The same for every repetition of one acquisition.
+    /// Who wants it. All repetitions of one acquisition use the same owner.
     pub owner: OwnerId,
-    /// How long the backend keeps the lock after it executed the attempt. Whole milliseconds.
+    /// How long the backend keeps the lock after it executes the attempt. Whole milliseconds.
     pub lease: Duration,
     /// When the caller stops waiting for the answer. The backend must refuse an attempt that
     /// arrives more than a quarter of a second later, because no release follows then.
     pub deadline: Instant,
     /// How many permits of a semaphore. 1 for every other kind.
     pub permits: u32,
-    /// How many fencing tokens in a row the grant reserves, from the one in the answer on. At least 1. The
-    /// same for every repetition.
+    /// How many consecutive fencing tokens the grant reserves, starting with the one in the answer.
+    /// At least 1. All repetitions use the same number.
     pub tokens: u32,
-    /// The grant's token must be at least this one, and later ones greater. Given by a repetition
-    /// of a holder's attempt, it raises the token of that grant to just this.
+    /// The grant's token must be at least this one, and later tokens greater. If the holder repeats
+    /// its attempt with a floor, the token of its grant becomes exactly this one.
     pub floor: Option<FencingToken>,
-    /// Ask for a place in the queue, kept for this long unless the attempt is repeated. `None`: do
-    /// not queue. Whole milliseconds.
+    /// Asks for a place in the queue. The place lasts this long unless the attempt is repeated.
+    /// `None`: do not queue. Whole milliseconds.
     pub place: Option<Duration>,
-    /// If this attempt is answered with a grant, tell its owner when somebody else wants the lock,
-    /// with
-    /// [`Wake::Wanted`](crate::Wake::Wanted). A grant out of the queue need not; nor a backend that does not say [`supports_recall`](crate::BackendInfo::supports_recall).
+    /// If the answer is a grant, send the owner a [`Wake::Wanted`](crate::Wake::Wanted) when
+    /// another owner wants the lock. Optional for a grant from the queue, and for a backend without
+    /// [`supports_recall`](crate::BackendInfo::supports_recall).
     pub recall: bool,
-    /// No earlier attempt under this owner id was granted or queued, or may still be, and nobody
-    /// wants to know where it stands in the queue. A backend may then answer
-    /// [`Queued`](AttemptOutcome::Queued) sooner, with less: `ahead` 1 and no
-    /// `remaining` if anybody is ahead, and `fence` 0, as no grant to this owner can be older.
+    /// The first attempt under this owner id: no earlier one was granted or queued, or still can
+    /// be, and the caller does not need its position in the queue. A backend may then answer
+    /// [`Queued`](AttemptOutcome::Queued) sooner, with less detail. If any waiter is ahead, `ahead`
+    /// is 1 and `remaining` is `None`. `fence` is 0, because no grant to this owner can be older.
     /// `false` is always right.
     pub first: bool,
-    /// How long to remember the grant's token; `None`: as long as the backend does by default. Not
-    /// for kinds and backends without tokens, nor for backends that remember them anyway.
+    /// How long to remember the grant's token. `None`: the backend's default. Ignored by kinds and
+    /// backends without tokens, and by backends that remember tokens for ever.
     pub token_retention: Option<TokenRetention>,
 }
 
 impl AcquireAttempt {
-    /// One attempt for one permit and one token, without a place in the queue.
+    /// An attempt for one permit and one token, without a place in the queue.
     #[must_use]
     pub fn new(target: LockTarget, owner: OwnerId, lease: Duration, deadline: Instant) -> Self {
         Self {
@@ -88,7 +89,7 @@ impl AcquireAttempt {
     }
 }
 
-/// What became of an attempt. That somebody else holds the lock is an answer, not an error.
+/// What became of an attempt. A lock that another owner holds is an answer, not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 #[expect(
@@ -96,36 +97,36 @@ impl AcquireAttempt {
     reason = "whoever gets it must look at each case"
 )]
 pub enum AttemptOutcome {
-    /// The owner holds the lock for the lease, counted from some moment after the attempt was sent.
+    /// The owner holds the lock for the lease, which began at some moment after the attempt was
+    /// sent.
     Granted {
-        /// The fencing token of this grant, the first of those reserved; the same when an attempt
-        /// is repeated. `None` if this kind of lock or this backend has none.
+        /// The fencing token of this grant, the first of those reserved. A repeated attempt gets
+        /// the same one. `None` if this kind of lock or this backend has no tokens.
         token: Option<FencingToken>,
     },
-    /// It is not to be had now, and nothing of this attempt remains. Also while others are ahead in
-    /// the queue.
+    /// The lock is not available now, or other waiters are ahead. The attempt left nothing behind.
     Held {
-        /// What is left of the lease in the way. `None` if it has no expiry.
+        /// What is left of the lease that blocks it. `None` if that has no expiry.
         remaining: Option<Duration>,
     },
-    /// It is not to be had now, and the owner has a place in the queue. Only if the attempt asked
-    /// for one.
+    /// The lock is not available now, and the owner has a place in the queue. Only if the attempt
+    /// asked for one.
     Queued {
-        /// What is left of the lease in the way. `None` if it has no expiry; perhaps also after a
-        /// [first](AcquireAttempt::first) attempt if others are ahead, who are the ones to look
-        /// when it ends.
+        /// What is left of the lease that blocks it. `None` if that has no expiry. A
+        /// [first](AcquireAttempt::first) attempt may also get `None` if other waiters are ahead,
+        /// because they are the ones that retry when the lease ends.
         remaining: Option<Duration>,
-        /// How many are ahead in the queue. Perhaps only whether anybody is, after a
-        /// [first](AcquireAttempt::first) attempt.
+        /// How many waiters are ahead. After a [first](AcquireAttempt::first) attempt, perhaps only
+        /// 0 or 1: whether anyone is ahead.
         ahead: u64,
-        /// The last token given to anybody when the attempt was executed. A pushed grant to this
-        /// owner with a token that is not greater is older than this answer.
+        /// The last token given to any owner when the attempt was executed. A pushed grant to this
+        /// owner is newer than this answer only if its token is greater.
         fence: u64,
     },
 }
 
-/// Gives a lock back, or makes sure that an attempt left nothing behind, neither a hold nor a place
-/// in the queue.
+/// Gives a lock back. Also makes sure that an attempt left nothing behind: no hold and no place in
+/// the queue.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -150,23 +151,23 @@ pub struct ReleaseRequest {
     pub permits: u32,
     /// When the caller stops waiting for the answer.
     pub deadline: Instant,
-    /// How long to remember the token of a grant that this release hands on; see
+    /// How long to remember the token of a grant that this release hands on. See
     /// [`AcquireAttempt::token_retention`].
     pub token_retention: Option<TokenRetention>,
-    /// Leave the lock held by nobody for a time instead of making it free. Not longer than the
-    /// backend's [`longest_linger`](crate::BackendInfo::longest_linger), and only for kinds that
-    /// [can linger](crate::LockKind::can_linger).
+    /// Leaves the lock held for a time instead of freeing it. No longer than the backend's
+    /// [`longest_linger`](crate::BackendInfo::longest_linger), and only for kinds that [can
+    /// linger](crate::LockKind::can_linger).
     pub linger: Option<Linger>,
-    /// What the attempts of this owner asked for, if they asked for a place in the queue: a backend
-    /// may find the place sooner by it. `None` is always right; what no attempt asked for is not.
+    /// What this owner's attempts asked for, if they asked for a place in the queue. It helps a
+    /// backend to find the place. `None` is always right. A value that no attempt asked for is not.
     pub sought: Option<Sought>,
-    /// No attempt follows under this owner id. So the backend may repeat the release by itself,
+    /// No attempt follows under this owner id, so the backend may repeat the release on its own
     /// after a failover that may have lost it. `false` is always right.
     pub last: bool,
 }
 
-/// What attempts asked for that may have left a place in the queue. The same for every attempt of
-/// one owner.
+/// What attempts asked for that may have left a place in the queue. All attempts of one owner ask
+/// for the same.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -174,7 +175,7 @@ pub struct ReleaseRequest {
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let owner = target.kind().new_owner();
 /// let mut release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
-/// // As the attempts that are undone by it.
+/// // The same values as the attempts that this release undoes.
 /// release.sought = Some(Sought { place: Duration::from_secs(5), lease: Duration::from_secs(30), tokens: 1 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -184,7 +185,7 @@ pub struct ReleaseRequest {
     reason = "others write it as a literal with `..`"
 )]
 pub struct Sought {
-    /// For how long to keep the place; see [`AcquireAttempt::place`].
+    /// How long the place is kept; see [`AcquireAttempt::place`].
     pub place: Duration,
     /// See [`AcquireAttempt::lease`].
     pub lease: Duration,
@@ -192,12 +193,12 @@ pub struct Sought {
     pub tokens: u32,
 }
 
-/// How a lock stays held after its release, by an owner that nobody is.
+/// Keeps a lock held after its release, under an id that no process uses.
 ///
-/// In one step the owner's hold becomes one of `heir`, which ends `time` after the execution,
-/// earlier or later than the owner's would have. The owner holds nothing then: what it sends later,
-/// or sent before and comes late, finds somebody else. Nobody is handed the lock and nobody is
-/// woken: it becomes free as that of a holder who died.
+/// In one step the owner's hold becomes the hold of `heir`. It ends `time` after the execution,
+/// whether that is earlier or later than the owner's hold would have ended. The owner then holds
+/// nothing: requests that it sends later, or that arrive late, find another owner. No waiter gets
+/// the lock or a notification. The lock becomes free by expiry, like that of a holder that died.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -205,7 +206,7 @@ pub struct Sought {
 /// let target = LockTarget::new(LockName::new("nightly")?, LockKind::Reentrant);
 /// let (owner, heir) = (target.kind().new_owner(), target.kind().new_owner());
 /// let mut release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
-/// release.linger = Some(Linger { heir, time: Duration::from_secs(60) }); // held by nobody for a minute
+/// release.linger = Some(Linger { heir, time: Duration::from_secs(60) }); // held for a minute, by no process
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,7 +215,7 @@ pub struct Sought {
     reason = "others write it as a literal with `..`"
 )]
 pub struct Linger {
-    /// A fresh id, under which nothing is ever asked for.
+    /// A fresh id. No request is ever made under it.
     pub heir: OwnerId,
     /// For how long. Whole milliseconds, at least one.
     pub time: Duration,
@@ -237,7 +238,7 @@ impl ReleaseRequest {
     }
 }
 
-/// What a release found. Either way the owner holds nothing afterwards.
+/// What a release found. Either way the owner then holds nothing.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -245,7 +246,7 @@ impl ReleaseRequest {
 /// use locktopus::{LockBackend, LockKind, LockName, LockTarget, MemoryBackend, ReleaseOutcome, ReleaseRequest, clock};
 /// let backend = MemoryBackend::new();
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
-/// let owner = target.kind().new_owner(); // which never took it
+/// let owner = target.kind().new_owner(); // it never took the lock
 /// let release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
 /// assert_eq!(backend.release(&release).await?, ReleaseOutcome::NotHeld);
 /// # Ok(()) }
@@ -257,14 +258,15 @@ impl ReleaseRequest {
     reason = "whoever gets it must look at each case"
 )]
 pub enum ReleaseOutcome {
-    /// The owner held the lock and does not any more; it went to those first in the queue, or is
-    /// free, or [lingers](ReleaseRequest::linger).
+    /// The owner held the lock. Now the lock is free, or the first waiters have it, or it
+    /// [lingers](ReleaseRequest::linger).
     Released,
-    /// The owner did not hold it: lease run out, taken over, or released before.
+    /// The owner did not hold it: the lease expired, another owner took the lock over, or it was
+    /// already released.
     NotHeld,
 }
 
-/// Pushes the expiry of one lock out.
+/// Moves the expiry of one lock further into the future.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -285,14 +287,16 @@ pub struct ExtendRequest {
     pub target: LockTarget,
     /// Who claims to hold it.
     pub owner: OwnerId,
-    /// How long the lock must last from the moment of execution. Whole milliseconds. What lasts
-    /// longer already is not shortened.
+    /// How long the lock must last from the moment of execution. Whole milliseconds. Never shortens
+    /// a hold that already lasts longer.
     pub lease: Duration,
     /// The number of permits of the attempt.
     pub permits: u32,
-    /// Remember the last token of the name for at least this long from now on.
-    /// `None`: for as long as before. Never shortens that time, and never creates a token. Whole milliseconds. Kinds and backends without tokens ignore it, and so do backends that remember tokens for ever. The answer is [`Extended`](ExtendOutcome::Extended)
-    /// only if both were done.
+    /// Remember the last token of the name for at least this long from now. `None`: do not change
+    /// how long it is remembered. Never shortens that time, and never creates a token. Whole
+    /// milliseconds. Kinds and backends without tokens ignore it, as do backends that remember
+    /// tokens for ever. The answer is [`Extended`](ExtendOutcome::Extended) only if the backend did
+    /// both.
     pub keep_token: Option<Duration>,
 }
 
@@ -318,7 +322,7 @@ impl ExtendRequest {
 /// use locktopus::{ExtendOutcome, ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MemoryBackend, clock};
 /// let backend = MemoryBackend::new();
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
-/// let owner = target.kind().new_owner(); // which never took it
+/// let owner = target.kind().new_owner(); // it never took the lock
 /// let extend = ExtendRequest::new(target, owner, Duration::from_secs(30));
 /// let answers = backend.extend(&[extend], clock::timer_in(Duration::from_secs(1))).await;
 /// assert!(matches!(answers[..], [Ok(ExtendOutcome::Missing)]));
@@ -331,12 +335,12 @@ impl ExtendRequest {
     reason = "whoever gets it must look at each case"
 )]
 pub enum ExtendOutcome {
-    /// The owner still holds the lock; it expires one lease after execution, or when it would have
-    /// before if that is later.
+    /// The owner still holds the lock. It expires one lease after execution, or at its earlier
+    /// expiry time if that is later.
     Extended,
     /// The lock is gone: expired, deleted, evicted, or the server lost it.
     Missing,
-    /// Somebody else holds the lock.
+    /// Another owner holds the lock.
     TakenOver,
 }
 
@@ -367,16 +371,16 @@ pub enum ExtendOutcome {
     reason = "whoever gets it must look at each case"
 )]
 pub enum GroupOutcome {
-    /// Every owner holds its lock; the tokens are in the order of the attempts.
+    /// Every owner holds its lock. The tokens are in the order of the attempts.
     Granted {
         /// One for each attempt.
         tokens: Vec<Option<FencingToken>>,
     },
-    /// One of them is not to be had, so none was taken.
+    /// One of the locks is not available, so the backend took none.
     Held {
-        /// The first one that was in the way, counted from 0.
+        /// The first unavailable one, counted from 0.
         index: usize,
-        /// What is left of the lease in the way. `None` if it has no expiry.
+        /// What is left of the lease that blocks it. `None` if that has no expiry.
         remaining: Option<Duration>,
     },
 }
