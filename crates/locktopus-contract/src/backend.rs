@@ -196,7 +196,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Keeps the records in which instances describe themselves. Default: unsupported.
+    /// Keeps the records that describe instances. Default: unsupported.
     fn instances(&self) -> Option<&dyn Instances> {
         None
     }
@@ -210,12 +210,12 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
 /// A shared backend of any type.
 pub type DynBackend = Arc<dyn LockBackend>;
 
-/// What a backend is and what it promises.
+/// A backend's name, its abilities and its promises.
 ///
 /// ```
 /// # use std::time::Duration;
 /// use locktopus_contract::{BackendInfo, SafetyMode, TokenSource};
-/// // Waiters stand in a queue, and holders are told when their lock is wanted; calls take 200 ms at most.
+/// // Waiters queue, and holders learn when their lock is wanted. Calls take 200 ms at most.
 /// let info = BackendInfo::new("mine", "mine at db:7000", Duration::from_millis(200))
 ///     .with_queues()
 ///     .with_recalls()
@@ -231,7 +231,7 @@ pub type DynBackend = Arc<dyn LockBackend>;
 pub struct BackendInfo {
     /// Short name for errors, metrics and reports, for example `redis-rs`.
     pub name: &'static str,
-    /// Where the locks are, without credentials, for example `redis-rs (cluster)`.
+    /// The location of the locks, without credentials, for example `redis-rs (cluster)`.
     pub description: String,
     /// Whether [`LockBackend::attempt`] gives places in a queue. Without them, waiters retry when
     /// notified.
@@ -239,24 +239,24 @@ pub struct BackendInfo {
     /// Whether a holder can ask for a [message](crate::Wake::Wanted) when another owner wants its
     /// lock. Without it, leases are never kept after a release.
     pub supports_recall: bool,
-    /// The longest time for which a release can [leave the lock held](crate::Linger). Zero:
-    /// releases cannot, and requests for a minimum hold time are refused.
+    /// How long a release can [leave the lock held](crate::Linger), at most. Zero: releases cannot,
+    /// and requests for a minimum hold time are refused.
     pub longest_linger: Duration,
     /// How long the backend remembers a grant's token if the request does not say. With "for ever",
     /// extensions need not [prolong](crate::ExtendRequest::keep_token) it.
     pub token_retention: TokenRetention,
     /// How long the core waits for one answer. After that, the request may or may not have run.
     pub call_timeout: Duration,
-    /// What a grant is worth when a server fails.
+    /// The safety mode: how far to trust a grant when a server fails.
     pub safety: SafetyMode,
-    /// What makes its fencing tokens grow.
+    /// The source of its fencing tokens.
     pub tokens: TokenSource,
     /// If the holder's process dies, how long its lock may stay held after its lease. Zero if each
     /// lock expires on its own. More if the store ends all locks of a session together.
     pub outlives: Duration,
 }
 
-/// What makes a backend's fencing tokens grow.
+/// The reason why a backend's fencing tokens grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TokenSource {

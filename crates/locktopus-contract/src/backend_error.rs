@@ -8,24 +8,24 @@ use std::time::Duration;
 use crate::kind::LockTarget;
 use crate::runtime::NoRuntime;
 
-/// What went wrong in a backend.
+/// The reason why a request to a backend failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackendErrorKind {
-    /// No connection, or the server said that it cannot serve right now.
+    /// There is no connection, or the server cannot serve right now.
     Unavailable,
-    /// No answer before the deadline.
+    /// No answer came before the deadline.
     Timeout,
     /// The server refused the request and will refuse it again, for example because it is out of
     /// memory.
     Refused,
-    /// Login or permission problem.
+    /// The login failed, or a permission is missing.
     Denied,
     /// The name is in use as another kind of lock, or for something else. The
-    /// [source](Error::source) is an [`OtherKind`] that says what is there.
+    /// [source](Error::source) is an [`OtherKind`] that says as what.
     OtherKind,
     /// The request asks for more permits than the semaphore has, or the semaphore has no number of
-    /// permits. The [source](Error::source) is a [`TooFewPermits`].
+    /// permits yet. The [source](Error::source) is a [`TooFewPermits`].
     TooFewPermits,
     /// The answer makes no sense. Other software may be writing these keys.
     Protocol,
@@ -33,31 +33,31 @@ pub enum BackendErrorKind {
     Unsupported,
     /// The backend was closed.
     Closed,
-    /// Too few nodes of a quorum agreed in time. The message says what each of them did.
+    /// Too few nodes of a quorum agreed in time. The message lists what each of them answered.
     NoQuorum,
     /// Too few replicas confirmed in time. The [source](Error::source) is a
-    /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to tell.
-    /// An attempt that may have taken effect was not surely undone: the release may still arrive,
-    /// so ask again under another owner.
+    /// [`NotReplicated`](crate::NotReplicated) with the numbers, unless the server refused to give
+    /// them. An attempt that may have run may still be in effect, and its release may arrive late.
+    /// So retry under another owner.
     NotReplicated,
     /// The caller was outside a tokio runtime ([`NoRuntime`](crate::NoRuntime)). Nothing was sent.
     NoRuntime,
 }
 
-/// What a name is in use as, when it was asked for as something else. The source of errors of kind
+/// A name that is in use as another kind than the request says. The source of errors of kind
 /// [`OtherKind`](BackendErrorKind::OtherKind).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("in use as {found}, asked for as {}", asked.kind().as_str())]
 #[non_exhaustive]
 pub struct OtherKind {
-    /// What is there: a [kind's word](crate::LockKind::as_str), `rw_lock`, or a few words where it
-    /// is no lock or that cannot be told.
+    /// The current use: a [kind's word](crate::LockKind::as_str), `rw_lock`, or a few words if it
+    /// is no lock or if the backend cannot tell.
     pub found: String,
-    /// What was asked for.
+    /// The requested lock.
     pub asked: LockTarget,
 }
 
-/// How many permits a semaphore has, when a request asks for more. The source of errors of kind
+/// A request for more permits than the semaphore has. The source of errors of kind
 /// [`TooFewPermits`](BackendErrorKind::TooFewPermits).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -66,13 +66,13 @@ pub struct TooFewPermits {
     pub target: LockTarget,
     /// The number of permits in the request.
     pub asked: u32,
-    /// All permits, free, held and drained. `None` if the number was never set, or the server lost
+    /// All permits: free, held and drained. `None` if the number was never set, or the server lost
     /// it.
     pub total: Option<u64>,
 }
 
 impl TooFewPermits {
-    /// Tells the caller how to go on.
+    /// Tells the caller what to do next.
     pub(crate) fn advice(&self) -> &'static str {
         match self.total {
             Some(_) if !self.target.kind().is_held() => {
@@ -109,18 +109,18 @@ impl fmt::Display for TooFewPermits {
     reason = "another case or field would make another type of it"
 )]
 pub enum Executed {
-    /// Certainly not: it was refused before any write, or never sent.
+    /// Certainly not: the server refused it before any write, or it was never sent.
     No,
-    /// Nobody knows: the connection failed or no answer came. Repeat it with the same owner, or
-    /// release. An attempt that failed as [`NotReplicated`](BackendErrorKind::NotReplicated) is
-    /// repeated with another one.
+    /// Unknown: the connection failed or no answer came. Repeat the request with the same owner, or
+    /// release. After [`NotReplicated`](BackendErrorKind::NotReplicated), repeat an attempt with
+    /// another owner.
     Maybe,
 }
 
-/// A backend did not do what it was asked to.
+/// The error of a backend that could not do what it was asked to do.
 ///
-/// [`BackendError::executed`] tells what happened to the lock, [`BackendError::is_transient`]
-/// whether asking again can help.
+/// [`BackendError::executed`] tells whether the request may have run, and
+/// [`BackendError::is_transient`] whether a retry can help.
 ///
 /// ```
 /// use locktopus_contract::{BackendError, BackendErrorKind, Executed};
@@ -138,13 +138,13 @@ pub struct BackendError {
     executed: Executed,
     backend: &'static str,
     message: Box<str>,
-    /// In milliseconds: errors are passed around, and must be small.
+    /// In milliseconds, to keep the error small.
     ready_in: Option<NonZeroU32>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl BackendError {
-    /// An error of `backend` (its short name). The message must hold no secret.
+    /// An error of `backend` (its short name). The message must not contain secrets.
     #[must_use]
     pub fn new(
         backend: &'static str,
@@ -162,8 +162,8 @@ impl BackendError {
         }
     }
 
-    /// The name that was asked for is in use as something else, which `found` names. Nothing was
-    /// done.
+    /// The requested name is in use as something else, which `found` names. The backend did
+    /// nothing.
     ///
     /// ```
     /// use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, OtherKind};
@@ -221,7 +221,7 @@ impl BackendError {
         Self::new(backend, kind, Executed::No, message).with_source(too_few)
     }
 
-    /// The backend does not have what was asked for. Nothing was done.
+    /// The backend does not support the request and did nothing.
     #[must_use]
     pub fn unsupported(backend: &'static str, message: impl Into<String>) -> Self {
         let kind = BackendErrorKind::Unsupported;
@@ -241,15 +241,15 @@ impl BackendError {
         Self::new(backend, kind, Executed::No, message).with_source(NoRuntime)
     }
 
-    /// Adds the error this one came from. It is shown by error chains, not by this error's text.
+    /// Adds the error that caused this one. Error chains show it, this error's text does not.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Says after how long the backend is ready again, in whole milliseconds, rounded up. Waiting
-    /// acquisitions with more time than that go on waiting.
+    /// Says when the backend is ready again, in whole milliseconds, rounded up. Acquisitions with
+    /// more time left than that keep waiting.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -266,14 +266,14 @@ impl BackendError {
         self
     }
 
-    /// The same error of a request of which an earlier part may have taken effect.
+    /// Marks the error as possibly executed, because an earlier part of the request may have run.
     #[must_use]
     pub fn after_a_part(mut self) -> Self {
         self.executed = Executed::Maybe;
         self
     }
 
-    /// What went wrong.
+    /// The reason of the failure.
     #[must_use]
     pub fn kind(&self) -> BackendErrorKind {
         self.kind
@@ -285,8 +285,7 @@ impl BackendError {
         self.executed
     }
 
-    /// After how long the backend is ready again, counted from this answer. `None` if that is not
-    /// known.
+    /// The time until the backend is ready again, counted from this answer. `None` if unknown.
     #[must_use]
     pub fn ready_in(&self) -> Option<Duration> {
         let millis = self.ready_in?.get();
@@ -299,13 +298,13 @@ impl BackendError {
         self.backend
     }
 
-    /// What happened, without the backend's name.
+    /// The message, without the backend's name.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What is wrong with the request, if that is why it failed.
+    /// The mistake in the request, if that is why it failed.
     #[doc(hidden)]
     pub fn mistake(&self) -> String {
         let source = self.source.as_deref();
@@ -318,7 +317,7 @@ impl BackendError {
         }
     }
 
-    /// Whether the same request may succeed a little later without anybody changing anything.
+    /// Whether the same request may succeed a little later without any change.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(

@@ -1,5 +1,5 @@
-//! What a backend may have beside locks. Each capability is a small trait, and a backend returns an
-//! object of it or none.
+//! Optional abilities of a backend. Each is a small trait, and a backend returns an object that
+//! implements it, or none.
 
 use std::future::Future;
 
@@ -16,7 +16,7 @@ use crate::lock_state::{Eviction, LockPage, ScanCursor};
 use crate::request::{AcquireAttempt, GroupOutcome};
 use crate::wake::WakeStream;
 
-/// Tells waiters when to look. Waiters of a backend without it poll, with growing pauses.
+/// Notifies waiters. Without it, waiters poll with growing pauses.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -34,23 +34,24 @@ use crate::wake::WakeStream;
 ///
 /// # Errors
 ///
-/// As those of [`LockBackend`].
+/// The same as for [`LockBackend`].
 ///
 /// # Cancel safety
 ///
-/// As that of [`LockBackend`].
+/// The same as for [`LockBackend`].
 #[async_trait]
 pub trait WakeUps: Send + Sync {
-    /// Joins the listeners of this target, if this process listens already and has missed nothing
+    /// Adds a listener for this target if this process already listens and has missed nothing
     /// since. Sends nothing.
     fn listen(&self, target: &LockTarget) -> Option<WakeStream>;
 
     /// Listens for hints that the target may have become free, and for grants pushed to owners of
     /// this process.
     ///
-    /// Once this returns, a release that starts later reaches the owner it hands the lock to, or
-    /// wakes at least one of the waiters of this process. Both may be lost, hints may be false.
-    /// After anything that can lose them, every stream yields [`Wake::Resync`](crate::Wake).
+    /// Once this returns, every release that starts later reaches the owner to which it hands the
+    /// lock, or wakes at least one waiter of this process. Both messages may be lost, and a hint
+    /// may be false. After anything that can lose messages, every stream yields
+    /// [`Wake::Resync`](crate::Wake).
     async fn subscribe(
         &self,
         target: &LockTarget,
@@ -58,8 +59,8 @@ pub trait WakeUps: Send + Sync {
     ) -> Result<WakeStream, BackendError>;
 }
 
-/// Keeps the numbers of semaphores and latches. A backend without it refuses these kinds in
-/// [`check`](LockBackend::check).
+/// Keeps the numbers of semaphores, rate limiters and latches. Without it,
+/// [`check`](LockBackend::check) refuses these kinds.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -80,18 +81,18 @@ pub trait WakeUps: Send + Sync {
 ///
 /// # Errors
 ///
-/// As those of [`LockBackend`].
+/// The same as for [`LockBackend`].
 ///
 /// # Cancel safety
 ///
-/// As that of [`LockBackend`].
+/// The same as for [`LockBackend`].
 #[async_trait]
 pub trait Counters: Send + Sync {
-    /// Reads or changes the number inside a semaphore or a latch.
+    /// Reads or changes the number of a semaphore, a rate limiter or a latch.
     async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError>;
 }
 
-/// Takes several locks in one call. Without it they are taken one by one.
+/// Takes several locks in one call. Without it, the core takes them one by one.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -105,24 +106,23 @@ pub trait Counters: Send + Sync {
 ///
 /// # Errors
 ///
-/// As those of [`LockBackend`].
+/// The same as for [`LockBackend`].
 ///
 /// # Cancel safety
 ///
-/// As that of [`LockBackend`].
+/// The same as for [`LockBackend`].
 #[async_trait]
 pub trait Groups: Send + Sync {
-    /// The group of this target.
-    /// [`attempt_all`](Self::attempt_all) takes targets of one group together. `None`: this one is
-    /// taken alone.
+    /// The group of this target. [`attempt_all`](Self::attempt_all) takes targets of one group
+    /// together. `None`: this target can only be taken alone.
     fn group(&self, target: &LockTarget) -> Option<u32>;
 
     /// Tries once to take several different locks of one group, all or nothing.
     async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError>;
 }
 
-/// Finds locks that others hold, and ends their holds. Without it, held locks cannot be listed, and
-/// no release can be forced.
+/// Finds locks that other owners hold, and ends their holds. Without it, held locks cannot be
+/// listed, and no release can be forced.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -137,15 +137,15 @@ pub trait Groups: Send + Sync {
 ///
 /// # Errors
 ///
-/// As those of [`LockBackend`].
+/// The same as for [`LockBackend`].
 ///
 /// # Cancel safety
 ///
-/// As that of [`LockBackend`].
+/// The same as for [`LockBackend`].
 #[async_trait]
 pub trait Directory: Send + Sync {
     /// Lists held locks whose names begin with `prefix`, a page at a time. Never blocks the backend
-    /// for long. A backend that can only evict answers with an error of kind `Unsupported`.
+    /// for long. A backend that can only evict fails with kind `Unsupported`.
     async fn scan(
         &self,
         prefix: &str,
@@ -159,10 +159,10 @@ pub trait Directory: Send + Sync {
     -> Result<Eviction, BackendError>;
 }
 
-/// Keeps what instances say about themselves. Without it holders are shown without labels.
+/// Keeps the records that describe instances. Without it, holders are shown without labels.
 ///
-/// A record is told to all who ask in the same namespace, until its time is over or the instance
-/// takes it back. It has no effect on locks.
+/// Every client of the same namespace can read a record, until it expires or the instance removes
+/// it. A record has no effect on locks.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -181,17 +181,17 @@ pub trait Directory: Send + Sync {
 ///
 /// # Errors
 ///
-/// As those of [`LockBackend`].
+/// The same as for [`LockBackend`].
 ///
 /// # Cancel safety
 ///
-/// As that of [`LockBackend`].
+/// The same as for [`LockBackend`].
 #[async_trait]
 pub trait Instances: Send + Sync {
-    /// Keeps what an instance says about itself, or forgets it.
+    /// Keeps the record of an instance, or forgets it.
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError>;
 
-    /// The records of these instances: one answer for each, in order; `None` where there is no
+    /// The records of these instances: one answer for each, in order. `None` where there is no
     /// record.
     async fn records(
         &self,
@@ -199,7 +199,7 @@ pub trait Instances: Send + Sync {
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError>;
 }
 
-/// Looks for what silently breaks locks. Without it a connection is not checked.
+/// Looks for settings that silently break locks. Without it, a connection is not checked.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -214,18 +214,18 @@ pub trait Instances: Send + Sync {
 ///
 /// # Errors
 ///
-/// As those of [`LockBackend`].
+/// The same as for [`LockBackend`].
 ///
 /// # Cancel safety
 ///
-/// As that of [`LockBackend`].
+/// The same as for [`LockBackend`].
 #[async_trait]
 pub trait Diagnostics: Send + Sync {
-    /// Looks for eviction, old servers, missing permissions, wrong clocks.
+    /// Looks for eviction, old servers, missing permissions and wrong clocks.
     async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError>;
 }
 
-/// The capabilities, for callers. Without one, a request is an error of kind
+/// The capabilities, for callers. If the backend lacks one, the request fails with kind
 /// [`Unsupported`](crate::BackendErrorKind::Unsupported) and does nothing.
 impl<'a> dyn LockBackend + 'a {
     /// [`WakeUps::listen`]; `None` without wake-ups.
@@ -241,7 +241,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// As that of [`LockBackend`].
+    /// The same as for [`LockBackend`].
     pub async fn subscribe(
         &self,
         target: &LockTarget,
@@ -261,7 +261,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// As that of [`LockBackend`].
+    /// The same as for [`LockBackend`].
     pub async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
         let counters = self.counters();
         let asked = counters.map(|counters| counters.counter(request));
@@ -282,7 +282,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// As that of [`LockBackend`].
+    /// The same as for [`LockBackend`].
     pub async fn attempt_all(
         &self,
         attempts: &[AcquireAttempt],
@@ -300,7 +300,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// As that of [`LockBackend`].
+    /// The same as for [`LockBackend`].
     pub async fn scan(
         &self,
         prefix: &str,
@@ -321,7 +321,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// As that of [`LockBackend`].
+    /// The same as for [`LockBackend`].
     pub async fn evict(
         &self,
         target: &LockTarget,
@@ -341,7 +341,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// As that of [`LockBackend`].
+    /// The same as for [`LockBackend`].
     pub async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         let instances = self.instances();
         let asked = instances.map(|instances| instances.announce(announcement));
@@ -357,7 +357,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// As that of [`LockBackend`].
+    /// The same as for [`LockBackend`].
     pub async fn records(
         &self,
         query: &InstanceQuery,
@@ -367,7 +367,7 @@ impl<'a> dyn LockBackend + 'a {
             .await
     }
 
-    /// [`Diagnostics::diagnose`]. Without diagnostics, one node and no finding.
+    /// [`Diagnostics::diagnose`]. Without diagnostics, it returns one node and no finding.
     ///
     /// # Errors
     ///
@@ -375,7 +375,7 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe; reads only.
+    /// Cancel safe: it only reads.
     pub async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
         match self.diagnosis() {
             Some(diagnosis) => diagnosis.diagnose(deadline).await,

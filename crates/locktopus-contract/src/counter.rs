@@ -1,4 +1,4 @@
-//! What the core asks of a backend about the number inside a semaphore, a rate limiter or a latch.
+//! Requests of the core about the number of a semaphore, a rate limiter or a latch.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use crate::kind::LockTarget;
 use crate::owner::OwnerId;
 
-/// Reads or changes the number of permits of a semaphore or a rate limiter, or the count of a
-/// latch. May be executed more than once with the effect of once.
+/// Reads or changes the number of permits of a semaphore or rate limiter, or the count of a latch.
+/// Executing it more than once has the effect of executing it once.
 ///
 /// ```
 /// use locktopus_contract::{CounterAction, CounterOutcome, CounterRequest};
@@ -30,9 +30,9 @@ use crate::owner::OwnerId;
     reason = "others write it as a literal with `..`"
 )]
 pub struct CounterRequest {
-    /// Which semaphore or latch.
+    /// Which semaphore, rate limiter or latch.
     pub target: LockTarget,
-    /// Names this operation, so that a repetition is recognised. Ignored by
+    /// Identifies this operation, so that the backend recognises a repetition. Ignored by
     /// [`CounterAction::Read`].
     pub operation: OwnerId,
     /// What to do.
@@ -41,44 +41,45 @@ pub struct CounterRequest {
     pub deadline: Instant,
 }
 
-/// What to do with the number.
+/// The operation on the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "whoever gets it must look at each case"
 )]
 pub enum CounterAction {
-    /// Nothing.
+    /// Changes nothing.
     Read,
-    /// Semaphores and latches: set it unless it is there already. What a semaphore's holders have,
-    /// should its number have vanished, is not free.
+    /// Semaphores and latches: sets the number unless one is set. If a semaphore lost its number,
+    /// the permits of its current holders do not count as free.
     Initialise(u64),
-    /// Semaphores: set the total, which is what is free and what is held together. What is free
-    /// changes by the difference and may fall below zero until holders come back.
+    /// Semaphores: sets the total of free and held permits. The free number changes by the
+    /// difference, and may stay below zero until holders return permits.
     Resize(u64),
-    /// Semaphores: add to what is free; negative takes away. If there is no number, the total is
-    /// what is added.
+    /// Semaphores: adds to the free number, or subtracts from it if negative. If no number is set,
+    /// this becomes the total.
     Add(i64),
-    /// Semaphores: take everything that is free.
+    /// Semaphores: takes all free permits.
     Drain,
-    /// Rate limiters: set the number of permits, and after how long a permit returns. Permits that
-    /// were taken before return when they would have, but no later than one new period from now.
+    /// Rate limiters: sets the number of permits, and the time after which a permit returns.
+    /// Permits that were taken earlier return when they would have, but no later than one new
+    /// period from now.
     Rate {
-        /// How many permits.
+        /// The number of permits.
         permits: u64,
         /// The period. Whole milliseconds.
         per: Duration,
-        /// Change nothing if there is a number already.
+        /// Change nothing if a number is already set.
         keep: bool,
     },
-    /// Latches: one less; at zero all waiters go.
+    /// Latches: counts down by one. At zero, all waiters go on.
     CountDown,
-    /// Forget it, and who holds permits: their holds are gone, and giving them back changes
-    /// nothing. Waiters of a latch stay, as for a new count.
+    /// Forgets the number and the holders of permits. Their holds are gone, and giving them back
+    /// changes nothing. Waiters of a latch stay, for a new count.
     Delete,
 }
 
-/// What became of the number.
+/// The result of an operation on the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 #[expect(
@@ -86,9 +87,9 @@ pub enum CounterAction {
     reason = "another case or field would make another type of it"
 )]
 pub struct CounterOutcome {
-    /// The number afterwards; for [`CounterAction::Drain`] how many were taken. `None` if there is
-    /// none.
+    /// The number afterwards. For [`CounterAction::Drain`], how many permits were taken. `None` if
+    /// no number is set.
     pub value: Option<i64>,
-    /// Whether this operation changed anything, now or at its first execution.
+    /// Whether this operation changed anything, now or when it first ran.
     pub changed: bool,
 }

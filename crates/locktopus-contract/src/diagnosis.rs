@@ -1,4 +1,4 @@
-//! What a backend found out about the place where it keeps locks.
+//! What a backend found out about its store.
 
 use std::fmt;
 
@@ -21,16 +21,16 @@ use std::fmt;
     reason = "others write it as a literal with `..`"
 )]
 pub struct Diagnosis {
-    /// One entry a node, for example `127.0.0.1:6379 redis 7.0.15`.
+    /// One entry for each node, for example `127.0.0.1:6379 redis 7.0.15`.
     pub nodes: Vec<String>,
-    /// What should be looked at, worst first.
+    /// Problems and notes, worst first.
     pub findings: Vec<Finding>,
-    /// The servers that grant locks now, for those who watch failovers. Empty if there are none
-    /// beside this process.
+    /// The servers that grant locks now, for code that watches for failovers. Empty if the locks
+    /// live in this process.
     pub primaries: Vec<Primary>,
 }
 
-/// A server that grants locks, as it was when it was asked.
+/// A server that grants locks, at the time of the check.
 ///
 /// ```
 /// use locktopus_contract::Primary;
@@ -40,9 +40,9 @@ pub struct Diagnosis {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Primary {
-    /// Where it is, for example `127.0.0.1:6379`; in a quorum, the node's label.
+    /// Its address, for example `127.0.0.1:6379`. In a quorum, the node's label.
     pub address: String,
-    /// Different after every start of the server. `None` if it did not say.
+    /// Changes with every start of the server. `None` if the server did not say.
     pub run_id: Option<String>,
     /// Whether it answered.
     pub answered: bool,
@@ -78,7 +78,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Stable identifier: `eviction`, `version`, `clock`, `permission`, ...
     pub check: &'static str,
-    /// What was found and what to do about it.
+    /// The problem, and what to do about it.
     pub message: String,
 }
 
@@ -107,11 +107,11 @@ impl Finding {
     reason = "another case or field would make another type of it"
 )]
 pub enum Severity {
-    /// The check could not be made, or the finding is for information.
+    /// The check could not run, or the finding is only information.
     Note,
-    /// Locks work, but something will hurt one day.
+    /// Locks work, but this will cause trouble one day.
     Warning,
-    /// Locks can be lost silently.
+    /// Locks can be lost without notice.
     Danger,
 }
 

@@ -1,8 +1,8 @@
-//! What this machine calls itself.
+//! The name of this machine.
 
 use std::sync::OnceLock;
 
-/// This machine's name, as far as it is easily known. Only for people who look at a value.
+/// This machine's name, if it is easy to find out. For display only.
 pub(crate) fn host() -> Option<&'static str> {
     static HOST: OnceLock<Option<String>> = OnceLock::new();
     let host = HOST.get_or_init(|| {

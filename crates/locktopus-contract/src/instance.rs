@@ -1,4 +1,4 @@
-//! Who stands behind owner ids: what one instance says about itself, for people who look at locks.
+//! The instances behind owner ids: how an instance describes itself to people who inspect locks.
 
 use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,15 +9,14 @@ use crate::label::{LONGEST_HOST, LONGEST_LABEL, is_printable};
 
 /// The first line of a record's text.
 const VERSION: &str = "locktopus-instance1";
-/// A record's text is never longer than this, in bytes. What is longer was not written by this
-/// library.
+/// A record's text is never longer than this, in bytes. This library did not write a longer one.
 const LONGEST_TEXT: usize = 4096;
 /// The longest note, in characters.
 const LONGEST_NOTE: usize = 256;
 
-/// Which `Locktopus`: 48 random bits that its owner ids begin with. Twelve hex digits as text.
+/// One `Locktopus`: 48 random bits, with which its owner ids begin. Twelve hex digits as text.
 ///
-/// No secret: nobody can release a lock who knows no more than this.
+/// Not a secret: it is not enough to release a lock.
 ///
 /// ```
 /// use locktopus_contract::InstanceId;
@@ -53,10 +52,11 @@ impl fmt::Debug for InstanceId {
     }
 }
 
-/// What an instance says about itself.
+/// How an instance describes itself.
 ///
-/// Texts are printable, whoever wrote them: what cannot be shown safely in a terminal (control
-/// characters, marks that change the direction of writing) is replaced when a record is made.
+/// All texts are printable, even those from other programs. Making a record replaces characters
+/// that are unsafe in a terminal: control characters, and marks that change the direction of
+/// writing.
 ///
 /// ```
 /// use locktopus_contract::InstanceRecord;
@@ -74,7 +74,7 @@ pub struct InstanceRecord {
 }
 
 impl InstanceRecord {
-    /// A record with nothing but a label.
+    /// A record with only a label.
     #[must_use]
     pub fn new(label: &str) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl InstanceRecord {
         self
     }
 
-    /// Adds when it was built, by its own clock, to the second.
+    /// Adds the time when it was built, by its own clock, to the second.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -118,7 +118,7 @@ impl InstanceRecord {
         self
     }
 
-    /// Adds a note: why a lock was broken. Keeps the first 256 characters.
+    /// Adds a note, such as why a lock was broken. Keeps the first 256 characters.
     ///
     /// ```
     /// use locktopus_contract::InstanceRecord;
@@ -131,25 +131,25 @@ impl InstanceRecord {
         self
     }
 
-    /// What its program calls itself.
+    /// The name of its program.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// The machine it runs on, unless it keeps that to itself.
+    /// The machine that it runs on, unless it hides that.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
 
-    /// The number of its process on that host, unless it keeps that to itself.
+    /// The number of its process on that host, unless it hides that.
     #[must_use]
     pub fn process(&self) -> Option<u32> {
         self.process
     }
 
-    /// When it was built, by its own clock.
+    /// The time when it was built, by its own clock.
     #[must_use]
     pub fn started(&self) -> Option<SystemTime> {
         self.started
@@ -161,7 +161,8 @@ impl InstanceRecord {
         self.note.as_deref()
     }
 
-    /// The record as lines of text, for stores that keep text. [`parse`](Self::parse) reads it.
+    /// The record as lines of text, for stores that keep text. Read it back with
+    /// [`parse`](Self::parse).
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{VERSION}\nlabel={}\n", self.label);
@@ -181,9 +182,8 @@ impl InstanceRecord {
         text
     }
 
-    /// Reads what
-    /// [`to_text`](Self::to_text) wrote, in this version of the library or a later one, whose further lines are passed over. `None`:
-    /// it is no record.
+    /// Reads the text of [`to_text`](Self::to_text). Ignores lines that a later version of the
+    /// library adds. `None` if the text is not a record.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok();
@@ -211,13 +211,13 @@ impl InstanceRecord {
     }
 }
 
-/// At most so many characters, each of which can be shown.
+/// At most `longest` characters, with unprintable ones replaced.
 fn printable(text: &str, longest: usize) -> String {
     let shown = |c| if is_printable(c) { c } else { '\u{fffd}' };
     text.chars().take(longest).map(shown).collect()
 }
 
-/// What an instance asks a backend to keep about it.
+/// A request to a backend to keep or forget the record of an instance.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -239,35 +239,35 @@ fn printable(text: &str, longest: usize) -> String {
     reason = "others write it as a literal with `..`"
 )]
 pub struct Announcement {
-    /// What is put before the names of its locks. Instances of different namespaces do not see each
+    /// The prefix of the names of its locks. Instances of different namespaces do not see each
     /// other.
     pub namespace: String,
     /// Which instance.
     pub instance: InstanceId,
-    /// What to keep, in place of what was kept before; `None`: forget it.
+    /// The record to keep, which replaces the earlier one. `None`: forget it.
     pub record: Option<InstanceRecord>,
-    /// For how long, from when the backend executes this.
+    /// How long to keep it, from when the backend executes this.
     pub keep: Duration,
-    /// When the answer is useless.
+    /// When the caller stops waiting for the answer.
     pub deadline: Instant,
 }
 
-/// Of which instances the records are asked for.
+/// A request for the records of some instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "others write it as a literal with `..`"
 )]
 pub struct InstanceQuery {
-    /// What is put before the names of their locks.
+    /// The prefix of the names of their locks.
     pub namespace: String,
-    /// Which instances; the core asks for at most [`MOST_INSTANCES`] at a time.
+    /// Which instances. The core asks for at most [`MOST_INSTANCES`] at a time.
     pub instances: Vec<InstanceId>,
-    /// When the answer is useless.
+    /// When the caller stops waiting for the answer.
     pub deadline: Instant,
 }
 
-/// Of how many instances the core asks for the records in one call.
+/// The most instances whose records the core asks for in one call.
 pub const MOST_INSTANCES: usize = 256;
 
 #[cfg(test)]

@@ -1,33 +1,32 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! The contract of Locktopus: what the author of a backend implements and is given, and nothing
-//! else.
+//! The contract of Locktopus: what you implement to write a backend, and what you receive.
 //!
-//! Begin at
-//! [`LockBackend`]. A backend, and a layer around one, depends on this crate alone. The crate `locktopus-core`
-//! has the engine that takes and keeps locks by this contract, and exports all of it again.
+//! Start at [`LockBackend`]. A backend, or a layer around one, depends only on this crate. The
+//! crate `locktopus-core` contains the engine that takes and keeps locks by this contract, and
+//! exports all of it again.
 //!
 //! | modules | what they are |
 //! |---|---|
 //! | `backend` | the trait that a backend implements; begin here |
-//! | `capability` | what a backend may have beside locks |
-//! | `layer` | a backend around another one |
-//! | `request`, `counter` | questions to a backend and their answers: about holds; about the number in a semaphore or latch |
+//! | `capability` | optional abilities of a backend |
+//! | `layer` | a backend that wraps another one |
+//! | `request`, `counter` | requests and their answers: about holds; about the number of a semaphore, rate limiter or latch |
 //! | `lock_state`, `diagnosis`, `backend_error` | the other answers: the state of a lock, findings at connect, errors |
-//! | `wake` | how waiters are told to look, or that they hold the lock |
+//! | `wake` | notifies waiters that a lock may be free, or that they hold it |
 //! | `name`, `kind`, `mutex_profile` | which lock: its name, its kind, the layout of a mutex shared with other libraries |
 //! | `owner`, `mode`, `token` | who holds it, in what way, and with which fencing token |
-//! | `instance`, `label`, `host` | which program stands behind an owner id, for people who look |
-//! | `clock`, `validity` | the clock that counts suspended time, and how long a holder may believe in its lease |
-//! | `runtime` | what each tokio runtime has for itself, for backends with connections or tasks |
+//! | `instance`, `label`, `host` | which program an owner id belongs to, for display |
+//! | `clock`, `validity` | the clock that counts suspended time, and how long a holder may trust its lease |
+//! | `runtime` | a value for each tokio runtime, for backends with connections or tasks |
 //! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
 //! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
-//! | `simulation` | a process of a simulator, whose random numbers are those of a seed |
-//! | `internal` | what the engine uses beside the contract |
+//! | `simulation` | a process of a simulator, with random numbers from a seed |
+//! | `internal` | what the engine uses besides the contract |
 //! | `sync` | locking a mutex that may be poisoned |
 //!
-//! `name`, `kind` and `mutex_profile` import each other in a circle, because a lock is a name and a
-//! kind together: whether a name is allowed depends on the kind, and the profile of a mutex, which
-//! is part of its kind, turns names into keys.
+//! `name`, `kind` and `mutex_profile` import each other in a circle, because a lock is a name
+//! together with a kind. The kind decides whether a name is allowed, and part of the kind, the
+//! profile of a mutex, turns names into keys.
 
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 

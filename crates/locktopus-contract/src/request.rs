@@ -1,4 +1,4 @@
-//! What the core asks a backend to do with holds, and the answers.
+//! Requests of the core about holds, and a backend's answers.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub const MAX_PERMITS: u32 = 65_535;
 pub struct AcquireAttempt {
     /// Which lock.
     pub target: LockTarget,
-    /// Who wants it. All repetitions of one acquisition use the same owner.
+    /// The owner that wants it, the same for all repetitions of one acquisition.
     pub owner: OwnerId,
     /// How long the backend keeps the lock after it executes the attempt. Whole milliseconds.
     pub lease: Duration,
@@ -89,7 +89,7 @@ impl AcquireAttempt {
     }
 }
 
-/// What became of an attempt. A lock that another owner holds is an answer, not an error.
+/// The result of an attempt. "Another owner holds it" is an answer, not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 #[expect(
@@ -166,8 +166,8 @@ pub struct ReleaseRequest {
     pub last: bool,
 }
 
-/// What attempts asked for that may have left a place in the queue. All attempts of one owner ask
-/// for the same.
+/// The options of attempts that may have left a place in the queue. All attempts of one owner use
+/// the same options.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -238,7 +238,7 @@ impl ReleaseRequest {
     }
 }
 
-/// What a release found. Either way the owner then holds nothing.
+/// The result of a release. Either way the owner then holds nothing.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -285,7 +285,7 @@ pub enum ReleaseOutcome {
 pub struct ExtendRequest {
     /// Which lock.
     pub target: LockTarget,
-    /// Who claims to hold it.
+    /// The owner that claims to hold it.
     pub owner: OwnerId,
     /// How long the lock must last from the moment of execution. Whole milliseconds. Never shortens
     /// a hold that already lasts longer.
@@ -314,7 +314,7 @@ impl ExtendRequest {
     }
 }
 
-/// What an extension found.
+/// The result of an extension.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
