@@ -117,14 +117,15 @@ pub enum Executed {
     Maybe,
 }
 
-/// The error of a backend that could not do what it was asked to do.
+/// The error of a failed request to a backend.
 ///
 /// [`BackendError::executed`] tells whether the request may have run, and
 /// [`BackendError::is_transient`] whether a retry can help.
 ///
 /// ```
 /// use locktopus_contract::{BackendError, BackendErrorKind, Executed};
-/// let down = BackendError::new("mine", BackendErrorKind::Unavailable, Executed::No, "no connection")
+/// let kind = BackendErrorKind::Unavailable;
+/// let down = BackendError::new("mine", kind, Executed::No, "no connection")
 ///     .with_source(std::io::Error::other("connection refused"));
 /// assert_eq!((down.backend(), down.message()), ("mine", "no connection"));
 /// assert_eq!((down.kind(), down.is_transient()), (BackendErrorKind::Unavailable, true));
@@ -166,11 +167,14 @@ impl BackendError {
     /// nothing.
     ///
     /// ```
-    /// use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, OtherKind};
+    /// use locktopus_contract::{
+    ///     BackendError, BackendErrorKind, LockKind, LockName, LockTarget, OtherKind,
+    /// };
     /// let asked = LockTarget::new(LockName::new("invoice:42")?, LockKind::Fair);
     /// let error = BackendError::other_kind("mine", &asked, "semaphore");
     /// assert_eq!(error.kind(), BackendErrorKind::OtherKind);
-    /// let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<OtherKind>());
+    /// let source =
+    ///     std::error::Error::source(&error).and_then(|source| source.downcast_ref::<OtherKind>());
     /// assert_eq!(source.map(|other| other.found.as_str()), Some("semaphore"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -190,11 +194,14 @@ impl BackendError {
     /// was never set, or was lost. The backend took no permit.
     ///
     /// ```
-    /// use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockName, LockTarget, TooFewPermits};
+    /// use locktopus_contract::{
+    ///     BackendError, BackendErrorKind, LockKind, LockName, LockTarget, TooFewPermits,
+    /// };
     /// let workers = LockTarget::new(LockName::new("workers")?, LockKind::Semaphore);
     /// let error = BackendError::too_few_permits("mine", &workers, 5, Some(3));
     /// assert_eq!(error.kind(), BackendErrorKind::TooFewPermits);
-    /// let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<TooFewPermits>());
+    /// let source = std::error::Error::source(&error)
+    ///     .and_then(|source| source.downcast_ref::<TooFewPermits>());
     /// assert_eq!(source.and_then(|too_few| too_few.total), Some(3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -254,7 +261,8 @@ impl BackendError {
     /// ```
     /// # use std::time::Duration;
     /// use locktopus_contract::{BackendError, BackendErrorKind, Executed};
-    /// let young = BackendError::new("quorum", BackendErrorKind::NoQuorum, Executed::No, "restarted");
+    /// let young =
+    ///     BackendError::new("quorum", BackendErrorKind::NoQuorum, Executed::No, "restarted");
     /// assert_eq!(young.ready_in(), None);
     /// let minute = Duration::from_secs(60);
     /// assert_eq!(young.with_ready_in(minute).ready_in(), Some(minute));

@@ -21,7 +21,8 @@ use crate::wake::WakeStream;
 /// ```
 /// # use std::sync::Arc;
 /// # use locktopus::{DynBackend, LockKind, LockName, LockTarget, MemoryBackend, WakeUps};
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let backend: DynBackend = Arc::new(MemoryBackend::new());
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
@@ -32,11 +33,7 @@ use crate::wake::WakeStream;
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors
-///
-/// The same as for [`LockBackend`].
-///
-/// # Cancel safety
+/// # Errors and cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -66,7 +63,8 @@ pub trait WakeUps: Send + Sync {
 /// # use std::sync::Arc;
 /// # use locktopus::{Counters, CounterAction, CounterRequest, DynBackend, LockKind, LockName};
 /// # use locktopus::{LockTarget, MemoryBackend, OwnerId};
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let backend: DynBackend = Arc::new(MemoryBackend::new());
 /// let counters: &dyn Counters = backend.counters().expect("memory keeps numbers");
 /// let read = CounterRequest {
@@ -79,11 +77,7 @@ pub trait WakeUps: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors
-///
-/// The same as for [`LockBackend`].
-///
-/// # Cancel safety
+/// # Errors and cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -104,11 +98,7 @@ pub trait Counters: Send + Sync {
 /// # Ok::<(), locktopus::NameError>(())
 /// ```
 ///
-/// # Errors
-///
-/// The same as for [`LockBackend`].
-///
-/// # Cancel safety
+/// # Errors and cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -127,7 +117,8 @@ pub trait Groups: Send + Sync {
 /// ```
 /// # use std::sync::Arc;
 /// # use locktopus::{Directory, DynBackend, MemoryBackend};
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let backend: DynBackend = Arc::new(MemoryBackend::new());
 /// let directory: &dyn Directory = backend.directory().expect("memory lists its locks");
 /// let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
@@ -135,11 +126,7 @@ pub trait Groups: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors
-///
-/// The same as for [`LockBackend`].
-///
-/// # Cancel safety
+/// # Errors and cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -167,7 +154,8 @@ pub trait Directory: Send + Sync {
 /// ```
 /// # use std::sync::Arc;
 /// # use locktopus::{DynBackend, InstanceId, InstanceQuery, Instances, MemoryBackend};
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let backend: DynBackend = Arc::new(MemoryBackend::new());
 /// let instances: &dyn Instances = backend.instances().expect("memory keeps records");
 /// let query = InstanceQuery {
@@ -179,11 +167,7 @@ pub trait Directory: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors
-///
-/// The same as for [`LockBackend`].
-///
-/// # Cancel safety
+/// # Errors and cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -204,7 +188,8 @@ pub trait Instances: Send + Sync {
 /// ```
 /// # use std::sync::Arc;
 /// # use locktopus::{Diagnostics, DynBackend, MemoryBackend};
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let backend: DynBackend = Arc::new(MemoryBackend::new());
 /// let diagnosis: &dyn Diagnostics = backend.diagnosis().expect("memory knows where it is");
 /// let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
@@ -212,11 +197,7 @@ pub trait Instances: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors
-///
-/// The same as for [`LockBackend`].
-///
-/// # Cancel safety
+/// # Errors and cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]

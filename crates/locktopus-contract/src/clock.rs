@@ -1,14 +1,13 @@
-//! A monotonic clock that notices when the machine was asleep, for backends and layers that count
-//! leases by themselves. Users of locks get instants of `tokio::time`.
+//! A monotonic clock that includes time asleep, for backends and layers that measure leases
+//! themselves. Users of locks get instants of `tokio::time`.
 //!
-//! A lease runs on while the holder's machine is suspended, but
-//! `Instant` on Linux, Android and Apple's systems does not. The time spent asleep is therefore added to tokio's clock: see `boottime`
-//! for Linux and Android, and
-//! `sleeps` for Apple's. What that clock says is a type of its own, so that it cannot be compared with an instant of a timer by mistake: [`BootInstant::timer`]
-//! and [`BootInstant::of_timer`] turn one into the other, as things stand.
+//! A lease keeps running while the holder's machine is suspended, but `Instant` stops on Linux,
+//! Android and Apple's systems. This clock therefore adds the time asleep to tokio's clock: see
+//! `boottime` for Linux and Android, and `sleeps` for Apple's systems. It has a type of its own, so
+//! that you cannot compare its readings with timer instants by mistake. [`BootInstant::timer`] and
+//! [`BootInstant::of_timer`] convert between the two, as of now.
 //!
-//! Here is also how instants are added up where a user chose one of the numbers: sums are capped
-//! and never overflow.
+//! Sums of instants and user-supplied durations are capped here and never overflow.
 
 use std::time::Duration;
 
@@ -19,11 +18,11 @@ mod boottime;
 #[cfg(any(target_vendor = "apple", test))]
 mod sleeps;
 
-/// Nobody waits longer: a century. Longer durations are cut to this, because clocks cannot say
-/// where they end.
+/// The longest wait: a century. Longer durations are cut to this, because clocks cannot represent
+/// their end.
 pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// An instant on the clock that counts the time asleep.
+/// An instant on the clock that includes time asleep.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -50,12 +49,12 @@ pub fn now() -> BootInstant {
     BootInstant::of_timer(Instant::now())
 }
 
-/// The instant so long from now, for a timer.
+/// The instant `time` from now, for a timer.
 ///
 /// ```
 /// # use std::time::Duration;
 /// use locktopus_contract::clock;
-/// let deadline = clock::timer_in(Duration::MAX); // cut, and not too late for the clock
+/// let deadline = clock::timer_in(Duration::MAX); // cut to a value that the clock can represent
 /// assert!(deadline > tokio::time::Instant::now());
 /// ```
 #[must_use]
@@ -63,7 +62,7 @@ pub fn timer_in(time: Duration) -> Instant {
     timer_after(Instant::now(), time)
 }
 
-/// The instant so long after another one, for a timer.
+/// The instant `time` after another one, for a timer.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -77,26 +76,26 @@ pub fn timer_after(from: Instant, time: Duration) -> Instant {
 }
 
 impl BootInstant {
-    /// What this clock shows when a tokio timer for `at` fires, unless the machine sleeps before
-    /// that.
+    /// The reading of this clock when a tokio timer for `at` fires, unless the machine sleeps
+    /// first.
     #[must_use]
     pub fn of_timer(at: Instant) -> Self {
         Self(at + suspended())
     }
 
-    /// The instant at which a tokio timer must fire for this one.
+    /// The instant at which a tokio timer must fire to match this one.
     #[must_use]
     pub fn timer(self) -> Instant {
         self.0.checked_sub(suspended()).unwrap_or_else(Instant::now)
     }
 
-    /// How long it is since `earlier`; nothing if that is later.
+    /// The time since `earlier`; zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_duration_since(earlier.0)
     }
 
-    /// So much earlier, where the clock goes back that far.
+    /// The instant `time` earlier, or the same one if the clock does not go back that far.
     #[must_use]
     pub fn before(self, time: Duration) -> Self {
         Self(self.0.checked_sub(time).unwrap_or(self.0))
@@ -112,7 +111,7 @@ impl std::ops::Add<Duration> for BootInstant {
     }
 }
 
-/// How long the machine was asleep since this process first asked.
+/// How long the machine has slept since this process first asked.
 #[cfg(not(test))]
 pub(crate) fn suspended() -> Duration {
     #[cfg(feature = "simulation")]
@@ -127,8 +126,8 @@ use self::boottime::of_this_process;
 #[cfg(all(target_vendor = "apple", not(test)))]
 use self::sleeps::of_this_process;
 
-/// Elsewhere the standard library's clock already counts the time asleep, or there is no way to
-/// know.
+/// On other systems, the standard library's clock already includes the time asleep, or there is no
+/// way to know.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",
@@ -152,7 +151,7 @@ mod asleep {
         static SUSPENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
-    /// The machine was asleep for this long, just now. Of this thread alone.
+    /// Makes the machine of this thread sleep for this long, just now.
     pub(crate) fn sleep_machine(time: Duration) {
         SUSPENDED.set(SUSPENDED.get() + time);
     }

@@ -1,4 +1,4 @@
-//! What a backend found out about its store.
+//! The result of a backend's checks of its store.
 
 use std::fmt;
 
@@ -6,12 +6,15 @@ use std::fmt;
 ///
 /// ```
 /// use locktopus_contract::{Diagnosis, Finding, Primary, Severity};
-/// // What a backend answers.
+/// // The answer of a backend.
 /// let message = "memory is bounded and locks may be evicted; set the policy to noeviction";
 /// let diagnosis = Diagnosis {
 ///     nodes: vec!["db:7000 mine 1.2".to_owned()],
 ///     findings: vec![Finding::new(Severity::Danger, "eviction", message)],
-///     primaries: vec![Primary::answering("db:7000", Some("4f2a".to_owned())), Primary::silent("db:7001")],
+///     primaries: vec![
+///         Primary::answering("db:7000", Some("4f2a".to_owned())),
+///         Primary::silent("db:7001"),
+///     ],
 /// };
 /// assert_eq!(diagnosis.worst(), Some(Severity::Danger));
 /// ```
@@ -87,7 +90,11 @@ impl Finding {
     ///
     /// ```
     /// use locktopus_contract::{Finding, Severity};
-    /// let found = Finding::new(Severity::Danger, "eviction", "db:7000 evicts locks; set the policy to noeviction");
+    /// let found = Finding::new(
+    ///     Severity::Danger,
+    ///     "eviction",
+    ///     "db:7000 evicts locks; set the policy to noeviction",
+    /// );
     /// assert_eq!(found.check, "eviction");
     /// ```
     #[must_use]

@@ -230,8 +230,12 @@ fn printable(text: &str, longest: usize) -> String {
 ///     keep: Duration::from_secs(120),
 ///     deadline,
 /// };
-/// let query = InstanceQuery { namespace: "shop:".to_owned(), instances: vec![instance], deadline };
-/// assert_eq!((query.namespace, query.instances[0]), (announcement.namespace, announcement.instance));
+/// let query =
+///     InstanceQuery { namespace: "shop:".to_owned(), instances: vec![instance], deadline };
+/// assert_eq!(
+///     (query.namespace, query.instances[0]),
+///     (announcement.namespace, announcement.instance)
+/// );
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(

@@ -1,5 +1,5 @@
-//! Lock kinds: a row for each says what the engine and backends need to know of it.
-//! docs/new-kind.md lists the other places that a new one is added to.
+//! Lock kinds: one row for each tells what the engine and backends need to know about it.
+//! docs/new-kind.md lists the other places to change for a new kind.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,17 +11,18 @@ use crate::mutex_profile::MutexProfile;
 use crate::name::{self, LockName, NameError};
 use crate::owner::{OwnerId, OwnerIds};
 
-/// What kind of lock a name is used as.
+/// The kind of lock that a name is used as.
 ///
-/// A name is in use as one kind at a time: asking for it as another is an error
-/// ([`BackendErrorKind::OtherKind`](crate::BackendErrorKind::OtherKind)), and changes nothing. The
-/// halves of a read-write lock are one kind, and so are mutexes, whatever their profiles. Where a
-/// store cannot tell what another library wrote, the name is taken for what was asked for.
+/// A name is in use as one kind at a time. A request for it as another kind fails with
+/// [`BackendErrorKind::OtherKind`](crate::BackendErrorKind::OtherKind) and changes nothing. The
+/// halves of a read-write lock count as one kind, and so do all mutexes, with any profile. Where a
+/// store cannot tell what another library wrote, it assumes the requested kind.
 ///
 /// ```
 /// # use std::time::Duration;
 /// use locktopus_contract::{LockKind, Mode};
-/// let (lock, mutex, read) = (LockKind::Reentrant, LockKind::Mutex(Default::default()), LockKind::Read);
+/// let (lock, mutex, read) =
+///     (LockKind::Reentrant, LockKind::Mutex(Default::default()), LockKind::Read);
 /// assert_eq!((lock.as_str(), mutex.as_str(), read.as_str()), ("lock", "mutex", "read_lock"));
 /// assert!(lock.is_reentrant() && !mutex.is_reentrant() && mutex.profile().is_some());
 /// assert!(lock.has_tokens() && !read.has_tokens());
@@ -31,7 +32,12 @@ use crate::owner::{OwnerId, OwnerIds};
 /// assert!(lock.new_owner() != lock.new_owner());
 /// assert_eq!((read.family(), LockKind::from_word("read_lock")), ("rw_lock", Some(read)));
 /// assert!(LockKind::all().iter().filter(|kind| kind.has_strict_queue()).eq([&LockKind::Fair]));
-/// assert!(LockKind::all().iter().filter(|kind| !kind.is_held()).eq([&LockKind::RateLimiter, &LockKind::Latch]));
+/// assert!(
+///     LockKind::all()
+///         .iter()
+///         .filter(|kind| !kind.is_held())
+///         .eq([&LockKind::RateLimiter, &LockKind::Latch])
+/// );
 /// assert_eq!(LockKind::Fair.about(), "exclusive, in strict order of arrival");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,7 +45,7 @@ use crate::owner::{OwnerId, OwnerIds};
 pub enum LockKind {
     /// Exclusive and reentrant by owner handle. On Redis: Redisson's `RLock` layout.
     Reentrant,
-    /// Exclusive, not reentrant. On Redis: one plain string, as most other libraries keep it.
+    /// Exclusive, not reentrant. On Redis: one plain string, as in most other libraries.
     Mutex(Arc<MutexProfile>),
     /// Exclusive, reentrant, in strict order of arrival. On Redis: Redisson's `RFairLock` layout.
     Fair,
@@ -48,30 +54,30 @@ pub enum LockKind {
     Read,
     /// The exclusive half of a read-write lock, reentrant.
     Write,
-    /// Counted permits. On Redis: Redisson's `RSemaphore` layout, with the holders beside it.
+    /// Counted permits. On Redis: Redisson's `RSemaphore` layout, plus a key for the holders.
     Semaphore,
     /// Counted permits, each with an id and an expiry. On Redis: Redisson's
     /// `RPermitExpirableSemaphore` layout.
     Permits,
-    /// A number of permits in each period. On Redis: a layout of our own.
+    /// A number of permits for each period. On Redis: a layout of our own.
     RateLimiter,
-    /// A count-down latch, which is waited for and never held. On Redis: Redisson's
+    /// A count-down latch. Tasks wait for it and never hold it. On Redis: Redisson's
     /// `RCountDownLatch` layout.
     Latch,
 }
 
-/// In which form a kind stores its owners.
+/// The form in which a kind stores its owners.
 #[derive(Debug, Clone, Copy)]
 enum OwnerForm {
     /// Any number.
     Any,
-    /// An even or an odd number, so that a release of one kind never fits a lock of the other.
+    /// An even or an odd number, so a release of one kind never fits a lock of the other.
     Parity { odd: bool },
     /// The id of a permit.
     Permit,
 }
 
-/// What the engine and backends need to know of a kind. Its profile may say otherwise of a mutex.
+/// Facts about a kind for the engine and backends. A mutex's profile can override them.
 #[derive(Debug, Clone, Copy)]
 struct KindSpec {
     word: &'static str,
@@ -171,7 +177,7 @@ const LATCH: KindSpec = KindSpec {
 };
 
 impl LockKind {
-    /// Every kind, the mutex with its usual profile.
+    /// Every kind, the mutex with its default profile.
     #[must_use]
     pub fn all() -> [Self; 9] {
         [
@@ -207,7 +213,7 @@ impl LockKind {
         }
     }
 
-    /// How a mutex is kept; `None` for other kinds.
+    /// The layout of a mutex; `None` for other kinds.
     #[must_use]
     pub const fn profile(&self) -> Option<&Arc<MutexProfile>> {
         match self {
@@ -216,26 +222,26 @@ impl LockKind {
         }
     }
 
-    /// The word used in errors, metrics, reports and tickets.
+    /// The word for it in errors, metrics, reports and tickets.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         self.spec().word
     }
 
-    /// What it is, in a few words: for the help of commands and for tables.
+    /// A description in a few words, for command help and tables.
     #[must_use]
     pub fn about(&self) -> &'static str {
         self.spec().about
     }
 
-    /// Whether holders release it: not a latch, nor the permits of a rate limiter.
+    /// Whether holders release it. False for a latch and for the permits of a rate limiter.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.spec().held
     }
 
-    /// What a name is in use as: `rw_lock` for both halves of a read-write lock, the
-    /// [word](Self::as_str) for all others.
+    /// The word for the use of a name: `rw_lock` for both halves of a read-write lock, the
+    /// [word](Self::as_str) of all other kinds.
     #[must_use]
     pub fn family(&self) -> &'static str {
         self.spec().family
@@ -247,7 +253,7 @@ impl LockKind {
         self.owner_from(&OwnerIds::of_process())
     }
 
-    /// As [`new_owner`](Self::new_owner), for one instance.
+    /// Like [`new_owner`](Self::new_owner), for one instance.
     #[doc(hidden)]
     pub fn owner_from(&self, ids: &OwnerIds) -> OwnerId {
         match (self.profile(), self.spec().owner) {
@@ -258,62 +264,62 @@ impl LockKind {
         }
     }
 
-    /// Whether its grants carry fencing tokens: every exclusive kind, except a single-key mutex.
-    /// Readers and permits have none, because several hold at once and a token could not order
-    /// them.
+    /// Whether its grants carry fencing tokens: true for every exclusive kind except a single-key
+    /// mutex. Readers and permits have no tokens, because several hold at once and a token could
+    /// not order them.
     #[must_use]
     pub fn has_tokens(&self) -> bool {
         self.spec().tokens && self.profile().is_none_or(|profile| profile.has_side_keys())
     }
 
-    /// Whether the same owner may enter again.
+    /// Whether the same owner may take it again.
     #[must_use]
     pub fn is_reentrant(&self) -> bool {
         self.spec().reentrant
     }
 
-    /// Whether waiters stand in a queue and are handed the lock. A mutex shared with other
-    /// libraries is released openly, because theirs could not queue.
+    /// Whether waiters queue and a release passes the lock on. A mutex shared with other libraries
+    /// is simply freed, because their waiters cannot queue.
     #[must_use]
     pub fn hands_off(&self) -> bool {
         self.spec().hands_off && self.is_native()
     }
 
-    /// Whether all waiters stand in the queue, in strict order of arrival, however they wait.
+    /// Whether all waiters queue in strict order of arrival, no matter how they wait.
     #[must_use]
     pub fn has_strict_queue(&self) -> bool {
         self.spec().strict_queue
     }
 
-    /// Whether waiters of one process stand in a queue of their own, and one of them in that of the
-    /// backend.
+    /// Whether waiters of one process share a local queue, with one of them in the backend's queue.
     #[doc(hidden)]
     pub fn waits_in_cohort(&self) -> bool {
         self.spec().in_cohort && self.is_native()
     }
 
-    /// Whether a holder that keeps its lease after its release can be told that others want it.
+    /// Whether a holder that keeps its lease after its release can learn that another owner wants
+    /// it.
     #[must_use]
     pub fn can_be_kept(&self) -> bool {
         self.spec().keepable && self.is_native()
     }
 
-    /// Whether releases are announced at all.
+    /// Whether releases notify waiters at all.
     #[must_use]
     pub fn announces(&self) -> bool {
         self.profile().is_none_or(|profile| profile.announces())
     }
 
-    /// A lease as servers write it: a mutex shared with a library that counts in seconds rounds it
-    /// up. A backend may keep a lock for longer than it was asked to, never for less.
+    /// The lease as servers store it. A mutex shared with a library that counts in seconds rounds
+    /// it up. A backend may keep a lock longer than asked, never shorter.
     #[must_use]
     pub fn stored_lease(&self, lease: Duration) -> Duration {
         self.profile()
             .map_or(lease, |profile| profile.stored_lease(lease))
     }
 
-    /// Whether a release can leave it held for a time: a hold that one owner has alone, and that is
-    /// one thing with one end.
+    /// Whether a release can leave it held for a time. Only for a hold that a single owner has
+    /// alone, with a single expiry.
     #[must_use]
     pub fn can_linger(&self) -> bool {
         self.spec().lingers
@@ -336,10 +342,13 @@ impl LockKind {
 /// use locktopus_contract::{LockKind, LockName, LockTarget};
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// assert_eq!((target.name().as_str(), target.kind()), ("invoice:42", &LockKind::Reentrant));
-/// assert_eq!((target.to_string(), target.key().as_ref()), ("lock \"invoice:42\"".to_owned(), "invoice:42"));
+/// assert_eq!(
+///     (target.to_string(), target.key().as_ref()),
+///     ("lock \"invoice:42\"".to_owned(), "invoice:42")
+/// );
 /// assert!(target.check_name().is_ok());
 /// let braces = LockTarget::new(LockName::new("{invoice}")?, LockKind::Reentrant);
-/// assert!(braces.check_name().is_err()); // it cannot be told from `invoice`
+/// assert!(braces.check_name().is_err()); // it would be confused with `invoice`
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -367,8 +376,8 @@ impl LockTarget {
         &self.kind
     }
 
-    /// What the lock itself is stored under: its name, or for a mutex the key that its profile
-    /// makes of it. Targets of one key are one lock, whatever their names.
+    /// The key of the lock itself: its name, or for a mutex the key that its profile makes from the
+    /// name. Targets with the same key are one lock, even if their names differ.
     #[must_use]
     pub fn key(&self) -> Cow<'_, str> {
         match self.kind.profile() {
@@ -377,10 +386,9 @@ impl LockTarget {
         }
     }
 
-    /// Whether the name can be told from every other, and from what is kept beside other names.
-    /// Every backend that keeps locks under their names refuses those that cannot, so that a
-    /// program meets the same rules on each.
-    ///
+    /// Checks that the name is not confused with another name, or with the side keys of another
+    /// lock. Every backend that stores locks under their names refuses such names, so a program
+    /// meets the same rules on each backend.
     /// # Errors
     ///
     /// [`NameError::Ambiguous`] with the rule and what to use instead.

@@ -1,4 +1,4 @@
-//! What a program calls itself, for people who look at the locks that it holds.
+//! The label of a program, for people who look at the locks that it holds.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::option_error::OptionError;
 pub(crate) const LONGEST_LABEL: usize = 64;
 /// The longest name of a host, in characters.
 pub(crate) const LONGEST_HOST: usize = 253;
-/// Bound for what is left behind: ten years.
+/// The longest time that a record can stay after the shutdown: ten years.
 const LONGEST_LEFT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// What an instance says about itself: a label, its host and its process. Given to
-/// `LocktopusBuilder::label`; text alone will do.
+/// How an instance describes itself: a label, its host and its process. For
+/// `LocktopusBuilder::label`, which also takes plain text.
 ///
-/// Everybody who may look at the locks may read it, so put no secret into it.
+/// Anyone who can inspect the locks can read it, so put no secret into it.
 ///
 /// ```
 /// use locktopus_contract::Label;
@@ -40,8 +40,8 @@ enum Host {
 }
 
 impl Label {
-    /// A label: 1 to 64 characters that can be printed. The host is the one that the system names,
-    /// and the process the one that this runs in.
+    /// A label of 1 to 64 printable characters. By default, the host is the name of this system,
+    /// and the process is this one.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
@@ -52,29 +52,29 @@ impl Label {
         }
     }
 
-    /// Names the host: 1 to 253 characters that can be printed.
+    /// Sets the host's name: 1 to 253 printable characters.
     #[must_use]
     pub fn host(mut self, name: impl Into<String>) -> Self {
         self.host = Host::Given(name.into());
         self
     }
 
-    /// Does not say which host.
+    /// Hides the host.
     #[must_use]
     pub fn without_host(mut self) -> Self {
         self.host = Host::Hidden;
         self
     }
 
-    /// Does not say which process.
+    /// Hides the process.
     #[must_use]
     pub fn without_process(mut self) -> Self {
         self.process = false;
         self
     }
 
-    /// Leaves the record behind for so long after the shutdown, for locks that outlive the
-    /// instance: those that went on as tickets. Default: it is removed.
+    /// Keeps the record for this long after the shutdown, for locks that outlive the instance
+    /// because it turned them into tickets. Default: the record is removed.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -89,18 +89,18 @@ impl Label {
         self
     }
 
-    /// For how long the record stays after the shutdown.
+    /// How long the record stays after the shutdown.
     #[doc(hidden)]
     pub fn left(&self) -> Duration {
         self.left
     }
 
-    /// Whether it can be shown. `LocktopusBuilder::build` asks, so that nothing is sent of one that
-    /// cannot.
+    /// Checks that it can be displayed. `LocktopusBuilder::build` calls this, so a bad label is
+    /// never sent.
     ///
     /// # Errors
     ///
-    /// [`OptionError`] for text that is empty, too long or cannot be printed.
+    /// [`OptionError`] for text that is empty, too long or unprintable.
     pub fn check(&self) -> Result<(), OptionError> {
         check_text("label", &self.text, LONGEST_LABEL)?;
         if let Host::Given(host) = &self.host {
@@ -113,7 +113,7 @@ impl Label {
         Ok(())
     }
 
-    /// The record, as of this process.
+    /// The record for this process.
     #[doc(hidden)]
     pub fn record(&self) -> InstanceRecord {
         let mut record = InstanceRecord::new(&self.text);
@@ -149,14 +149,14 @@ fn check_text(option: &'static str, text: &str, longest: usize) -> Result<(), Op
     if (1..=longest).contains(&count) && text.chars().all(is_printable) {
         return Ok(());
     }
-    // In full it may be very long. `Debug` escapes what cannot be printed.
+    // The whole text may be very long. `Debug` escapes unprintable characters.
     let start: String = text.chars().take(longest + 1).collect();
     let rule = format!("must be 1 to {longest} characters, without control characters");
     Err(OptionError::new(option, start, rule))
 }
 
-/// Whether a character can be shown anywhere without harm: it neither controls a terminal, nor
-/// changes the direction of writing, nor is invisible.
+/// Whether a character is safe to show anywhere: it does not control a terminal, does not change
+/// the direction of writing and is visible.
 pub(crate) fn is_printable(c: char) -> bool {
     let invisible = matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

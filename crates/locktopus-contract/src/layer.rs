@@ -1,4 +1,4 @@
-//! A backend around another one.
+//! A backend that wraps another one.
 
 use std::fmt;
 use std::future::Future;
@@ -17,22 +17,23 @@ use crate::request::{
     AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, ReleaseOutcome, ReleaseRequest,
 };
 
-/// A backend around another one. It names the inner backend and writes only the methods that it
-/// changes.
+/// A backend that wraps another one. It names the inner backend and implements only the methods
+/// that it changes.
 ///
-/// Everything else is forwarded, capabilities too. A layer that changes what passes through a
-/// capability implements its trait and returns itself: `self.inner.counters().map(|_| self as _)`.
-/// Each layer is a [`LockBackend`]; this trait is only for writing one.
+/// Everything else is forwarded, capabilities too. If a layer changes what passes through a
+/// capability, it implements that trait and returns itself: `self.inner.counters().map(|_| self as
+/// _)`. Each layer is a [`LockBackend`]. This trait only helps to write one.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU32, Ordering};
 /// use locktopus::{AcquireAttempt, AttemptOutcome, BackendError, DynBackend, Layer, LockBackend};
 /// # use locktopus::Locktopus;
 /// # use locktopus::MemoryBackend;
 ///
-/// /// Counts attempts, and leaves the rest to another backend.
+/// /// Counts attempts, and forwards everything else.
 /// #[derive(Debug)]
 /// struct Counting {
 ///     inner: DynBackend,
@@ -61,14 +62,14 @@ use crate::request::{
 ///
 /// # Errors
 ///
-/// As those of [`LockBackend`].
+/// The same as for [`LockBackend`].
 ///
 /// # Cancel safety
 ///
-/// As that of [`LockBackend`].
+/// The same as for [`LockBackend`].
 #[async_trait]
 pub trait Layer: fmt::Debug + Send + Sync + 'static {
-    /// The backend that this one is around.
+    /// The wrapped backend.
     fn inner(&self) -> &dyn LockBackend;
 
     /// See [`LockBackend::info`].
@@ -153,7 +154,7 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
 /// The future of an async method.
 type Boxed<'r, T> = Pin<Box<dyn Future<Output = T> + Send + 'r>>;
 
-/// As `async_trait` would write it, without a second box around each future.
+/// Written out as `async_trait` would, without a second box around each future.
 impl<L: Layer> LockBackend for L {
     fn info(&self) -> &BackendInfo {
         Layer::info(self)

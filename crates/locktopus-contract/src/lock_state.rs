@@ -1,4 +1,4 @@
-//! The state of a lock as its backend sees it, and lists of locks.
+//! The state of a lock in its backend, and lists of locks.
 
 use std::time::Duration;
 
@@ -7,16 +7,19 @@ use crate::mode::Mode;
 use crate::owner::OwnerId;
 use crate::token::FencingToken;
 
-/// The state of a lock as its backend sees it.
+/// The state of a lock in its backend.
 ///
 /// ```
 /// # use std::time::Duration;
 /// use locktopus_contract::{FencingToken, HolderState, LockState, Mode, OwnerId, WaiterState};
-/// // What a backend answers of a lock that one holds and another waits for.
+/// // A backend's answer for a lock with one holder and one waiter.
 /// let (holder, waiter) = (OwnerId::generate(), OwnerId::generate());
 /// let left = Some(Duration::from_secs(20));
 /// let mut state = LockState::default();
-/// state.holders = vec![HolderState::new(holder.clone(), Mode::Exclusive, 1, left).held_for(Some(Duration::from_secs(10)))];
+/// state.holders = vec![
+///     HolderState::new(holder.clone(), Mode::Exclusive, 1, left)
+///         .held_for(Some(Duration::from_secs(10))),
+/// ];
 /// state.last_token = FencingToken::new(17);
 /// state.waiters = vec![WaiterState::new(waiter.clone(), Mode::Exclusive, 1, None)];
 /// assert_eq!(state.holder().map(|holder| &holder.owner), Some(&holder));
@@ -26,16 +29,15 @@ use crate::token::FencingToken;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LockState {
-    /// Who holds it: at most one for exclusive kinds, several for readers and semaphores. Holders
+    /// The holders: at most one for exclusive kinds, several for readers and semaphores. Holders
     /// whose lease has ended are left out.
     pub holders: Vec<HolderState>,
-    /// The last token handed out, if the backend keeps one for this kind.
+    /// The last granted token, if the backend keeps one for this kind.
     pub last_token: Option<FencingToken>,
-    /// Who waits in the queue, in order. Those who poll or wait for a message without a place are
-    /// not known.
+    /// The queue, in order. Waiters that poll or listen without a place in it are unknown.
     pub waiters: Vec<WaiterState>,
-    /// How many permits a semaphore has left. `None` for other kinds, and for a semaphore that was
-    /// never given any.
+    /// How many permits a semaphore has left. `None` for other kinds, and for a semaphore whose
+    /// number was never set.
     pub available: Option<i64>,
 }
 
@@ -46,13 +48,13 @@ impl LockState {
         self.holders.first()
     }
 
-    /// Everybody who holds it or stands in its queue. `Locktopus::who` says who they are.
+    /// All holders and all waiters in the queue. `Locktopus::who` says which programs they are.
     pub fn owners(&self) -> impl Iterator<Item = &OwnerId> {
         let holders = self.holders.iter().map(|holder| &holder.owner);
         holders.chain(self.waiters.iter().map(|waiter| &waiter.owner))
     }
 
-    /// Where an owner stands in the queue: 0 is next.
+    /// An owner's position in the queue: 0 is next.
     #[must_use]
     pub fn position(&self, owner: &OwnerId) -> Option<usize> {
         self.waiters
@@ -67,24 +69,25 @@ impl LockState {
 /// # use std::time::Duration;
 /// use locktopus_contract::{HolderState, Mode, OwnerId};
 /// let left = Some(Duration::from_secs(20)); // of its lease
-/// let holder = HolderState::new(OwnerId::generate(), Mode::Exclusive, 1, left).held_for(Some(Duration::from_secs(10)));
+/// let holder = HolderState::new(OwnerId::generate(), Mode::Exclusive, 1, left)
+///     .held_for(Some(Duration::from_secs(10)));
 /// assert_eq!(holder.remaining, left);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderState {
-    /// Its id. Show it to nobody who may not release the lock.
+    /// Its id. A secret: it is enough to release the lock.
     pub owner: OwnerId,
     /// How it holds.
     pub mode: Mode,
-    /// How many times it is held, or how many permits. Always 1 for native holders of a lock, which
-    /// count re-entry in the process.
+    /// How many times it holds the lock, or how many permits. Always 1 for native holders of a
+    /// lock, which count re-entry in the process.
     pub holds: u64,
-    /// What is left of the lease; `None` if it never expires.
+    /// What is left of the lease. `None` if it never expires.
     pub remaining: Option<Duration>,
-    /// For how long it has held it, at least, by the backend's clock; `None` if the backend does
-    /// not know. A quorum may say up to a second less than it is. Tasks that pass a lock on inside
-    /// one process are one holder.
+    /// How long it has held the lock, at least, by the backend's clock. `None` if the backend does
+    /// not know. A quorum may answer up to a second less. Tasks that pass a lock on inside one
+    /// process count as one holder.
     pub held_for: Option<Duration>,
 }
 
@@ -101,7 +104,7 @@ impl HolderState {
         }
     }
 
-    /// Adds for how long it has held it at least.
+    /// Adds how long it has held the lock, at least.
     #[must_use]
     pub fn held_for(mut self, time: Option<Duration>) -> Self {
         self.held_for = time;
@@ -109,7 +112,7 @@ impl HolderState {
     }
 }
 
-/// Somebody in the queue.
+/// A waiter in the queue.
 ///
 /// ```
 /// use locktopus_contract::{Mode, OwnerId, WaiterState};
@@ -121,12 +124,12 @@ impl HolderState {
 pub struct WaiterState {
     /// Its id.
     pub owner: OwnerId,
-    /// What it wants.
+    /// The kind of hold that it wants.
     pub mode: Mode,
-    /// How many permits it wants; 1 for locks.
+    /// How many permits it wants. 1 for locks.
     pub permits: u32,
-    /// How long its place is kept if nothing more is heard of it. `None` if unknown (a waiter of
-    /// another library).
+    /// How long its place lasts if it sends nothing more. `None` if unknown, as for a waiter of
+    /// another library.
     pub remaining: Option<Duration>,
 }
 
@@ -143,7 +146,7 @@ impl WaiterState {
     }
 }
 
-/// What a forced release found.
+/// The result of a forced release.
 ///
 /// ```
 /// use locktopus_contract::{Eviction, FencingToken, OwnerId};
@@ -153,15 +156,15 @@ impl WaiterState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Eviction {
-    /// Who held the lock and does not any more.
+    /// The former holders.
     pub evicted: Vec<OwnerId>,
     /// Tokens up to this one are fenced: every later grant has a greater one. `None` if the kind
-    /// has none.
+    /// has no tokens.
     pub fence: Option<FencingToken>,
 }
 
 impl Eviction {
-    /// What a forced release found.
+    /// The result of a forced release.
     #[must_use]
     pub fn new(evicted: Vec<OwnerId>, fence: Option<FencingToken>) -> Self {
         Self { evicted, fence }
@@ -172,17 +175,17 @@ impl Eviction {
 ///
 /// ```
 /// use locktopus_contract::{FoundLock, LockKind, LockPage, ScanCursor};
-/// let more = Some(ScanCursor("17".to_owned())); // whatever the backend needs to go on
+/// let more = Some(ScanCursor("17".to_owned())); // the backend's own bookmark
 /// let page = LockPage::new(vec![FoundLock::new("invoice:42", LockKind::Reentrant)], more);
 /// assert_eq!((page.locks[0].name.as_str(), page.next.is_some()), ("invoice:42", true));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LockPage {
-    /// The locks found. A lock may come twice; one that is taken or released meanwhile may or may
-    /// not come.
+    /// The locks found. A lock may appear twice. A lock that is taken or released during the
+    /// listing may or may not appear.
     pub locks: Vec<FoundLock>,
-    /// Where to go on, unless this was the last page.
+    /// Where to continue, unless this was the last page.
     pub next: Option<ScanCursor>,
 }
 
@@ -205,12 +208,12 @@ impl LockPage {
 pub struct FoundLock {
     /// The lock's name, namespace included.
     pub name: String,
-    /// What its bytes look like. Kinds that share a layout cannot be told apart.
+    /// The kind, judged by the stored bytes. Kinds that share a layout look the same.
     pub kind: LockKind,
 }
 
 impl FoundLock {
-    /// A lock that was found.
+    /// A found lock.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: LockKind) -> Self {
         Self {
@@ -220,7 +223,7 @@ impl FoundLock {
     }
 }
 
-/// Where a list of locks goes on. Opaque to all but the backend that made it.
+/// A bookmark in a list of locks. Only the backend that made it can read it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(
     clippy::exhaustive_structs,

@@ -1,4 +1,4 @@
-//! How a mutex looks on the server, so that it can be shared with another library.
+//! The layout of a mutex on the server, for sharing it with another library.
 //!
 //! Ready-made profiles are in [`libraries`](self), random values in `value`.
 
@@ -12,13 +12,14 @@ use crate::owner::{OwnerId, OwnerIds};
 
 pub use value::ValueEncoding;
 
-/// How a mutex is laid out, so that it can be shared with another library.
+/// The layout of a mutex on the server, for sharing it with another library.
 ///
 /// There is a ready-made profile for each library that keeps a lock as one string:
 ///
 /// ```
 /// use locktopus::MutexProfile;
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// // Excludes `redis.lock("nightly")` of Python's redis-py.
 /// let guard = locks.mutex_as("nightly", MutexProfile::redis_py()).acquire().await?;
@@ -26,47 +27,49 @@ pub use value::ValueEncoding;
 /// # Ok(()) }
 /// ```
 ///
-/// For others, key and value can be chosen:
+/// For other libraries, choose the key and the value:
 ///
 /// ```
 /// use locktopus_contract::{MutexProfile, ValueEncoding};
-/// let profile = MutexProfile::single_key().key_template("redlock:{name}")?.value(ValueEncoding::Uuid);
+/// let profile =
+///     MutexProfile::single_key().key_template("redlock:{name}")?.value(ValueEncoding::Uuid);
 /// # Ok::<(), locktopus_contract::NameError>(())
 /// ```
 ///
-/// # What holds for all of them
+/// # Rules for all profiles
 ///
 /// * On one server (standalone, behind Sentinel, or a slot of a cluster) each side sees the other's
-///   locks, whoever comes first. Over several independent servers, put the profile on a
-///   `QuorumBackend` of `locktopus-quorum`.
-/// * A mutex that is shared is never handed from one waiter to the next: the other library's would
-///   never see it free. So there is no order among waiters.
-/// * A profile of a single key has no [fencing tokens](crate::FencingToken), and its waiters poll,
-///   as the other library's do. [`with_side_keys`](Self::with_side_keys) adds tokens for our own
-///   holders and wakes our own waiters when one of ours releases; the other library's releases are
-///   then noticed with the heartbeat.
-/// * The other library does not know fencing, watchdogs or validity: what it does when its own
-///   lease has run out is its own affair.
-/// * To release for a holder of the other library one needs its value, and it ours: the bytes of
+///   locks, in either order. Over several independent servers, put the profile on a `QuorumBackend`
+///   of `locktopus-quorum`.
+/// * A shared mutex is never handed from one waiter to the next, because the other library's
+///   waiters would never see it free. So its waiters have no order.
+/// * A single-key profile has no [fencing tokens](crate::FencingToken), and its waiters poll, as
+///   the other library's do. [`with_side_keys`](Self::with_side_keys) adds tokens for our own
+///   holders, and our own releases then notify our own waiters. Our waiters notice the other
+///   library's releases at their next heartbeat.
+/// * The other library does not know our fencing, watchdogs or validity. What it does after its own
+///   lease expires is up to it.
+/// * To release the other library's hold you need its value, and it needs ours: the bytes of
+///   `LockGuard::owner`.
 ///   `LockGuard::owner`.
 ///
-/// # What cannot be served
+/// # Unsupported libraries
 ///
 /// Locks that are not one string: Medallion's and redis-semaphore's semaphores and reader-writer
-/// locks, and node-redlock with several resources in one lock (take them together with
-/// `Locktopus::multi` instead). Redisson's are not mutexes but locks of their own kinds.
+/// locks, and node-redlock with several resources in one lock (take those together with
+/// `Locktopus::multi` instead). Redisson's locks are not mutexes but have kinds of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MutexProfile {
     key: Template,
     value: ValueEncoding,
-    /// What stands behind the random value.
+    /// Text after the random value.
     metadata: String,
     side_keys: bool,
     notification: Option<NotificationTemplate>,
     whole_seconds: bool,
 }
 
-/// How a library wakes those who wait for a lock.
+/// How a library notifies the waiters of a lock.
 ///
 /// ```
 /// use locktopus_contract::{LockName, MutexProfile, Notification};
@@ -78,9 +81,9 @@ pub struct MutexProfile {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Notification {
-    /// Waiters block on this list, into which a release puts a one for a second.
+    /// Waiters block on this list. A release pushes a one onto it, which lasts a second.
     List(String),
-    /// A release says the lock's key on this plain channel.
+    /// A release publishes the lock's key on this plain channel.
     Channel(String),
 }
 
@@ -111,7 +114,7 @@ impl Template {
 }
 
 impl Default for MutexProfile {
-    /// The key is the lock's name, the value an owner id; with fencing token and wake-ups.
+    /// The key is the lock's name and the value an owner id, with fencing tokens and wake-ups.
     fn default() -> Self {
         Self {
             key: Template::default(),
@@ -125,8 +128,8 @@ impl Default for MutexProfile {
 }
 
 impl MutexProfile {
-    /// One key and nothing else: no fencing token, no wake-up message. Exactly what
-    /// `SET key value NX PX` libraries do; waiters poll.
+    /// A single key: no fencing token, no wake-up message. Exactly what `SET key value NX PX`
+    /// libraries do. Waiters poll.
     #[must_use]
     pub fn single_key() -> Self {
         Self {
@@ -135,7 +138,7 @@ impl MutexProfile {
         }
     }
 
-    /// Sets how the key is made from the lock's name: any text with `{name}` in it once.
+    /// Sets how the lock's name becomes the key: any text that contains `{name}` once.
     ///
     /// # Errors
     ///
@@ -155,15 +158,15 @@ impl MutexProfile {
         Ok(self)
     }
 
-    /// Sets how owner values are made.
+    /// Sets the form of owner values.
     #[must_use]
     pub fn value(mut self, encoding: ValueEncoding) -> Self {
         self.value = encoding;
         self
     }
 
-    /// Keeps a fencing token for our own holders beside the key, and a channel on which our own
-    /// releases are announced. In a cluster the name must allow for both, as every lock's.
+    /// Adds a fencing token for our own holders, and a channel on which our own releases notify
+    /// waiters. In a cluster the name must then fit all these keys, as for every other lock.
     #[must_use]
     pub fn with_side_keys(mut self) -> Self {
         self.side_keys = true;
@@ -176,7 +179,7 @@ impl MutexProfile {
         *self == Self::default()
     }
 
-    /// Whether a fencing token and a wake-up channel are kept beside the key.
+    /// Whether the lock also has a fencing token and a wake-up channel.
     #[must_use]
     pub fn has_side_keys(&self) -> bool {
         self.side_keys
@@ -186,10 +189,12 @@ impl MutexProfile {
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile, ValueEncoding};
-    /// let profile = MutexProfile::single_key().key_template("redlock:{name}")?.value(ValueEncoding::Uuid);
+    /// let profile =
+    ///     MutexProfile::single_key().key_template("redlock:{name}")?.value(ValueEncoding::Uuid);
     /// assert_eq!(profile.key(&LockName::new("nightly")?), "redlock:nightly");
     /// assert!(!profile.is_native() && !profile.has_side_keys() && !profile.notifies());
-    /// assert!(profile.clone().with_side_keys().has_side_keys()); // tokens and wake-ups among our own
+    /// // tokens and wake-ups for our own side
+    /// assert!(profile.clone().with_side_keys().has_side_keys());
     /// assert!(profile.notification(&LockName::new("nightly")?).is_none());
     /// # Ok::<(), locktopus_contract::NameError>(())
     /// ```
@@ -198,14 +203,14 @@ impl MutexProfile {
         self.key.fill(name)
     }
 
-    /// How to wake the other library's waiters, if it wakes them.
+    /// How to notify the other library's waiters, if it notifies them at all.
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile, Notification};
     /// let name = LockName::new("42")?;
     /// let channel = Notification::Channel("orders-channel:orders:42".to_owned());
     /// assert_eq!(MutexProfile::spring("orders")?.notification(&name), Some(channel));
-    /// assert_eq!(MutexProfile::redis_py().notification(&name), None); // its waiters ask
+    /// assert_eq!(MutexProfile::redis_py().notification(&name), None); // its waiters poll
     /// # Ok::<(), locktopus_contract::NameError>(())
     /// ```
     #[must_use]
@@ -218,19 +223,19 @@ impl MutexProfile {
             })
     }
 
-    /// Whether a release notifies those who wait with the other library.
+    /// Whether a release notifies the other library's waiters.
     #[must_use]
     pub fn notifies(&self) -> bool {
         self.notification.is_some()
     }
 
-    /// Whether releases are announced on a channel that our waiters can listen to.
+    /// Whether releases notify our own waiters on a channel.
     pub(crate) fn announces(&self) -> bool {
         self.side_keys || matches!(self.notification, Some(NotificationTemplate::Channel(_)))
     }
 
-    /// The lease as it is written: where the other library counts in seconds, the next whole one.
-    /// The holder believes in no more than it asked for.
+    /// The lease as stored: if the other library counts in seconds, rounded up to the next whole
+    /// second. The holder trusts only the lease that it asked for.
     ///
     /// ```
     /// use std::time::Duration;

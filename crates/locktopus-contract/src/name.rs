@@ -1,4 +1,4 @@
-//! Lock names, and how they become text.
+//! Lock names and their encoding as text.
 
 mod encoding;
 mod escape;
@@ -15,16 +15,16 @@ pub(crate) use reserved::check_apart;
 use crate::kind::LockKind;
 use crate::mutex_profile::MutexProfile;
 
-/// Longest lock name in bytes: as the backend stores it, namespace included.
+/// The longest lock name in bytes, as the backend stores it, including the namespace.
 pub const MAX_NAME_BYTES: usize = 1024;
 
-/// A checked lock name: what the backend stores the lock under.
+/// A checked lock name. The backend stores the lock under it.
 ///
-/// Cheap to clone. A name is never interpreted as a pattern and never becomes part of a script; a
-/// backend may refuse more names than this type does: all refuse those that mean something else too
-/// ([`LockTarget::check_name`](crate::LockTarget::check_name)), and a Redis Cluster those whose
-/// hash tag cannot be made to agree between a lock's keys. [Encoded](Self::encode) names are never
-/// refused for their braces.
+/// Cheap to clone. A name is never interpreted as a pattern and never becomes part of a script. A
+/// backend may refuse more names than this type does. All backends refuse names with a second
+/// meaning ([`LockTarget::check_name`](crate::LockTarget::check_name)), and a Redis Cluster refuses
+/// names with a hash tag that would put a lock's keys into different slots. The braces of
+/// [encoded](Self::encode) names are never a reason to refuse them.
 ///
 /// ```
 /// use locktopus_contract::LockName;
@@ -46,7 +46,7 @@ impl LockName {
         Self::in_namespace("", name)
     }
 
-    /// Checks a name that is stored behind a prefix. The prefix counts towards the length.
+    /// Checks a name with a prefix. The prefix counts towards the length.
     ///
     /// ```
     /// use locktopus_contract::LockName;
@@ -56,7 +56,7 @@ impl LockName {
     ///
     /// # Errors
     ///
-    /// As [`LockName::new`]; only the part behind the prefix must not be empty.
+    /// The same as for [`LockName::new`]. Only the part after the prefix must not be empty.
     pub fn in_namespace(prefix: &str, name: impl AsRef<str>) -> Result<Self, NameError> {
         let name = name.as_ref();
         check(prefix, name)?;
@@ -67,13 +67,13 @@ impl LockName {
         }))
     }
 
-    /// As [`new`](Self::new), without a copy.
+    /// Like [`new`](Self::new), without a copy.
     fn of_text(name: Arc<str>) -> Result<Self, NameError> {
         check("", &name)?;
         Ok(Self(name))
     }
 
-    /// Makes a name of any bytes: [`NameEncoding::Escaped`] without a namespace.
+    /// Makes a name from any bytes: [`NameEncoding::Escaped`] without a namespace.
     ///
     /// ```
     /// use locktopus_contract::LockName;
@@ -85,12 +85,13 @@ impl LockName {
     ///
     /// # Errors
     ///
-    /// [`NameError::Empty`], and [`NameError::EncodedTooLong`]: the limit is for the encoded name.
+    /// [`NameError::Empty`], and [`NameError::EncodedTooLong`]: the limit applies to the encoded
+    /// name.
     pub fn encode(bytes: impl AsRef<[u8]>) -> Result<Self, NameError> {
         NameEncoding::Escaped.encode("", bytes)
     }
 
-    /// The bytes that this name was [made of](Self::encode).
+    /// The bytes from which [`encode`](Self::encode) made this name.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ impl LockName {
         NameEncoding::Escaped.decode("", self)
     }
 
-    /// The whole name, namespace included.
+    /// The whole name, including the namespace.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -112,7 +113,7 @@ impl fmt::Debug for LockName {
     }
 }
 
-/// Control characters are escaped, so that a name cannot forge a log line.
+/// Escapes control characters, so that a name cannot forge a log line.
 impl fmt::Display for LockName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
@@ -126,7 +127,7 @@ impl fmt::Display for LockName {
     }
 }
 
-/// Why a lock name was refused. Nothing was written.
+/// The reason why a lock name was refused. Nothing was written.
 ///
 /// ```
 /// use locktopus_contract::{LockName, MAX_NAME_BYTES, NameError};
@@ -147,70 +148,70 @@ pub enum NameError {
         "the lock name starting {start:?} has {bytes} bytes with its namespace; at most {MAX_NAME_BYTES} are allowed"
     )]
     TooLong {
-        /// Length of namespace and name together.
+        /// Length of namespace and name together, in bytes.
         bytes: usize,
         /// The first 32 characters.
         start: String,
     },
-    /// The name is longer than [`MAX_NAME_BYTES`] when it is encoded.
+    /// The name is longer than [`MAX_NAME_BYTES`] after encoding.
     #[error(
         "the lock name starting {start:?} has {raw_bytes} bytes, which are {bytes} when encoded and put behind its \
          namespace; at most {MAX_NAME_BYTES} are allowed. Shorten it, or use a hash of it"
     )]
     EncodedTooLong {
-        /// Length of namespace and encoded name together.
+        /// Length of namespace and encoded name together, in bytes.
         bytes: usize,
-        /// Length of the name as it was given.
+        /// Length of the original name, in bytes.
         raw_bytes: usize,
         /// The first 32 characters.
         start: String,
     },
-    /// The name is not text, and names are stored as they are.
+    /// The name is not UTF-8 text, and this program stores names unencoded.
     #[error(
         "the lock name starting {start:?} is not UTF-8 from byte {at} on; names of any bytes need NameEncoding::Escaped"
     )]
     NotText {
-        /// The first 32 characters, with `\u{fffd}` for what is none.
+        /// The first 32 characters, with `\u{fffd}` in place of invalid bytes.
         start: String,
         /// The first byte that belongs to no character, counted from 0.
         at: usize,
     },
-    /// The name cannot be decoded, because it was encoded in another way.
+    /// The name cannot be decoded, because this encoding did not make it.
     #[error("the lock name {name:?} cannot be decoded: {rule}")]
     NotEncoded {
         /// The name.
         name: String,
-        /// What is not as the encoding leaves it.
+        /// The part that this encoding never produces.
         rule: String,
     },
-    /// The backend cannot place this name.
+    /// The backend cannot use this name.
     #[error("the lock name {name:?} cannot be used on {backend}: {rule}")]
     Refused {
         /// The name.
         name: String,
         /// Which backend refused it.
         backend: &'static str,
-        /// The rule it breaks and how to choose a better name.
+        /// The broken rule, and how to choose a better name.
         rule: String,
     },
-    /// There is no mutex profile of this name, which is not shown: it may be a text that holds a
-    /// password.
+    /// There is no mutex profile of this name. The error does not show the name, because it may
+    /// contain a password.
     #[error("there is no such profile; there are {}", MutexProfile::names().collect::<Vec<_>>().join(", "))]
     NoSuchProfile,
-    /// The name cannot be told from another one, or from what is kept beside another one.
+    /// The name would be confused with another name, or with a side key of another lock.
     #[error("the lock name {name:?} cannot be used: {rule}")]
     Ambiguous {
         /// The name, as it would be stored.
         name: String,
-        /// What it is mistaken for, and what to use instead.
+        /// The other meaning, and what to use instead.
         rule: String,
     },
-    /// The backend has no locks of this kind, whatever their names.
+    /// The backend has no locks of this kind, under any name.
     #[error("{} {name:?} is not possible on {backend}: {reason}", kind.as_str())]
     UnsupportedKind {
         /// The name.
         name: String,
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: LockKind,
         /// Which backend refused it.
         backend: &'static str,
@@ -219,7 +220,7 @@ pub enum NameError {
     },
 }
 
-/// Checks the length of a name that is stored behind a prefix.
+/// Checks the length of a name together with its prefix.
 fn check(prefix: &str, name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty);
@@ -236,7 +237,7 @@ fn check(prefix: &str, name: &str) -> Result<(), NameError> {
 
 /// The first 32 characters, for errors.
 fn start_of(name: &[u8]) -> String {
-    // No character is longer than four bytes.
+    // No character has more than four bytes.
     let start = &name[..name.len().min(4 * 32)];
     String::from_utf8_lossy(start).chars().take(32).collect()
 }

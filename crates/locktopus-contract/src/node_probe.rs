@@ -1,5 +1,4 @@
-//! What a quorum must know of a node before it counts the node's answers: whether it may have lost
-//! its data.
+//! Tells a quorum whether a node may have lost its data, before its answers count.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,27 +8,26 @@ use tokio::time::Instant;
 
 use crate::backend_error::BackendError;
 
-/// Tells which server is behind a node of a quorum, and for how long it has been up.
+/// Tells which server is behind a node of a quorum, and how long it has been up.
 ///
-/// A server that was restarted has forgotten its locks, or some of them. If it could vote at once,
-/// a lock that is still held through it could be granted again. The quorum therefore reads the
-/// identity of a node before it counts an answer, and does not count answers of a server that is
-/// younger than the longest lease.
+/// A restarted server has forgotten some or all of its locks. If it could vote at once, a lock that
+/// is still held through it could be granted again. So the quorum reads a node's identity before it
+/// counts an answer, and ignores servers that are younger than the longest lease.
 ///
 /// # Contract
 ///
-/// * [`generation`](Self::generation) changes before anything is sent over a connection that was
-///   not there when it was last read, whoever made that connection and why. Two equal readings, one
-///   before a call and one after its answer, mean that the call ran on the server that was
-///   identified in that generation. A client that reconnects unseen must count its connections for
-///   this.
+/// * [`generation`](Self::generation) changes before anything is sent over a new connection, for
+///   any reason the connection was made. If it reads the same before a call and after its answer,
+///   then the call ran on the server identified in that generation. A client that reconnects
+///   silently must count its connections for this.
 /// * [`identity`](Self::identity) asks over the connection that carries the node's calls.
-/// * The node is one server without automatic failover: a promoted replica is old but has lost
-///   data.
-/// * [`recall`](Self::recall) and [`note`](Self::note) keep what the quorum's clients saw of the
-///   other nodes. A server's uptime is the difference of two readings of its clock, and a clock
-///   that was wrong when the server started makes it too long. The other nodes know better when
-///   they were first told of it. A probe that keeps nothing leaves both out.
+/// * The node is one server without automatic failover: a promoted replica is old enough but has
+///   lost data.
+/// * [`recall`](Self::recall) and [`note`](Self::note) store what the quorum's clients saw of the
+///   other nodes. A server's uptime is the difference of two readings of its clock. If that clock
+///   was wrong at the start, the uptime is too long. The other nodes know better, because they
+///   noted when a client first told them of the server. A probe that stores nothing implements
+///   neither.
 ///
 /// # Example
 ///
@@ -38,7 +36,7 @@ use crate::backend_error::BackendError;
 /// use locktopus_contract::{BackendError, NodeIdentity, NodeProbe};
 /// use tokio::time::Instant;
 ///
-/// /// A server in this process, which has been up since it began.
+/// /// A server in this process, up since the process began.
 /// #[derive(Debug)]
 /// struct Embedded {
 ///     began: Instant,
@@ -57,31 +55,31 @@ use crate::backend_error::BackendError;
 /// ```
 #[async_trait]
 pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
-    /// Names the present connection. Sends nothing.
+    /// Identifies the present connection. Sends nothing.
     fn generation(&self) -> u64;
 
-    /// Asks the server who it is.
+    /// Asks the server for its identity.
     ///
     /// # Errors
     ///
-    /// If it does not say before the deadline. Its answers do not count then.
+    /// If the server does not answer before the deadline. Then its answers do not count.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time: it only asks.
+    /// You may drop it at any time: it only reads.
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError>;
 
     /// Asks this server for the last [`note`](Self::note) about the node with this label.
     ///
-    /// `None` if there is none, or if this probe keeps none, as by default.
+    /// `None` if there is none. The default implementation stores none.
     ///
     /// # Errors
     ///
-    /// If it does not say before the deadline.
+    /// If the server does not answer before the deadline.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time: it only asks.
+    /// You may drop it at any time: it only reads.
     async fn recall(
         &self,
         label: &str,
@@ -95,11 +93,11 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If it does not confirm before the deadline.
+    /// If the server does not confirm before the deadline.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time. The server then has the note, or has it not.
+    /// You may drop it at any time. The server may or may not have the note then.
     async fn note(
         &self,
         label: &str,
@@ -111,7 +109,7 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A note that one server keeps about another one.
+/// A note on one server about another one.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -122,16 +120,16 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sighting {
-    /// [`NodeIdentity::run_id`] of the server that was seen.
+    /// The [`NodeIdentity::run_id`] of the server that a client saw.
     pub run_id: String,
-    /// How long ago a client first saw it, by the clock of the server that keeps the note.
-    /// [`Duration::MAX`] if that clock was set back since: then it tells who was there, and not for
-    /// how long.
+    /// How long ago a client first saw it, by the clock of the server with the note.
+    /// [`Duration::MAX`] if that clock was set back since: then the note tells which server it was,
+    /// but not for how long.
     pub age: Duration,
 }
 
 impl Sighting {
-    /// A server that was first seen this long ago.
+    /// A server that a client first saw this long ago.
     #[must_use]
     pub fn new(run_id: impl Into<String>, age: Duration) -> Self {
         Self {
@@ -141,7 +139,7 @@ impl Sighting {
     }
 }
 
-/// Who a server is.
+/// The identity of a server.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -152,12 +150,12 @@ impl Sighting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeIdentity {
-    /// Different after every start of the server. On Redis `run_id`.
+    /// Changes with every start of the server. On Redis `run_id`.
     pub run_id: String,
-    /// For how long the server has been up, at least: a value that is counted in whole seconds must
-    /// be given a second less. On Redis `uptime_in_seconds`.
+    /// How long the server has been up, at least. If the store counts whole seconds, subtract one.
+    /// On Redis `uptime_in_seconds`.
     pub uptime: Duration,
-    /// The same for servers that replicate each other. On Redis `master_replid`.
+    /// The same for all servers that replicate each other. On Redis `master_replid`.
     pub replication_id: Option<String>,
 }
 
@@ -172,7 +170,7 @@ impl NodeIdentity {
         }
     }
 
-    /// Says which data it replicates.
+    /// Sets the id of the data that it replicates.
     #[must_use]
     pub fn with_replication_id(mut self, id: impl Into<String>) -> Self {
         self.replication_id = Some(id.into());

@@ -8,24 +8,25 @@ use super::spelled::respelled;
 ///
 /// ```
 /// use locktopus_contract::OptionError;
-/// let error = OptionError::new("pool_size", 0, "must be at least 1"); // of a backend's own builder
+/// // from a backend's own builder
+/// let error = OptionError::new("pool_size", 0, "must be at least 1");
 /// assert!(error.to_string().contains("pool_size"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{option} = {value}: {rule}")]
 #[non_exhaustive]
 pub struct OptionError {
-    /// Which option.
+    /// The option.
     pub option: &'static str,
-    /// The value that was given.
+    /// Its value.
     pub value: String,
-    /// What it must be.
+    /// The rule that the value breaks.
     pub rule: String,
 }
 
 impl OptionError {
-    /// An error for `option`, given as `value`, that must follow `rule`. Times in both become `40d`
-    /// where `Debug` has `3456000s`.
+    /// An error for `option` with this `value`, which breaks `rule`. Durations become `40d` where
+    /// `Debug` prints `3456000s`.
     #[must_use]
     pub fn new(option: &'static str, value: impl fmt::Debug, rule: impl Into<String>) -> Self {
         Self {

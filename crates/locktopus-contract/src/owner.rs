@@ -1,4 +1,4 @@
-//! Owner ids: who holds a lock, on the wire.
+//! Owner ids: they identify a holder in requests and on the server.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -9,46 +9,44 @@ use crate::simulation;
 
 /// The identity under which one acquisition holds a lock.
 ///
-/// Fresh for every acquisition, so that a late release or renewal of an earlier one can never
-/// match. The id is a capability: whoever knows it can release the lock.
-/// `Debug` therefore shows a short hash; [`OwnerId::expose`] gives the bytes.
+/// Every acquisition gets a fresh one, so a late release or renewal of an earlier acquisition never
+/// matches. An owner id is a secret: it is enough to release the lock. So `Debug` shows only a
+/// short hash. [`OwnerId::expose`] returns the bytes.
 ///
 /// The standard form is Redisson's `<uuid>:<i64>`. The uuid belongs to the process or to a labelled
-/// instance (version 8, 96 random bits, marked so that scripts can tell native waiters from Java's
-/// version 4), the number to the acquisition (64 random bits, of which a lock's are even and a fair
-/// lock's odd).
+/// instance. It is version 8 with 96 random bits and a mark, so that scripts can tell native
+/// waiters from Java's version 4. The number has 64 random bits and belongs to the acquisition. It
+/// is even for a lock and odd for a fair lock.
 ///
 /// ```
 /// use locktopus_contract::OwnerId;
 /// let id = OwnerId::generate();
 /// assert!(id.is_native() && id.instance().is_some());
-/// // Another library's, or one that was stored:
+/// // From another library, or stored earlier:
 /// let foreign = OwnerId::from_bytes(b"host-7:4711".as_slice());
 /// assert_eq!((foreign.expose(), foreign.is_native()), (b"host-7:4711".as_slice(), false));
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(Arc<[u8]>);
 
-/// The bytes every native uuid carries in its third to fifth group: version 8, variant 10, and a
-/// mark.
+/// The third to fifth group of every native uuid: version 8, variant 10, and a mark.
 const MARK: &str = "8c70-a705";
 
 impl OwnerId {
-    /// A fresh id in the standard form. Its number is fetched when it is made: of a supply, the
-    /// copies of a process that was stored and started twice (virtual machines are) would use the
-    /// same numbers, and hold the same locks.
+    /// A fresh id in the standard form. Its number is read from the system each time, never from a
+    /// stored supply. Otherwise two copies of a resumed process (virtual machine snapshots) would
+    /// use the same numbers and hold the same locks.
     ///
     /// # Panics
     ///
-    /// If the operating system has no random numbers to give. Going on with guessable ids would let
-    /// strangers release locks.
+    /// If the operating system returns no random numbers. With guessable ids, strangers could
+    /// release locks.
     #[must_use]
     pub fn generate() -> Self {
         OwnerIds::of_process().any()
     }
 
-    /// An id with bytes chosen by the caller, for locks shared with a library that has its own
-    /// format.
+    /// An id with bytes of your choice, for locks shared with a library that has its own format.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
@@ -67,9 +65,9 @@ impl OwnerId {
         bytes.get(14..23) == Some(MARK.as_bytes()) && bytes.get(36) == Some(&b':')
     }
 
-    /// The instance that made it, if it tells: native ids do, those in the forms of other
-    /// libraries' mutexes do not. A permit's id looks the same whoever made it, so for one of
-    /// another library this is an instance that nobody knows.
+    /// The instance that made it. Native ids tell it; ids in the forms of other libraries' mutexes
+    /// do not. All permit ids look alike, so for a permit of another library the result is an
+    /// unknown instance.
     #[must_use]
     pub fn instance(&self) -> Option<InstanceId> {
         let bytes = self.expose();
@@ -88,8 +86,8 @@ impl OwnerId {
         Some(InstanceId::from_bytes(instance))
     }
 
-    /// The record id of the reason why this owner's lock was broken: a hash, so it does not reveal
-    /// the owner id.
+    /// The id of the record with the reason why this owner's lock was broken. It is a hash, so it
+    /// does not reveal the owner id.
     #[doc(hidden)]
     pub fn break_note(&self) -> InstanceId {
         let hash = self
@@ -103,10 +101,10 @@ impl OwnerId {
     }
 }
 
-/// Those of whoever in this process need not be told from the others.
+/// The ids shared by all users in this process that need no identity of their own.
 static PROCESS: LazyLock<Arc<OwnerIds>> = LazyLock::new(|| Arc::new(OwnerIds::fresh()));
 
-/// Makes owner ids that tell which instance they are of.
+/// Makes owner ids that identify their instance.
 #[derive(Debug)]
 pub struct OwnerIds {
     instance: InstanceId,
@@ -114,7 +112,7 @@ pub struct OwnerIds {
 }
 
 impl OwnerIds {
-    /// Ids of an instance that can be told from others.
+    /// Ids of a new instance, distinct from all others.
     pub fn fresh() -> Self {
         let [a, b, c, d, e, f, rest @ ..] = random::<12>();
         let hex = |bytes: &[u8]| {
@@ -135,7 +133,7 @@ impl OwnerIds {
         }
     }
 
-    /// Ids of whoever in this process need not be told from the others.
+    /// The ids shared by all users in this process that need no identity of their own.
     pub fn of_process() -> Arc<Self> {
         #[cfg(feature = "simulation")]
         if let Some(ids) = simulation::ids() {
@@ -144,7 +142,7 @@ impl OwnerIds {
         Arc::clone(&PROCESS)
     }
 
-    /// The instance that these ids are of.
+    /// The instance of these ids.
     pub fn instance(&self) -> InstanceId {
         self.instance
     }
@@ -154,8 +152,8 @@ impl OwnerIds {
         self.numbered(i64::from_le_bytes(random()))
     }
 
-    /// A fresh id with an even or an odd number: two kinds that look the same otherwise are told
-    /// apart by that, wherever the id is written down.
+    /// A fresh id with an even or an odd number. It tells two kinds apart that otherwise look the
+    /// same, everywhere the id is stored.
     pub(crate) fn of_parity(&self, odd: bool) -> OwnerId {
         let number = i64::from_le_bytes(random()) & !1;
         self.numbered(number | i64::from(odd))
@@ -164,7 +162,7 @@ impl OwnerIds {
     fn numbered(&self, number: i64) -> OwnerId {
         let (uuid, mut digits) = (self.uuid.as_bytes(), itoa::Buffer::new());
         let digits = digits.format(number).as_bytes();
-        // A uuid, a colon, and the longest number there is.
+        // A uuid, a colon, and the longest possible number.
         let mut text = [b':'; 36 + 1 + 20];
         text[..uuid.len()].copy_from_slice(uuid);
         let text = &mut text[..uuid.len() + 1 + digits.len()];
@@ -172,8 +170,9 @@ impl OwnerIds {
         OwnerId(Arc::from(&*text))
     }
 
-    /// A fresh id of sixteen raw bytes, as Redisson's expiring permits have: six of the instance,
-    /// eight random ones, and two that are zero: they number the permits of one acquisition.
+    /// A fresh id of sixteen raw bytes, like those of Redisson's expiring permits: six of the
+    /// instance, eight random ones, and two zero bytes, which number the permits of one
+    /// acquisition.
     pub(crate) fn permit(&self) -> OwnerId {
         let mut bytes = [0; 16];
         bytes[..6].copy_from_slice(&self.instance.bytes());
@@ -182,7 +181,7 @@ impl OwnerIds {
     }
 }
 
-/// The uuid this process uses in its owner ids, but for those of labelled instances.
+/// The uuid in this process's owner ids, except those of labelled instances.
 ///
 /// ```
 /// assert_eq!(locktopus_contract::process_uuid().len(), 36);
@@ -192,7 +191,7 @@ pub fn process_uuid() -> &'static str {
     &PROCESS.uuid
 }
 
-/// So many random bytes, of the operating system or of the simulated process that this thread is.
+/// `N` random bytes, from the operating system or from the simulated process of this thread.
 pub fn random<const N: usize>() -> [u8; N] {
     #[cfg(feature = "simulation")]
     if let Some(bytes) = simulation::random() {
@@ -209,8 +208,8 @@ impl fmt::Debug for OwnerId {
     }
 }
 
-/// A short, stable tag for logs. Not reversible in practice: an id holds at least 64 bits that are
-/// random and nowhere else.
+/// A short, stable tag for logs. Not reversible in practice: an id holds at least 64 random bits
+/// that occur nowhere else.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

@@ -176,7 +176,8 @@ pub struct ReleaseRequest {
 /// let owner = target.kind().new_owner();
 /// let mut release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
 /// // The same values as the attempts that this release undoes.
-/// release.sought = Some(Sought { place: Duration::from_secs(5), lease: Duration::from_secs(30), tokens: 1 });
+/// release.sought =
+///     Some(Sought { place: Duration::from_secs(5), lease: Duration::from_secs(30), tokens: 1 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +207,8 @@ pub struct Sought {
 /// let target = LockTarget::new(LockName::new("nightly")?, LockKind::Reentrant);
 /// let (owner, heir) = (target.kind().new_owner(), target.kind().new_owner());
 /// let mut release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
-/// release.linger = Some(Linger { heir, time: Duration::from_secs(60) }); // held for a minute, by no process
+/// // held for a minute, by no process
+/// release.linger = Some(Linger { heir, time: Duration::from_secs(60) });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,9 +243,13 @@ impl ReleaseRequest {
 /// The result of a release. Either way the owner then holds nothing.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
-/// use locktopus::{LockBackend, LockKind, LockName, LockTarget, MemoryBackend, ReleaseOutcome, ReleaseRequest, clock};
+/// use locktopus::{
+///     LockBackend, LockKind, LockName, LockTarget, MemoryBackend, ReleaseOutcome, ReleaseRequest,
+///     clock,
+/// };
 /// let backend = MemoryBackend::new();
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let owner = target.kind().new_owner(); // it never took the lock
@@ -273,7 +279,8 @@ pub enum ReleaseOutcome {
 /// use locktopus_contract::{ExtendRequest, LockKind, LockName, LockTarget};
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let owner = target.kind().new_owner();
-/// let extend = ExtendRequest::new(target, owner, Duration::from_secs(30)); // 30 s from when it runs
+/// // 30 s from when it runs
+/// let extend = ExtendRequest::new(target, owner, Duration::from_secs(30));
 /// assert_eq!(extend.permits, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -317,9 +324,13 @@ impl ExtendRequest {
 /// The result of an extension.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
-/// use locktopus::{ExtendOutcome, ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MemoryBackend, clock};
+/// use locktopus::{
+///     ExtendOutcome, ExtendRequest, LockBackend, LockKind, LockName, LockTarget, MemoryBackend,
+///     clock,
+/// };
 /// let backend = MemoryBackend::new();
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let owner = target.kind().new_owner(); // it never took the lock
@@ -347,9 +358,12 @@ pub enum ExtendOutcome {
 /// Takes several locks of one [group](crate::Groups::group), all or nothing. Never queues.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
-/// use locktopus::{AcquireAttempt, GroupOutcome, Groups, LockKind, LockName, LockTarget, MemoryBackend, clock};
+/// use locktopus::{
+///     AcquireAttempt, GroupOutcome, Groups, LockKind, LockName, LockTarget, MemoryBackend, clock,
+/// };
 /// let backend = MemoryBackend::new();
 /// let attempt = |name: &str| -> Result<AcquireAttempt, Box<dyn std::error::Error>> {
 ///     let target = LockTarget::new(LockName::new(name)?, LockKind::Reentrant);

@@ -1,9 +1,9 @@
 //! A value for each tokio runtime.
 //!
-//! Programs use one handle on several runtimes. A runtime may end before the handle, stand still
-//! between two calls of `block_on`, or be one of many in a web server. Tasks and connections stop
-//! with their runtime. So Locktopus makes them on the runtime that needs them, and drops them when
-//! it ends.
+//! Programs use one handle on several runtimes. A runtime may end before the handle, pause between
+//! two calls of `block_on`, or be one of many in a web server. Tasks and connections stop with
+//! their runtime. So Locktopus creates them on the runtime that needs them, and drops them when it
+//! ends.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -58,19 +58,19 @@ struct Shared<T> {
 
 struct Resident<T> {
     id: Id,
-    /// It has threads of its own, so it always runs.
+    /// It has threads of its own, so it always makes progress.
     drives_itself: bool,
     value: Arc<T>,
 }
 
-/// Dropped when a runtime ends.
+/// Removes a runtime's value when the runtime ends.
 struct Departure<T> {
     id: Id,
     shared: Weak<Shared<T>>,
 }
 
 impl<T: Send + Sync + 'static> PerRuntime<T> {
-    /// Nothing yet.
+    /// An empty one.
     #[must_use]
     pub fn new() -> Self {
         let residents = Mutex::default();
@@ -91,9 +91,9 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
         self.find(|resident, id| resident.id == id, make)
     }
 
-    /// As [`here`](Self::here), but a runtime without a value shares that of a multi-threaded one.
-    /// A multi-threaded runtime has threads of its own and always runs. A single-threaded runtime
-    /// never shares its value.
+    /// Like [`here`](Self::here), but a runtime without a value shares that of a multi-threaded
+    /// one, which has threads of its own and always makes progress. A single-threaded runtime never
+    /// shares its value.
     ///
     /// ```
     /// # use locktopus_contract::PerRuntime;
@@ -101,7 +101,11 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
     /// let threads = tokio::runtime::Runtime::new()?;
     /// threads.block_on(async { names.nearby(|_| "of the threads") })?;
     /// let single = tokio::runtime::Builder::new_current_thread().build()?;
-    /// assert!(single.block_on(async { names.nearby(|_| "mine") }).is_ok_and(|name| *name == "of the threads"));
+    /// assert!(
+    ///     single
+    ///         .block_on(async { names.nearby(|_| "mine") })
+    ///         .is_ok_and(|name| *name == "of the threads")
+    /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -159,7 +163,7 @@ impl<T: Send + Sync + 'static> PerRuntime<T> {
     }
 }
 
-/// Whether a runtime runs while no thread is in its `block_on`.
+/// Whether a runtime makes progress while no thread is in its `block_on`.
 pub fn drives_itself(runtime: &Handle) -> bool {
     runtime.runtime_flavor() != RuntimeFlavor::CurrentThread
 }
@@ -215,7 +219,7 @@ mod tests {
         builder.worker_threads(1).build().unwrap()
     }
 
-    /// Numbers what is made.
+    /// Numbers the values that are made.
     fn counter() -> impl Fn(&Handle) -> u32 {
         let made = AtomicU32::new(0);
         move |_| made.fetch_add(1, Ordering::Relaxed)
@@ -251,7 +255,7 @@ mod tests {
         let of = |runtime: &Runtime| runtime.block_on(async { *all.nearby(&make).unwrap() });
         let (first, second, threads) = (single(), single(), multi());
         assert_eq!((of(&first), of(&second), of(&threads)), (0, 1, 2));
-        // Newcomers share it.
+        // New runtimes share it.
         assert_eq!((of(&single()), of(&multi()), of(&threads)), (2, 2, 2));
         drop(threads);
         assert_eq!((of(&first), of(&second), of(&multi())), (0, 1, 3));

@@ -1,15 +1,15 @@
-//! What a grant is worth when a server fails, and what is paid for it.
+//! How far to trust a grant when a server fails, and the price of that trust.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::spelled::spelled;
 
-/// What a backend does so that a failover gives no lock to two holders.
+/// How a backend avoids two holders of one lock after a failover.
 ///
-/// Chosen when connecting, by URL options: `safety`, `replicas`,
-/// `replication_timeout`, `quarantine_max_lease`. All who share locks must choose the same. Fencing
-/// tokens grow in every mode.
+/// You choose it when you connect, with the URL options `safety`, `replicas`, `replication_timeout`
+/// and `quarantine_max_lease`. All programs that share locks must choose the same. Fencing tokens
+/// grow in every mode.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,40 +25,40 @@ use super::spelled::spelled;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum SafetyMode {
-    /// A grant counts as soon as one server has made it. If that server fails before a replica has
-    /// it, the lock is granted again while its holder still believes in it.
+    /// A grant counts as soon as one server has made it. If that server fails before a replica
+    /// receives the grant, the lock may be granted again while its holder still trusts it.
     #[default]
     Plain,
-    /// A grant counts once enough replicas have confirmed it
-    /// (`WAIT`); one that they do not confirm in time is given back. Fewer locks are lost in a failover, not none: a replica that has not confirmed may be the one that is promoted, unless `need`
-    /// is [`All`](ReplicaNeed::All).
+    /// A grant counts once enough replicas have confirmed it (`WAIT`). If they do not confirm in
+    /// time, the grant is given back. A failover loses fewer locks, but still some: it may promote
+    /// a replica that has not confirmed, unless `need` is [`All`](ReplicaNeed::All).
     Replicated {
-        /// How many replicas.
+        /// How many replicas must confirm.
         need: ReplicaNeed,
         /// How long to wait for them.
         timeout: Duration,
     },
-    /// After a failover, or anything else after which the server may have forgotten grants, nothing
-    /// is granted until every lease that may have been forgotten is over. Holders go on, and can
-    /// extend and release.
+    /// After a failover, or anything else that may have made the server forget grants, nothing is
+    /// granted until every possibly forgotten lease is over. Meanwhile, holders keep their locks
+    /// and can extend and release them.
     ///
-    /// A primary that was replaced and is promoted again may look as it did before, and then only
-    /// the Sentinels can tell: their configuration epoch is part of what a client shows the server.
-    /// A client that hears of no failover in between (no Sentinels, or none reachable all that
-    /// time) cannot tell either.
+    /// If a replaced primary is promoted again, it may look as it did before. Only the Sentinels
+    /// can tell then: clients show the server the Sentinels' configuration epoch. A client that
+    /// hears of no failover in between cannot tell either: it has no Sentinels, or reached none of
+    /// them all that time.
     Quarantine {
-        /// The longest lease there is. Longer ones are refused. The same for all who share the
-        /// servers.
+        /// The longest lease. Longer ones are refused. All programs that share the servers must
+        /// choose the same.
         max_lease: Duration,
     },
     /// A majority of independent servers must agree. See `QuorumBackend` of `locktopus-quorum`.
     Quorum,
-    /// The servers agree on every grant by a consensus protocol, such as Raft in etcd. What was
-    /// granted is never forgotten.
+    /// The servers agree on every grant by a consensus protocol, such as Raft in etcd. They never
+    /// forget a grant.
     Consensus,
-    /// A grant counts once a standby has it, and only a standby that has every such grant is
-    /// promoted, such as PostgreSQL with `synchronous_commit = remote_apply` and a cluster manager
-    /// that keeps to it.
+    /// A grant counts once a standby has it, and only a standby that has every such grant can be
+    /// promoted. For example, PostgreSQL with `synchronous_commit = remote_apply` and a cluster
+    /// manager that respects it.
     Synchronous,
 }
 
@@ -68,7 +68,7 @@ pub enum SafetyMode {
 pub enum ReplicaNeed {
     /// One.
     One,
-    /// So many that they and the primary are more than half of them all: one of two, two of three.
+    /// Enough that they and the primary are more than half of all: one of two, two of three.
     #[default]
     Majority,
     /// Every one.
@@ -76,7 +76,7 @@ pub enum ReplicaNeed {
 }
 
 impl ReplicaNeed {
-    /// How many of so many replicas. Never none: without replicas nothing can be confirmed.
+    /// How many of `replicas`. Never zero: without replicas, no grant can be confirmed.
     ///
     /// ```
     /// use locktopus_contract::ReplicaNeed;
@@ -114,8 +114,8 @@ impl SafetyMode {
         }
     }
 
-    /// Whether no failover gives a lock to two holders, as long as clocks keep what the mode asks
-    /// of them.
+    /// Whether no failover gives one lock to two holders, as long as clocks behave as the mode
+    /// requires.
     ///
     /// ```
     /// use locktopus_contract::SafetyMode;
@@ -126,20 +126,20 @@ impl SafetyMode {
         !matches!(self, Self::Plain | Self::Replicated { .. })
     }
 
-    /// Whether a grant that another holder's release pushed must be confirmed before it is
-    /// believed.
+    /// Whether a waiter must confirm a grant that another holder's release pushed, before it trusts
+    /// it.
     #[doc(hidden)]
     pub fn confirms_pushes(self) -> bool {
         matches!(self, Self::Replicated { .. })
     }
 
-    /// Whether an attempt may undo what it was granted.
+    /// Whether an attempt may undo its own grant.
     #[doc(hidden)]
     pub fn undoes_grants(self) -> bool {
         matches!(self, Self::Replicated { .. })
     }
 
-    /// The longest lease that may be asked for, if the mode has one.
+    /// The longest lease that you can ask for, if the mode has a limit.
     #[doc(hidden)]
     pub fn longest_lease(self) -> Option<Duration> {
         match self {
@@ -173,8 +173,8 @@ impl fmt::Display for ReplicaNeed {
     }
 }
 
-/// Too few replicas confirmed what a primary had done. The [source](std::error::Error::source) of
-/// errors of kind [`NotReplicated`](crate::BackendErrorKind::NotReplicated).
+/// Too few replicas confirmed a primary's writes. The [source](std::error::Error::source) of errors
+/// of kind [`NotReplicated`](crate::BackendErrorKind::NotReplicated).
 ///
 /// ```
 /// # use std::time::Duration;
@@ -192,11 +192,11 @@ pub struct NotReplicated {
     pub node: String,
     /// How many replicas confirmed.
     pub confirmed: u32,
-    /// How many had to.
+    /// How many had to confirm.
     pub needed: u32,
-    /// How many were connected to the primary, as far as it was asked.
+    /// How many were connected to the primary, if the backend asked.
     pub connected: Connected,
-    /// How long they had.
+    /// How long the backend waited for them.
     pub waited: Duration,
 }
 
@@ -207,7 +207,7 @@ pub struct NotReplicated {
 /// use locktopus_contract::{Connected, NotReplicated};
 /// let mut error = NotReplicated::new("10.0.0.7:6379", 1, 2, Duration::from_millis(100));
 /// error.connected = Connected::Count(1);
-/// println!("{error}"); // says that one replica of two is connected
+/// println!("{error}"); // says that one of two replicas is connected
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
@@ -215,9 +215,9 @@ pub struct NotReplicated {
     reason = "another case or field would make another type of it"
 )]
 pub enum Connected {
-    /// So many.
+    /// This many.
     Count(u32),
-    /// Nobody asked, because any one will do.
+    /// The backend did not ask, because any one replica is enough.
     NotAsked,
 }
 
@@ -231,7 +231,7 @@ impl fmt::Display for Connected {
 }
 
 impl NotReplicated {
-    /// Says that `confirmed` of `needed` replicas of a primary did.
+    /// An error: only `confirmed` of `needed` replicas of a primary confirmed.
     #[must_use]
     pub fn new(node: impl Into<String>, confirmed: u32, needed: u32, waited: Duration) -> Self {
         Self {
@@ -243,7 +243,7 @@ impl NotReplicated {
         }
     }
 
-    /// Adds how many were connected.
+    /// Adds how many replicas were connected.
     #[must_use]
     pub fn of_connected(mut self, count: u32) -> Self {
         self.connected = Connected::Count(count);

@@ -1,7 +1,7 @@
-//! A process of a simulator: its random numbers are those of a seed, and its machine sleeps when
-//! the simulator says so.
+//! A simulated process: its random numbers come from a seed, and its machine sleeps when the
+//! simulator says so.
 //!
-//! Several of them share a thread. Each has an identity of its own, as processes have.
+//! Several of them share a thread. Each has an identity of its own, like a real process.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ thread_local! {
     static CURRENT: RefCell<Option<Simulated>> = const { RefCell::new(None) };
 }
 
-/// What a simulated process has instead of the operating system.
+/// Replaces the operating system for a simulated process.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Simulated {
-    /// Of SplitMix64.
+    /// The state of SplitMix64.
     state: u64,
     asleep: Duration,
     ids: Option<Arc<OwnerIds>>,
@@ -25,7 +25,7 @@ pub struct Simulated {
 
 #[doc(hidden)]
 impl Simulated {
-    /// A process that has not asked for anything yet.
+    /// A new process.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -35,17 +35,17 @@ impl Simulated {
         }
     }
 
-    /// Its machine was asleep for so long, which timers do not count.
+    /// Makes its machine sleep for `time`, which timers do not count.
     pub fn sleep_machine(&mut self, time: Duration) {
         self.asleep += time;
     }
 
-    /// Lets this thread be that process from now on, or none; gives the one that it was.
+    /// Makes this thread run `process` from now on, or none. Returns the previous one.
     pub fn swap(process: Option<Self>) -> Option<Self> {
         CURRENT.replace(process)
     }
 
-    /// 64 random bits of the process that this thread is, if it is one.
+    /// 64 random bits of the simulated process of this thread, if there is one.
     #[must_use]
     pub fn random_bits() -> Option<u64> {
         random().map(u64::from_le_bytes)
@@ -59,7 +59,7 @@ impl Simulated {
     }
 }
 
-/// Random bytes, if this thread is a simulated process.
+/// Random bytes, if this thread runs a simulated process.
 pub(crate) fn random<const N: usize>() -> Option<[u8; N]> {
     CURRENT.with_borrow_mut(|current| {
         let current = current.as_mut()?;
@@ -71,16 +71,16 @@ pub(crate) fn random<const N: usize>() -> Option<[u8; N]> {
     })
 }
 
-/// For how long the machine was asleep, if this thread is a simulated process.
+/// How long the machine has slept, if this thread runs a simulated process.
 #[cfg_attr(test, expect(dead_code, reason = "the clock of tests is another one"))]
 pub(crate) fn asleep() -> Option<Duration> {
     CURRENT.with_borrow(|current| Some(current.as_ref()?.asleep))
 }
 
-/// The identity of this process, if it is a simulated one.
+/// The identity of this simulated process, if it is one.
 pub(crate) fn ids() -> Option<Arc<OwnerIds>> {
     let known = CURRENT.with_borrow(|current| Some(current.as_ref()?.ids.clone()))?;
-    // Making one asks for random bytes.
+    // Creating ids asks for random bytes.
     let ids = known.unwrap_or_else(|| Arc::new(OwnerIds::fresh()));
     CURRENT.with_borrow_mut(|current| {
         if let Some(current) = current {

@@ -1,4 +1,4 @@
-//! Times as people write them.
+//! Durations in the form that people write.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const UNITS: [(&str, u128); 7] = [
     ("ns", 1),
 ];
 
-/// Formats a time as options take it, such as `5m` or `1d12h`.
+/// Formats a duration as options take it, such as `5m` or `1d12h`.
 #[must_use]
 pub fn spelled(time: Duration) -> String {
     let mut left = time.as_nanos();
@@ -31,7 +31,7 @@ pub fn spelled(time: Duration) -> String {
     text
 }
 
-/// Rewrites the times in a text that `Debug` wrote: `300s` becomes `5m`.
+/// Rewrites durations in a text that `Debug` wrote: `300s` becomes `5m`.
 pub(super) fn respelled(text: &str) -> String {
     let word = |word: &str| {
         let bare = word.trim_end_matches([',', ';', ':', '.']);

@@ -1,23 +1,22 @@
-//! How long the last fencing token of a name is remembered.
+//! How long a backend remembers the last fencing token of a name.
 
 use std::time::Duration;
 
 use crate::option_error::OptionError;
 
-/// How long a backend that keeps fencing tokens in keys keeps the one of a name after its last
-/// grant. Default: a day.
+/// How long a backend with tokens in keys keeps a name's token after its last grant. Default: a
+/// day.
 ///
-/// Tokens go on growing without the key, because the server's clock is their floor. What the key is
-/// for is a clock that is set back, or that of a promoted replica that is behind: as long as the
-/// key is there, tokens grow all the same. So keep it for longer than clocks may be wrong, and no
-/// longer where names are used once, such as one for each request: every name costs memory until
-/// its key is gone.
+/// Tokens keep growing without the key, because the server's clock is their floor. The key protects
+/// against a clock that is set back, and against a promoted replica whose clock is behind. So keep
+/// it for longer than your clocks may be wrong. If you use each name once, such as one for each
+/// request, keep it no longer than that: every name costs memory until its key is gone.
 ///
-/// Renewals and `extend` prolong it: after each of them, the key is kept for at least three
-/// quarters of this time, and for twice the lease.
+/// Renewals and `extend` prolong it. After each of them, the key stays for at least three quarters
+/// of this time, and for twice the lease.
 ///
-/// [`Forever`](Self::Forever) is for names that Java services lock with `RFencedLock`, which counts
-/// from 1 when the key is gone.
+/// Use [`Forever`](Self::Forever) for names that Java services lock with `RFencedLock`, which
+/// counts from 1 when the key is gone.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -31,26 +30,26 @@ use crate::option_error::OptionError;
     reason = "another case or field would make another type of it"
 )]
 pub enum TokenRetention {
-    /// For this long after the last grant, and for at least twice the lease. For three quarters of
-    /// it after an extension. From [`SHORTEST`](Self::SHORTEST) to [`LONGEST`](Self::LONGEST).
+    /// For this long after the last grant, and for at least twice the lease. After an extension,
+    /// for three quarters of it. From [`SHORTEST`](Self::SHORTEST) to [`LONGEST`](Self::LONGEST).
     For(Duration),
-    /// Until somebody deletes it.
+    /// Until you delete it.
     Forever,
 }
 
 impl TokenRetention {
-    /// The shortest that can be asked for: a minute. Attempts and grants that are under way for
-    /// longer are nobody's any more, and clocks that are kept are off by less.
+    /// The shortest allowed value: a minute. Attempts and grants that take longer have expired, and
+    /// clocks under supervision are off by less.
     pub const SHORTEST: Duration = Duration::from_secs(60);
 
-    /// The longest that can be asked for: ten years.
+    /// The longest allowed value: ten years.
     pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-    /// The same, if it is within the bounds.
+    /// Checks that it is within the bounds.
     ///
     /// # Errors
     ///
-    /// Unless it is.
+    /// If it is outside them.
     pub fn check(self) -> Result<Self, OptionError> {
         match self {
             Self::For(keep) if !(Self::SHORTEST..=Self::LONGEST).contains(&keep) => {
@@ -65,7 +64,7 @@ impl TokenRetention {
         }
     }
 
-    /// For how long a key is kept after a grant for this lease; `None`: for ever.
+    /// How long a key is kept after a grant with this lease. `None`: for ever.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -1,15 +1,15 @@
-//! For how long a holder may believe that it holds a lock.
+//! How long a holder may trust its lock.
 
 use std::time::Duration;
 
 use crate::clock::BootInstant;
 
-/// How much sooner than the server the holder stops believing in its lease.
+/// How much earlier than the server the holder considers its lease over.
 ///
-/// Validity is `sent + lease * (1 - drift) - clock_step - 2 ms`, counted from before the request
-/// was sent: counted from the answer, two holders can believe at once. Source: the distributed-lock
-/// page of the Redis documentation, with the start moved to the send time and a bound for clock
-/// steps added.
+/// Validity is `sent + lease * (1 - drift) - clock_step - 2 ms`. It counts from before the request
+/// was sent: if it counted from the answer, two holders could trust their locks at once. Source:
+/// the distributed-lock page of the Redis documentation, with the start moved to the send time and
+/// a bound for clock steps added.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -26,11 +26,11 @@ use crate::clock::BootInstant;
     reason = "others write it as a literal with `..`"
 )]
 pub struct ValidityMargin {
-    /// Bound for the difference in speed between this machine's monotonic clock and the server's
-    /// clock, in parts per million. Default 10,000 (1 %).
+    /// Upper bound for the difference in speed between this machine's monotonic clock and the
+    /// server's clock, in parts per million. Default 10,000 (1 %).
     pub drift_ppm: u32,
-    /// Bound for a forward step of the server's wall clock within one lease. Default 5 ms. Zero for
-    /// a store whose leases run on a monotonic clock, such as etcd.
+    /// Upper bound for a forward step of the server's wall clock within one lease. Default 5 ms.
+    /// Zero for a store whose leases run on a monotonic clock, such as etcd.
     pub clock_step: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Default for ValidityMargin {
 }
 
 impl ValidityMargin {
-    /// What is subtracted from a lease.
+    /// The part of a lease that is subtracted.
     #[must_use]
     pub fn of(&self, lease: Duration) -> Duration {
         let drift = lease.as_nanos() * u128::from(self.drift_ppm) / 1_000_000;
@@ -53,14 +53,14 @@ impl ValidityMargin {
             .saturating_add(Duration::from_millis(2))
     }
 
-    /// How long a lease may be believed after its request was sent. Zero if the margin eats all of
-    /// it.
+    /// How long a holder may trust a lease after the request was sent. Zero if the margin uses up
+    /// all of it.
     #[must_use]
     pub fn validity(&self, lease: Duration) -> Duration {
         lease.saturating_sub(self.of(lease))
     }
 
-    /// Until when a lease may be believed in that was asked for at `sent`.
+    /// The end of trust in a lease that was requested at `sent`.
     #[must_use]
     pub fn valid_until(&self, sent: BootInstant, lease: Duration) -> BootInstant {
         sent + self.validity(lease)

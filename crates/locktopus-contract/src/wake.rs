@@ -1,11 +1,11 @@
-//! Wake-up hints: from "a lock became free" to the waiter that should look.
+//! Hints: a lock became free, so a waiter should check it.
 //!
-//! A message that a lock was released wakes one waiter of the process, first come first served, not
-//! all of them: only one can win, and the others would only load the server. A waiter that loses
-//! the race keeps its place. One that leaves after it was woken passes the hint on.
+//! A release message wakes one waiter of the process, first come first served, not all of them.
+//! Only one can win, and the others would only load the server. A waiter that loses the race keeps
+//! its place. A waiter that leaves after it was woken passes the hint on.
 //!
-//! A grant is pushed to the one waiter whose owner it names, and to nobody else. A holder may go on
-//! listening, to be told when its lock is wanted; hints are not for it.
+//! A pushed grant goes only to the waiter whose owner it names. A holder may keep listening, to
+//! learn when another owner wants its lock. It gets no hints.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,48 +19,49 @@ use crate::owner::OwnerId;
 use crate::sync::lock;
 use crate::token::FencingToken;
 
-/// A hint that a waiter should look at the lock now.
+/// A hint that a waiter should check the lock now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wake {
-    /// Somebody released the lock.
+    /// A holder released the lock.
     Released,
-    /// The backend made this waiter's owner the holder. Whether that may be believed without
-    /// asking, the receiver must decide: the message may be old.
+    /// The backend made this waiter's owner the holder. The receiver must decide whether to trust
+    /// this without asking: the message may be old.
     Granted {
         /// The first token of the grant.
         token: FencingToken,
     },
-    /// Somebody else wants the lock that this owner holds.
+    /// Another owner wants the lock that this owner holds.
     Wanted,
-    /// Hints may have been lost; look, and trust nothing that was heard before.
+    /// Hints may have been lost. Check the lock, and trust no earlier hint.
     Resync,
 }
 
 /// The waiters of one process for one lock.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use locktopus_contract::{FencingToken, OwnerId, Wake, WakeGroup};
-/// // A backend keeps one for each lock that is waited for.
+/// // A backend keeps one for each lock with waiters.
 /// let group = Arc::new(WakeGroup::default());
 /// let owner = OwnerId::generate();
-/// let mut waiter = group.join(()); // with whatever ends the subscription
+/// let mut waiter = group.join(()); // pass the value that ends the subscription
 /// waiter.claim(&owner);
 /// assert!(group.len() == 1 && group.awaits(owner.expose()));
 ///
-/// group.wake_one(); // it was released
+/// group.wake_one(); // a holder released it
 /// assert_eq!(waiter.next().await, Wake::Released);
 /// group.resync(); // messages may have been lost
 /// assert_eq!(waiter.next().await, Wake::Resync);
-/// assert!(group.nudge(owner.expose())); // this one shall look
+/// assert!(group.nudge(owner.expose())); // this waiter should check the lock
 /// let token = FencingToken::new(17).expect("in range");
 /// assert!(group.grant(owner.expose(), token)); // it has the lock
 /// assert_eq!(waiter.next().await, Wake::Granted { token });
 /// waiter.won();
 /// assert!(group.is_empty());
-/// group.wake_all(); // nobody is there
+/// group.wake_all(); // no waiter is left
 /// assert!(!group.want(owner.expose()));
 /// # Ok(()) }
 /// ```
@@ -72,7 +73,7 @@ pub struct WakeGroup {
 #[derive(Debug, Default)]
 struct Waiter {
     owner: Mutex<Option<OwnerId>>,
-    /// It has the lock, and needs no hint that it may be free.
+    /// It has the lock, so it needs no hint that the lock may be free.
     holds: AtomicBool,
     pending: Mutex<Option<Wake>>,
     notify: Notify,
@@ -95,8 +96,8 @@ impl Waiter {
 }
 
 impl WakeGroup {
-    /// Adds a waiter at the end of the queue. `keep` is dropped with the stream: put there whatever
-    /// ends the subscription.
+    /// Adds a waiter at the end of the queue. `keep` is dropped with the stream: pass the value
+    /// that ends the subscription.
     pub fn join(self: &Arc<Self>, keep: impl Any + Send + Sync) -> WakeStream {
         let waiter = Arc::new(Waiter::default());
         lock(&self.waiters).push_back(Arc::clone(&waiter));
@@ -109,7 +110,7 @@ impl WakeGroup {
         }
     }
 
-    /// Wakes the first waiter that has not been woken yet.
+    /// Wakes the first waiter without a pending hint.
     pub fn wake_one(&self) {
         let waiters = lock(&self.waiters);
         for waiter in waiters.iter().filter(|waiter| !waiter.holds()) {
@@ -123,30 +124,30 @@ impl WakeGroup {
         }
     }
 
-    /// Wakes every waiter, for those who can all go at once.
+    /// Wakes every waiter, for locks that all of them can pass at once.
     pub fn wake_all(&self) {
         for waiter in lock(&self.waiters).iter() {
             waiter.wake(Wake::Released);
         }
     }
 
-    /// Tells the waiter of this owner that the lock is its own; false if there is none.
+    /// Tells the waiter of this owner that it has the lock. Returns false if there is none.
     pub fn grant(&self, owner: &[u8], token: FencingToken) -> bool {
         self.tell(owner, Wake::Granted { token })
     }
 
-    /// Tells the holder with this owner that somebody else wants the lock; false if it does not
-    /// listen.
+    /// Tells the holder with this owner that another owner wants the lock. Returns false if it is
+    /// not listening.
     pub fn want(&self, owner: &[u8]) -> bool {
         self.tell(owner, Wake::Wanted)
     }
 
-    /// Makes the waiter of this owner look; false if there is none.
+    /// Makes the waiter of this owner check the lock. Returns false if there is none.
     pub fn nudge(&self, owner: &[u8]) -> bool {
         self.tell(owner, Wake::Resync)
     }
 
-    /// Whether a waiter [claims](WakeStream::claim) to be this owner.
+    /// Whether a waiter [claims](WakeStream::claim) this owner.
     #[must_use]
     pub fn awaits(&self, owner: &[u8]) -> bool {
         lock(&self.waiters).iter().any(|waiter| waiter.is(owner))
@@ -161,20 +162,20 @@ impl WakeGroup {
         waiter.is_some()
     }
 
-    /// Makes every waiter look.
+    /// Makes every waiter check the lock.
     pub fn resync(&self) {
         for waiter in lock(&self.waiters).iter() {
             waiter.wake(Wake::Resync);
         }
     }
 
-    /// How many listen: waiters, and holders who want to be told.
+    /// The number of listeners: waiters and holders.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.waiters).len()
     }
 
-    /// Whether nobody listens.
+    /// Whether there are no listeners.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -189,7 +190,7 @@ impl WakeGroup {
 /// let group = Arc::new(WakeGroup::default());
 /// let mut holder: WakeStream = group.join(());
 /// holder.claim(&OwnerId::generate());
-/// holder.hold(); // it has the lock, and goes on listening
+/// holder.hold(); // it has the lock, and keeps listening
 /// let deaf = holder.filtered(|_owner, wake| wake != Wake::Wanted); // a layer that loses messages
 /// drop(deaf); // leaves the group
 /// assert!(group.is_empty());
@@ -197,25 +198,24 @@ impl WakeGroup {
 pub struct WakeStream {
     group: Arc<WakeGroup>,
     waiter: Arc<Waiter>,
-    /// A `Released` hint was taken and the waiter has neither won nor come back for the next one.
+    /// The waiter took a `Released` hint and has since neither won nor asked for the next one.
     looking: bool,
-    /// All of them must let a hint through.
+    /// A hint passes only if all of them let it through.
     filters: Vec<Box<Filter>>,
     _keep: Box<dyn Any + Send + Sync>,
 }
 
-/// Sees the owner that a stream is for and a hint on its way to it; false: the hint is lost.
+/// Gets the stream's owner and a hint on its way to it. False drops the hint.
 type Filter = dyn Fn(Option<&OwnerId>, Wake) -> bool + Send + Sync;
 
 impl WakeStream {
-    /// Says whose grants this stream is for.
+    /// Sets the owner whose grants this stream receives.
     pub fn claim(&self, owner: &OwnerId) {
         *lock(&self.waiter.owner) = Some(owner.clone());
     }
 
-    /// For layers on a backend: shows each hint that is about to reach the waiter, and the owner
-    /// that it [claims](Self::claim) to be. Where `passes` says false the hint is lost, as messages
-    /// may be.
+    /// For layers: shows each hint before the waiter gets it, with the owner that the waiter
+    /// [claims](Self::claim). If `passes` returns false, the hint is lost, as messages may be.
     #[must_use]
     pub fn filtered(
         mut self,
@@ -238,14 +238,15 @@ impl WakeStream {
     /// Waits for the next hint.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::sync::Arc;
     /// use locktopus_contract::{Wake, WakeGroup};
     /// let group = Arc::new(WakeGroup::default());
     /// let (mut first, mut second) = (group.join(()), group.join(()));
     /// group.wake_one();
     /// assert_eq!(first.next().await, Wake::Released);
-    /// first.won(); // or else the second would be told as it leaves
+    /// first.won(); // otherwise the second would be woken as it leaves
     /// group.wake_all();
     /// assert_eq!(second.next().await, Wake::Released);
     /// # Ok(()) }
@@ -267,33 +268,34 @@ impl WakeStream {
     }
 
     /// Leaves without passing the hint on: this waiter got the lock, and its own release will wake
-    /// the next.
+    /// the next one.
     pub fn won(mut self) {
         self.looking = false;
         *lock(&self.waiter.pending) = None;
     }
 
-    /// Goes on listening as the holder: from now on only for what concerns its hold, which is kept
-    /// if it was heard already.
+    /// Keeps listening as the holder, from now on only for messages about its hold. One that has
+    /// already arrived is kept.
     pub fn hold(&mut self) {
         self.looking = false;
         self.waiter.holds.store(true, Ordering::Release);
         let mut pending = lock(&self.waiter.pending);
-        // Its own release will wake the next.
+        // Its own release will wake the next one.
         pending.take_if(|wake| matches!(wake, Wake::Released | Wake::Granted { .. }));
     }
 
-    /// Waits until the holder is told that its lock is wanted, or that it may have missed that.
+    /// Waits until another owner wants the lock, or until such a message may have been lost.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::sync::Arc;
     /// use locktopus_contract::{OwnerId, WakeGroup};
     /// let (group, owner) = (Arc::new(WakeGroup::default()), OwnerId::generate());
     /// let mut holder = group.join(());
     /// holder.claim(&owner);
     /// holder.hold();
-    /// group.wake_all(); // no concern of a holder
+    /// group.wake_all(); // of no interest to a holder
     /// group.want(owner.expose());
     /// holder.wanted().await;
     /// # Ok(()) }

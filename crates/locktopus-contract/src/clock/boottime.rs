@@ -1,40 +1,38 @@
-//! How long the machine was asleep, from
-//! `CLOCK_BOOTTIME`, which goes on meanwhile, and `CLOCK_MONOTONIC`, which stands still: for Linux
-//! and Android.
+//! How long the machine slept, for Linux and Android: `CLOCK_BOOTTIME`, which runs during sleep,
+//! compared with `CLOCK_MONOTONIC`, which stops.
 //!
-//! Both are slewed alike, so that only a sleep makes the one get further ahead of the other. But
-//! they are read one after the other, and a thread that has to wait for the processor in between
-//! would take that for a sleep. Readings of one moment are what counts.
+//! Both clocks are slewed alike, so only sleep increases their difference. But a thread may have to
+//! wait for the processor between the two readings, and that would look like sleep. So only
+//! readings taken within one moment count.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What is less than this is no sleep: no machine falls asleep and wakes up again within it.
+/// A smaller difference is not sleep: no machine suspends and wakes within it.
 const JUMP: i128 = 10_000_000;
 
-/// Readings further apart than this are not of one moment.
+/// Readings further apart than this do not count as one moment.
 const ONE_MOMENT: i128 = 1_000_000;
 
-/// So often in a row a thread may have to wait between two readings. To be stopped there once is
-/// rare already.
+/// How often to try, in case the thread has to wait between two readings. Even one wait is rare.
 const TRIES: usize = 8;
 
-/// How long the machine was asleep since this process first asked.
+/// How long the machine has slept since this process first asked.
 pub(super) fn of_this_process() -> Duration {
     static AT_FIRST: OnceLock<i128> = OnceLock::new();
     asleep(&AT_FIRST, nanos)
 }
 
-/// What a clock shows, in nanoseconds.
+/// A clock's reading, in nanoseconds.
 fn nanos(clock: ClockId) -> i128 {
     let time = clock_gettime(clock);
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-/// How long the machine was asleep since the first look, which notes by how much the clock that
-/// goes on was ahead.
+/// How long the machine has slept since the first call, which records how far `CLOCK_BOOTTIME` was
+/// ahead.
 fn asleep(at_first: &OnceLock<i128>, clock: impl Fn(ClockId) -> i128) -> Duration {
     let ahead = ahead(clock);
     let asleep = ahead - at_first.get_or_init(|| ahead);
@@ -44,7 +42,7 @@ fn asleep(at_first: &OnceLock<i128>, clock: impl Fn(ClockId) -> i128) -> Duratio
     }
 }
 
-/// By how much the clock that goes on is ahead of the other one, from readings of one moment.
+/// How far `CLOCK_BOOTTIME` is ahead of the other clock, from readings of one moment.
 fn ahead(clock: impl Fn(ClockId) -> i128) -> i128 {
     let mut tries = 1;
     loop {
@@ -67,7 +65,7 @@ mod tests {
 
     const MS: i128 = 1_000_000;
 
-    /// A machine, and how long its thread has to wait before each of the next readings.
+    /// A machine, and how long its thread waits before each of the next readings.
     #[derive(Default)]
     struct Machine {
         awake: Cell<i128>,
@@ -99,7 +97,7 @@ mod tests {
             }
         }
 
-        /// What is made of it where these are the waits, and how many readings that takes.
+        /// The result with these waits, and how many readings it takes.
         fn asleep(&self, waits: &[i128]) -> (Duration, usize) {
             self.waits.borrow_mut().extend(waits);
             self.readings.set(0);
@@ -128,11 +126,11 @@ mod tests {
     fn a_thread_that_waits_between_two_readings_was_not_asleep() {
         for slept in [0, 7 * MS] {
             let machine = Machine::new(slept);
-            // In the first look, which all others are compared with.
+            // During the first call, the reference for all others.
             let first = [0, 40 * MS, 0, 0, 0, ONE_MOMENT];
             assert_eq!(machine.asleep(&first), (Duration::ZERO, 6));
             assert_eq!(machine.asleep(&[]), (Duration::ZERO, 3));
-            // And in later ones, where it was not asleep, and where it was.
+            // During later calls, without and with sleep.
             for asleep in [Duration::ZERO, Duration::from_millis(20)] {
                 for wait in [ONE_MOMENT + 1, JUMP, 60 * MS] {
                     assert_eq!(machine.asleep(&[0, wait]), (asleep, 6));
@@ -144,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Then the last readings count, rather than none.
+    /// After the last try, its readings count, so that there is an answer.
     #[test]
     fn it_is_not_tried_for_ever() {
         let machine = Machine::new(3 * MS);
@@ -168,7 +166,7 @@ mod tests {
         }
     }
 
-    /// While nobody sleeps here, whatever the machine has to do.
+    /// Even a busy machine did not sleep.
     #[test]
     fn a_machine_that_is_awake_is_not_asleep() {
         for _ in 0..10_000 {

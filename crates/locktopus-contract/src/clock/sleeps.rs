@@ -1,10 +1,10 @@
-//! How long the machine was asleep, from two clocks of which one goes on meanwhile: for Apple's
+//! How long the machine slept, from two clocks, only one of them running during sleep: for Apple's
 //! systems.
 //!
-//! There `Instant` is `CLOCK_UPTIME_RAW`, which stands still, and `CLOCK_MONOTONIC` goes on. But
-//! the latter is slewed with the wall clock, by 500 µs in each second or more, and within days the
-//! two are further apart than any sleep is long. So what counts is not by how much they differ but
-//! by how much more than at the last look: a slew is slow, a sleep is a jump.
+//! There, `Instant` is `CLOCK_UPTIME_RAW`, which stops during sleep, and `CLOCK_MONOTONIC` keeps
+//! running. But the latter is slewed with the wall clock, by 500 µs or more in each second. Within
+//! days, the two clocks drift further apart than a typical sleep lasts. So this module looks at how
+//! much the difference grew since the last check: a slew is slow, a sleep is a jump.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,24 +13,23 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::sync::lock;
 
-/// A jump of less than this means nothing: no machine falls asleep and wakes up again within it.
+/// A smaller jump means nothing: no machine suspends and wakes within it.
 const JUMP: Duration = Duration::from_millis(10);
 
-/// Readings further apart than this are not of one moment.
+/// Readings further apart than this do not count as one moment.
 const ONE_MOMENT: Duration = Duration::from_millis(1);
 
-/// What this process knows.
+/// What this process has seen so far.
 static SLEEPS: Mutex<Option<(Instant, Sleeps)>> = Mutex::new(None);
 
-/// So often in a row a thread may have to wait between two readings. To be stopped there once is
-/// rare already.
+/// How often to try, in case the thread has to wait between two readings. Even one wait is rare.
 const TRIES: usize = 8;
 
-/// How long the machine was asleep since this process first asked.
+/// How long the machine has slept since this process first asked.
 pub(super) fn of_this_process() -> Duration {
     let mut known = lock(&SLEEPS);
     let (origin, sleeps) = known.get_or_insert_with(|| (Instant::now(), Sleeps::default()));
-    // Read under the lock, so that no reading is older than the last one.
+    // Read under the lock, so that no reading is older than the previous one.
     let readings = of_one_moment(|| {
         let before = origin.elapsed();
         let time = clock_gettime(ClockId::Monotonic);
@@ -42,14 +41,14 @@ pub(super) fn of_this_process() -> Duration {
     sleeps.look(readings)
 }
 
-/// What two clocks show: that which goes on, and the other one before and after that.
+/// The clock that runs during sleep, and the other clock before and after that reading.
 type Readings = (Duration, (Duration, Duration));
 
 fn is_of_one_moment((_, (before, after)): Readings) -> bool {
     after.saturating_sub(before) <= ONE_MOMENT
 }
 
-/// Readings of one moment, or the last ones.
+/// Readings of one moment, or those of the last try.
 fn of_one_moment(mut read: impl FnMut() -> Readings) -> Readings {
     let mut tries = 1;
     loop {
@@ -61,16 +60,16 @@ fn of_one_moment(mut read: impl FnMut() -> Readings) -> Readings {
     }
 }
 
-/// What was seen of two clocks.
+/// The observations of both clocks.
 #[derive(Debug, Default)]
 struct Sleeps {
-    /// The clock that goes on, and the one that stands still while the machine sleeps.
+    /// The last readings: of the clock that runs during sleep, and of the one that stops.
     last: Option<(Duration, Duration)>,
     total: Duration,
 }
 
 impl Sleeps {
-    /// The time asleep up to these readings.
+    /// The total time asleep up to these readings.
     fn look(&mut self, readings: Readings) -> Duration {
         let (goes_on, (before, after)) = readings;
         let Some((went_on, stood)) = self.last else {
@@ -78,11 +77,11 @@ impl Sleeps {
             return self.total;
         };
         let passed = goes_on.saturating_sub(went_on);
-        // This thread may have had to wait for the processor between its readings: so much of it
-        // was a sleep at least ...
+        // This thread may have waited for the processor between its readings. This much was sleep
+        // at least ...
         if passed.saturating_sub(after.saturating_sub(stood)) >= JUMP {
-            // ... and so much at most. It counts, because a lease that is over too late is worse
-            // than one that is over too early.
+            // ... and this much at most. Take the maximum: a lease that ends too late is worse than
+            // one that ends too early.
             let asleep = passed.saturating_sub(before.saturating_sub(stood));
             self.total = self.total.saturating_add(asleep);
             self.last = Some((goes_on, before));
@@ -105,7 +104,7 @@ mod tests {
         let mut sleeps = Sleeps::default();
         let (mut goes_on, mut awake) = (7 * HOUR, Duration::ZERO);
         assert_eq!(sleeps.look((goes_on, (awake, awake))), Duration::ZERO);
-        // A day of looks, each a second after the last: by then the clocks are 43 s apart.
+        // A day of checks, one a second: by then the clocks are 43 s apart.
         for _ in 0..86_400 {
             awake += 1_000 * MS;
             goes_on += 1_000 * MS + MS / 2;
@@ -113,7 +112,7 @@ mod tests {
         }
         goes_on += HOUR;
         assert_eq!(sleeps.look((goes_on, (awake, awake))), HOUR);
-        // The other way round nothing is lost of the next one.
+        // In the other direction, the next sleep still counts in full.
         for _ in 0..86_400 {
             awake += 1_000 * MS;
             goes_on += 1_000 * MS - MS / 2;
@@ -133,12 +132,12 @@ mod tests {
         assert_eq!(sleeps.look((HOUR + 99 * MS, now)), Duration::ZERO);
     }
 
-    /// Whoever asks whether a lease is over cannot wait for the next look.
+    /// A caller that asks whether a lease is over cannot wait for the next check.
     #[test]
     fn a_sleep_counts_at_once_and_once_though_a_thread_waits() {
         let mut sleeps = Sleeps::default();
         assert_eq!(sleeps.look((HOUR, (MS, MS))), Duration::ZERO);
-        // It waits after the clock that goes on was read, and then before.
+        // The thread waits after reading the clock that runs, and then before.
         let late = (101 * MS, 190 * MS);
         assert_eq!(sleeps.look((2 * HOUR + 100 * MS, late)), HOUR);
         let now = (200 * MS, 200 * MS);
@@ -172,7 +171,7 @@ mod tests {
         assert_eq!((never_of_one.0, taken), (HOUR, TRIES));
     }
 
-    /// On Linux both clocks stand still, and here nobody sleeps.
+    /// On Linux both clocks stop during sleep, and here nothing sleeps.
     #[test]
     fn a_machine_that_is_awake_is_not_asleep() {
         for _ in 0..1_000 {

@@ -5,15 +5,15 @@ use crate::name::NameError;
 
 /// How another library keeps a lock as one string.
 struct Library {
-    /// What comes before the name of the lock in its key.
+    /// The part of the key before the lock's name.
     prefix: &'static str,
     value: ValueEncoding,
     whole_seconds: bool,
-    /// What comes before the name of the lock in that of the list by which waiters are woken.
+    /// The prefix of the name of the list that notifies waiters.
     list: Option<&'static str>,
 }
 
-/// The name as it is, a UUID, milliseconds on the server, and waiters that poll.
+/// The plain name, a UUID, milliseconds on the server, and waiters that poll.
 const USUAL: Library = Library {
     prefix: "",
     value: ValueEncoding::Uuid,
@@ -21,13 +21,13 @@ const USUAL: Library = Library {
     list: None,
 };
 
-/// The same behind a prefix that several have.
+/// The same with a prefix that several libraries use.
 const PREFIXED: Library = Library {
     prefix: "redlock:",
     ..USUAL
 };
 
-/// A row for each library that needs no argument, and its constructor.
+/// One row for each library that needs no argument, together with its constructor.
 macro_rules! libraries {
     ($($(#[$doc:meta])* $name:ident: $word:literal, $library:expr;)+) => {
         static LIBRARIES: &[(&str, Library)] = &[$(($word, $library)),+];
@@ -46,14 +46,15 @@ macro_rules! libraries {
 }
 
 libraries! {
-    /// Python's redis-py, `redis.lock(name)`: the name as it is, 32 hex digits.
+    /// Python's redis-py, `redis.lock(name)`: the plain name, 32 hex digits.
     ///
     /// With `timeout=None` it takes a lock without expiry, which a crashed holder keeps for ever.
     ///
-    /// A profile is chosen by the library that has the lock too:
+    /// You can also choose a profile by the name of its library:
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::MutexProfile;
     /// for profile in [
@@ -81,33 +82,33 @@ libraries! {
     /// ```
     redis_py: "redis-py", Library { value: ValueEncoding::Hex32, ..USUAL };
 
-    /// Go's redsync: the name as it is, 16 bytes in base64.
+    /// Go's redsync: the plain name, 16 bytes in base64.
     ///
-    /// It means its locks for several independent servers; with `SetNXOnExtend` an extension takes
-    /// a lock that is gone.
+    /// Its locks are meant for several independent servers. With `SetNXOnExtend`, an extension
+    /// takes a lock that has gone.
     redsync: "redsync", Library { value: ValueEncoding::Base64, ..USUAL };
 
-    /// node-redlock 5 with one resource: the resource as it is, 32 hex digits.
+    /// node-redlock 5 with one resource: the plain resource name, 32 hex digits.
     ///
-    /// A lock of several resources is several keys: take as many mutexes together, with
+    /// A lock of several resources is several keys. Take as many mutexes together with
     /// `Locktopus::multi`.
     node_redlock: "node-redlock", Library { value: ValueEncoding::Hex32, ..USUAL };
 
-    /// Ruby's redlock-rb: the resource as it is, a UUID.
+    /// Ruby's redlock-rb: the plain resource name, a UUID.
     redlock_rb: "redlock-rb", USUAL;
 
     /// RedLock.net: `redlock:{resource}` (its default format), a UUID.
     ///
-    /// Its extension takes a lock that is gone.
+    /// Its extension takes a lock that has gone.
     redlock_net: "redlock-net", PREFIXED;
 
-    /// The mutex of .NET's Medallion DistributedLock: the key as it is, host, process and 32 hex
+    /// The mutex of .NET's Medallion DistributedLock: the plain key; host, process and 32 hex
     /// digits.
     ///
     /// Its reader-writer lock and semaphore are sets and cannot be shared.
     medallion: "medallion", Library { value: ValueEncoding::Medallion, ..USUAL };
 
-    /// Rust's rslock and redlock: the resource as it is, 20 raw bytes.
+    /// Rust's rslock and redlock: the plain resource name, 20 raw bytes.
     rslock: "rslock", Library { value: ValueEncoding::Raw20, ..USUAL };
 
     /// Rust's redis-lock: `redlock:{resource}`, a UUID.
@@ -116,50 +117,50 @@ libraries! {
     /// Rust's distributed-lock-redis: `distributed-lock:{name}`, a UUID.
     distributed_lock_redis: "distributed-lock-redis", Library { prefix: "distributed-lock:", ..USUAL };
 
-    /// Go's bsm/redislock with one key: the key as it is; 16 bytes in URL-safe base64, **followed
+    /// Go's bsm/redislock with one key: the plain key; 16 bytes in URL-safe base64, **followed
     /// directly by the metadata**, here none.
     ///
-    /// It compares only as many bytes as its own token is long when it takes a lock again, the
-    /// whole value otherwise. Its fencing counter is not ours; a lock of several keys is several
-    /// mutexes, taken together, with `Locktopus::multi`.
+    /// When it takes a lock again, it compares only as many bytes as its own token has, otherwise
+    /// the whole value. Its fencing counter is separate from ours. A lock of several keys is
+    /// several mutexes, taken together with `Locktopus::multi`.
     bsm_redislock: "bsm-redislock", Library { value: ValueEncoding::Base64Url, ..USUAL };
 
-    /// Elixir's redlock (lyokato): the resource as it is, random text.
+    /// Elixir's redlock (lyokato): the plain resource name, random text.
     lyokato: "lyokato", Library { value: ValueEncoding::Hex32, ..USUAL };
 
     /// Python's pottery, `Redlock`: `redlock:{key}`, a UUID.
     ///
-    /// It extends its own locks three times at most.
+    /// It extends its own locks at most three times.
     pottery: "pottery", PREFIXED;
 
     /// The mutex of TypeScript's redis-semaphore: `mutex:{key}`, a UUID.
     ///
-    /// Its semaphores are sorted sets by the clients' clocks and cannot be shared.
+    /// Its semaphores are sorted sets that rely on the clients' clocks, so they cannot be shared.
     redis_semaphore: "redis-semaphore", Library { prefix: "mutex:", ..USUAL };
 
-    /// TypeScript's redlock-universal: the key as it is, 32 hex digits.
+    /// TypeScript's redlock-universal: the plain key, 32 hex digits.
     redlock_universal: "redlock-universal", Library { value: ValueEncoding::Hex32, ..USUAL };
 
-    /// Python's python-redis-lock:
-    /// `lock:{name}`, 18 bytes in base64. Notifies by the list `lock-signal:{name}`, so that its
-    /// blocked waiters wake at once.
+    /// Python's python-redis-lock: `lock:{name}`, 18 bytes in base64. Our releases notify its
+    /// blocked waiters at once through the list `lock-signal:{name}`.
     ///
-    /// Our own waiters poll: blocking on a list would take a connection each. They leave what is in
-    /// the list to those who block, where it lasts for a second. The library counts in **whole
-    /// seconds**, so a lease is rounded up to the next one on the server; we never believe in more
-    /// than was asked for.
+    /// Our own waiters poll, because blocking on a list would take a connection for each of them.
+    /// They leave the entry in the list, where it lasts a second, to waiters that block. The
+    /// library counts in **whole seconds**, so the server's lease is rounded up to the next one. We
+    /// never trust more than the requested lease.
     ///
-    /// In a cluster the name needs a hash tag, as in `{invoice}:42`, or the library itself fails.
+    /// In a cluster the name needs a hash tag, as in `{invoice}:42`. Without one, the library
+    /// itself fails.
     python_redis_lock: "python-redis-lock", Library { prefix: "lock:", value: ValueEncoding::Base64Of18, whole_seconds: true, list: Some("lock-signal:") };
 
-    /// Python's sherlock without a namespace: the name as it is, a UUID. Counts in whole seconds,
-    /// see [`python_redis_lock`](Self::python_redis_lock).
+    /// Python's sherlock without a namespace: the plain name, a UUID. It counts in whole seconds
+    /// like [`python_redis_lock`](Self::python_redis_lock).
     sherlock: "sherlock", Library { whole_seconds: true, ..USUAL };
 }
 
 /// Profiles that need more than the name of a library.
 impl MutexProfile {
-    /// What [`named`](Self::named) knows, as it is written there.
+    /// All names that [`named`](Self::named) takes, as you would write them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let words = LIBRARIES.iter().map(|(word, _)| *word);
         words.chain([
@@ -169,8 +170,8 @@ impl MutexProfile {
         ])
     }
 
-    /// The profile that is called so in the options of a command: a library, and behind a colon
-    /// what it needs.
+    /// The profile for a name in the options of a command: a library, followed by a colon and an
+    /// argument if the library needs one.
     ///
     /// ```
     /// use locktopus_contract::MutexProfile;
@@ -185,8 +186,8 @@ impl MutexProfile {
     ///
     /// # Errors
     ///
-    /// [`NameError::NoSuchProfile`] with the names that there are, or what the library's own
-    /// constructor refuses.
+    /// [`NameError::NoSuchProfile`] with the valid names, or the error of the library's own
+    /// constructor.
     pub fn named(text: &str) -> Result<Self, NameError> {
         match text.split_once(':') {
             Some(("shedlock", environment)) => return Self::shedlock(environment),
@@ -201,11 +202,12 @@ impl MutexProfile {
             .ok_or(NameError::NoSuchProfile)
     }
 
-    /// As [`bsm_redislock`](Self::bsm_redislock), with metadata that its `Metadata()` returns to
-    /// whoever was given the value.
+    /// Like [`bsm_redislock`](Self::bsm_redislock), with metadata. The library's `Metadata()`
+    /// returns it to code that obtained the value.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::MutexProfile;
     /// let profile = MutexProfile::bsm_redislock_with_metadata("billing");
@@ -220,13 +222,12 @@ impl MutexProfile {
         }
     }
 
-    /// Java's ShedLock with its Redis provider:
-    /// `job-lock:{environment}:{name}` (its default environment is `default`),
-    /// `ADDED:<time>@<host>:<UUID>`.
+    /// Java's ShedLock with its Redis provider: `job-lock:{environment}:{name}` (its default
+    /// environment is `default`), `ADDED:<time>@<host>:<UUID>`.
     ///
-    /// **Insist on `safeUpdate`** on the Java side. Without it, ShedLock releases by a bare `DEL`
-    /// and prolongs by `SET XX`, whoever holds the lock: a job that took longer than its lock takes
-    /// ours away. We notice (`LostCause`), but not before the next renewal.
+    /// **Insist on `safeUpdate`** on the Java side. Without it, ShedLock releases with a bare `DEL`
+    /// and extends with `SET XX`, even if another process holds the lock. So a job that outlasts
+    /// its lock takes ours away. We notice (`LostCause`), but not before the next renewal.
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile};
@@ -244,14 +245,15 @@ impl MutexProfile {
         Ok(Self::prefixed(prefix, ValueEncoding::ShedLock))
     }
 
-    /// Spring Integration's `RedisLockRegistry`: `{registry
-    /// key}:{path}`, a UUID. Notifies and is notified of its pub/sub mode, the plain channel `{registry
-    /// key}-channel:{registry key}:{path}`.
+    /// Spring Integration's `RedisLockRegistry`: `{registry key}:{path}`, a UUID. In its pub/sub
+    /// mode, both sides notify each other on the plain channel `{registry key}-channel:{registry
+    /// key}:{path}`.
     ///
-    /// Spring's value is one UUID for each **registry**: its threads are told apart only inside the
-    /// JVM. Each acquisition of ours has a UUID of its own, so to Spring it is a registry of its
-    /// own. A registry in spin mode (its default) takes part too, but notifies nobody: our waiters
-    /// notice its releases with their heartbeat (`WaitStrategy::Notify`), of a second by default.
+    /// Spring uses one UUID for each **registry** and tells its threads apart only inside the JVM.
+    /// Each of our acquisitions has a UUID of its own, so to Spring it looks like a registry of its
+    /// own. A registry in spin mode (its default) works too, but sends no notifications. Our
+    /// waiters notice its releases at their heartbeat (`WaitStrategy::Notify`), by default every
+    /// second.
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile};
@@ -273,8 +275,8 @@ impl MutexProfile {
         })
     }
 
-    /// Python's sherlock with a namespace:
-    /// `{namespace}_{name}`, else as [`sherlock`](Self::sherlock).
+    /// Python's sherlock with a namespace: `{namespace}_{name}`, otherwise like
+    /// [`sherlock`](Self::sherlock).
     ///
     /// ```
     /// use locktopus_contract::{LockName, MutexProfile};

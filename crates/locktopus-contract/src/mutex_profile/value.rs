@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use crate::host::host;
 use crate::owner::{self, OwnerId, OwnerIds};
 
-/// How a mutex writes the random value that proves ownership.
+/// The form of the random value that proves ownership of a mutex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ValueEncoding {
@@ -25,7 +25,7 @@ pub enum ValueEncoding {
     Base64Url,
     /// A random version 4 UUID as text (redlock-rb, RedLock.net, pottery, Spring, ...).
     Uuid,
-    /// 20 random bytes as they are (rslock).
+    /// 20 raw random bytes (rslock).
     Raw20,
     /// `<host>_<process id>_<32 hex digits>` (Medallion).
     Medallion,
@@ -93,7 +93,7 @@ fn known_host() -> &'static str {
 /// Milliseconds since 1970 as `2026-01-31T23:59:59.999Z`.
 fn iso_time(millis: u128) -> String {
     let (days, of_day) = (millis / 86_400_000, millis % 86_400_000);
-    // Years that begin in March end with their leap day: 400 of them have 146,097 days.
+    // A year that begins in March ends with its leap day. 400 such years have 146,097 days.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

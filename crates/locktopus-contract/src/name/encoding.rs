@@ -1,10 +1,10 @@
-//! How names given by callers become lock names.
+//! Encodes names from callers as lock names.
 
 use std::sync::Arc;
 
 use super::{LockName, MAX_NAME_BYTES, NameError, RawName, escape, start_of};
 
-/// How the names that a program asks for become what is stored.
+/// How a program's names are stored.
 ///
 /// ```
 /// use locktopus_contract::NameEncoding;
@@ -18,23 +18,23 @@ use super::{LockName, MAX_NAME_BYTES, NameError, RawName, escape, start_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum NameEncoding {
-    /// The text itself. The default, and what other libraries expect that share the locks. A
-    /// cluster refuses names whose braces keep a lock's keys from sharing a slot.
+    /// The text itself. The default, and what other libraries expect if they share the locks. A
+    /// cluster refuses names with braces that would put a lock's keys into different slots.
     #[default]
     Plain,
-    /// Any bytes; all but letters, digits and `-._~:/@+,=` become `%` and two hex digits. Different
-    /// names stay different, no name is refused for its braces, and none can be taken for a
-    /// pattern. Everybody who shares the locks must use it.
+    /// Any bytes. All except letters, digits and `-._~:/@+,=` become `%` and two hex digits.
+    /// Different names stay different, braces never cause a refusal, and no name looks like a
+    /// pattern. All programs that share the locks must use it.
     Escaped,
 }
 
 impl NameEncoding {
-    /// Makes the name that is stored behind `namespace`, which is taken as it is.
+    /// Encodes a name and puts `namespace` before it, unchanged.
     ///
     /// # Errors
     ///
     /// [`NameError::Empty`]; [`NameError::TooLong`] and [`NameError::NotText`] for plain names;
-    /// [`NameError::EncodedTooLong`] for escaped ones.
+    /// [`NameError::EncodedTooLong`] for escaped names.
     pub fn encode(self, namespace: &str, name: impl AsRef<[u8]>) -> Result<LockName, NameError> {
         let name = name.as_ref();
         match self {
@@ -49,8 +49,8 @@ impl NameEncoding {
         }
     }
 
-    /// [`encode`](Self::encode) for a name as it was given. Text that is stored as it is need not
-    /// be copied.
+    /// [`encode`](Self::encode) for a name from a caller. Avoids a copy of text that is stored
+    /// unchanged.
     #[doc(hidden)]
     pub fn encode_given(self, namespace: &str, name: &RawName) -> Result<LockName, NameError> {
         match (self, namespace, name.text()) {
@@ -59,7 +59,7 @@ impl NameEncoding {
         }
     }
 
-    /// The bytes that [`encode`](Self::encode) made this name of.
+    /// The bytes from which [`encode`](Self::encode) made this name.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! Any bytes as readable ASCII, and back. What is not in the list below becomes `%` and two hex
+//! Any bytes as readable ASCII, and back. Bytes outside the list below become `%` and two hex
 //! digits.
 //!
-//! Escaped text has no `{` or `}`, so it can stand inside a hash tag or be one; no `*`, `?`,
-//! `[` or `\`, so it matches only itself where a tool takes patterns; no spaces, quotes or control
-//! characters, so it survives shells and log files. Each byte has exactly one form: different bytes
-//! never meet in one name.
+//! Escaped text has no `{` or `}`, so it can be a hash tag or part of one. It has no `*`, `?`, `[`
+//! or `\`, so as a pattern it matches only itself. It has no spaces, quotes or control characters,
+//! so it survives shells and log files. Each byte has exactly one form, so different bytes never
+//! give the same name.
 
-/// Left as they are, besides letters and digits: what names are usually made of.
+/// Kept unchanged, besides letters and digits: characters that are common in names.
 const PLAIN: &[u8] = b"-._~:/@+,=";
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
@@ -26,13 +26,13 @@ pub(super) fn escape_into(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// How many bytes the escaped form has.
+/// The length of the escaped form in bytes.
 pub(super) fn escaped_len(bytes: &[u8]) -> usize {
     let plain = bytes.iter().filter(|&&byte| is_plain(byte)).count();
     plain + 3 * (bytes.len() - plain)
 }
 
-/// Undoes [`escape_into`]; what that cannot have written is refused with the rule that it breaks.
+/// Undoes [`escape_into`]. Refuses any other text, and names the broken rule.
 pub(super) fn unescape(text: &str) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,16 +1,16 @@
-//! Names as callers give them.
+//! Names from callers.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A name as the caller gave it, before it is checked and encoded: text, or any bytes where names
-/// are [escaped](crate::NameEncoding::Escaped).
+/// A name from a caller, before it is checked and encoded: text, or any bytes if names are
+/// [escaped](crate::NameEncoding::Escaped).
 ///
 /// ```
 /// use locktopus_contract::RawName;
-/// // What `Locktopus::lock` and its siblings take, and so may your own functions.
+/// // `Locktopus::lock` and its siblings take this, and your own functions can too.
 /// fn named(name: impl Into<RawName>) -> RawName {
 ///     name.into()
 /// }
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct RawName(Given);
 
-/// Text can become a checked name without being copied.
+/// Text can become a checked name without a copy.
 #[derive(Clone)]
 enum Given {
     Text(Arc<str>),
@@ -28,7 +28,7 @@ enum Given {
 }
 
 impl RawName {
-    /// The text, if it was given as such.
+    /// The text, if the caller passed text.
     pub(super) fn text(&self) -> Option<&Arc<str>> {
         match &self.0 {
             Given::Text(text) => Some(text),
@@ -85,7 +85,7 @@ impl<const N: usize> From<&[u8; N]> for RawName {
     }
 }
 
-/// As text, with what is none escaped.
+/// As text, with invalid bytes escaped.
 impl fmt::Debug for RawName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match std::str::from_utf8(self.as_ref()) {

@@ -1,19 +1,19 @@
-//! Reserved names: those that would share keys with another lock.
+//! Reserved names: names that would share keys with another lock.
 //!
-//! What belongs to a lock (its queue, its tokens, its readers) is kept beside it under names made
-//! of its own: words before it, or behind it, and braces round it unless it has some. A name that
-//! looks like one of those would be two things at once, so it is refused, by every backend alike.
+//! The side keys of a lock (its queue, its tokens, its readers) have names made from its own name:
+//! with words before or after it, and in braces unless it already has some. A lock whose name looks
+//! like a side key would be two things at once, so every backend refuses it.
 
 use super::NameError;
 
-/// What the names of what is kept beside a lock begin with.
+/// The prefixes of the names of side keys.
 const BESIDE: [&str; 2] = ["locktopus_", "redisson_"];
-/// Those of them that belong to no lock, and so need no braces.
+/// The side keys that belong to no single lock, and so need no braces.
 const OF_NO_LOCK: [&str; 2] = ["locktopus_history", "locktopus_mark"];
-/// The list by which python-redis-lock wakes those who wait.
+/// The list with which python-redis-lock notifies waiters.
 const RELEASE_SIGNAL: &str = "lock-signal:";
 
-/// Whether a name, as it is stored, is only itself. `beside`: something is kept beside it.
+/// Whether a name, as stored, has only one meaning. `beside`: the lock has side keys.
 pub(crate) fn check_apart(name: &str, beside: bool) -> Result<(), NameError> {
     let rule = match bare(name) {
         Some(inner) if beside => Some(format!(
@@ -41,7 +41,7 @@ pub(crate) fn check_apart(name: &str, beside: bool) -> Result<(), NameError> {
     }
 }
 
-/// The name without the braces round it, if they are all it has.
+/// The name without its braces, if they surround all of it.
 fn bare(name: &str) -> Option<&str> {
     let inner = name.strip_prefix('{')?.strip_suffix('}')?;
     (!inner.is_empty() && !inner.contains('{')).then_some(inner)
@@ -54,7 +54,7 @@ fn is_beside(name: &str) -> bool {
         || OF_NO_LOCK.iter().any(|start| name.starts_with(start))
 }
 
-/// The ending that makes it the name of something else: the deadlines of permits, or of one reader.
+/// The ending that makes it the name of a side key: the deadlines of permits, or of one reader.
 fn behind(name: &str) -> Option<&str> {
     let at = match name.strip_suffix(":timeout") {
         Some(rest) => rest.len(),
