@@ -1,5 +1,4 @@
-//! What an owner is answered about a hold that it got, or that is not there, and what others are
-//! shown of it.
+//! Answers to an owner about its hold, or about a missing one, and what other owners see of it.
 
 use locktopus_contract::{
     AttemptOutcome, ExtendOutcome, FencingToken, HolderState, LockTarget, Mode,
@@ -13,8 +12,8 @@ pub(super) fn granted(target: &LockTarget, token: u64) -> AttemptOutcome {
     AttemptOutcome::Granted { token }
 }
 
-/// What became of a hold that is not there. Other readers or permits are no reason for this one to
-/// be gone.
+/// The result for a missing hold. Other readers or other permits never count as having taken it
+/// over.
 pub(super) fn gone(mode: Mode, taken: bool) -> ExtendOutcome {
     if mode == Mode::Exclusive && taken {
         ExtendOutcome::TakenOver
@@ -23,7 +22,7 @@ pub(super) fn gone(mode: Mode, taken: bool) -> ExtendOutcome {
     }
 }
 
-/// A holder as it is shown.
+/// The public view of a holder.
 pub(super) fn holder_state(holder: &Holder, now: Instant) -> HolderState {
     let (holds, left) = (u64::from(holder.permits), holder.expires);
     let left = left.saturating_duration_since(now);

@@ -1,4 +1,4 @@
-//! The backend as its users have it: one store, and its clients.
+//! The public backend: one store and its clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,14 +12,14 @@ use crate::table::{Table, key};
 use crate::tokens::Tokens;
 use crate::{NAME, error};
 
-/// Keeps locks in this process. Same semantics as the Redis backends, so that code can be tested
-/// without a server; leases run on tokio's clock, so tests may pause it.
+/// Keeps locks in this process. Behaves like the Redis backends, so you can test code without a
+/// server. Leases run on tokio's clock, so tests may pause it.
 ///
-/// Nothing in this process is waited for, so a task that takes a free lock again and again would
-/// keep its thread; it yields about every hundredth time, and its neighbours get their turn.
+/// Calls never wait, so a task that keeps taking a free lock could monopolise its thread. It
+/// therefore yields about every hundredth time, and other tasks get their turn.
 ///
-/// Clones are the same client of the same locks; [`another_client`](Self::another_client) makes a
-/// client that is closed on its own. Dropping the last of them forgets the locks.
+/// Clones are the same client of the same locks. [`another_client`](Self::another_client) makes a
+/// client that you can close on its own. Dropping the last client forgets the locks.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,9 +31,9 @@ use crate::{NAME, error};
 /// let elsewhere = Locktopus::builder(backend.another_client()).build()?;
 /// let guard = here.lock("invoice:42").acquire().await?;
 /// assert!(elsewhere.lock("invoice:42").try_acquire().await?.is_none());
-/// assert_eq!(backend.population(), (1, 0)); // one lock, nobody waits
+/// assert_eq!(backend.population(), (1, 0)); // one lock, no waiter
 ///
-/// backend.clear(); // a server that lost its data
+/// backend.clear(); // like a server that lost its data
 /// assert!(elsewhere.lock("invoice:42").try_acquire().await?.is_some());
 /// # drop(guard);
 /// # Ok(()) }
@@ -66,8 +66,8 @@ impl MemoryBackend {
         }
     }
 
-    /// A separate client of the same locks, as another process has: closing one leaves the other
-    /// open. Waiters of all clients stand in one queue.
+    /// A separate client of the same locks, like another process: closing one leaves the other
+    /// open. Waiters of all clients share one queue.
     #[must_use]
     pub fn another_client(&self) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl MemoryBackend {
         }
     }
 
-    /// How many locks and waiters there are right now; those that have expired do not count.
+    /// The number of locks and waiters right now, without expired ones.
     #[must_use]
     pub fn population(&self) -> (usize, usize) {
         let table = lock(&self.table);
@@ -91,7 +91,7 @@ impl MemoryBackend {
         (locks, waiters + listeners)
     }
 
-    /// Forgets every lock, as a server that lost its data does.
+    /// Forgets every lock, like a server that lost its data.
     pub fn clear(&self) {
         let mut table = lock(&self.table);
         table.entries.clear();
@@ -99,7 +99,7 @@ impl MemoryBackend {
         table.instances = Instances::default();
     }
 
-    /// Forgets one lock, as an operator who deletes it does. True if it was there.
+    /// Forgets one lock, as if an operator had deleted it. True if it was there.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! What instances say about themselves, for as long as they asked for.
+//! The records of instances, each kept for the requested time.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ struct Known {
 
 impl Instances {
     pub(super) fn announced(&mut self, announcement: &Announcement) {
-        // Seldom, and there are few: one of each instance of this process.
+        // Rare and cheap: there is one record for each instance of this process.
         let now = Instant::now();
         self.known.retain(|_, known| known.until > now);
         let key = (announcement.namespace.clone(), announcement.instance);

@@ -1,11 +1,11 @@
-//! Which kinds of locks this backend has.
+//! The kinds of locks that this backend has.
 
 use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockTarget, NameError};
 
 use super::{NAME, error};
 
-/// Refuses kinds that the table was not written for. It would take any kind by its mode, and a kind
-/// that comes with a later version of the contract may be more than that.
+/// Refuses kinds that the table was not written for. The table could handle any kind by its mode,
+/// but a kind from a later version of the contract may need more than that.
 pub(super) fn check_known(target: &LockTarget) -> Result<(), NameError> {
     match target.kind() {
         LockKind::Reentrant

@@ -1,8 +1,8 @@
-//! The embedded backend: locks of one process, for tests and for programs that do not need more.
+//! The embedded backend: locks of one process, for tests and for programs that need no more.
 //!
-//! This file answers the contract for what `backend` is, in the words of `answers`; `kinds` says
-//! which locks there are; `table` has the state: who holds what, who waits, and who can have it
-//! next, and `numbers` what is inside a semaphore or a latch.
+//! This file implements the contract for the type in `backend`; `answers` builds its answers.
+//! `kinds` lists the kinds of locks. `table` has the state: who holds, who waits, and who may be
+//! next. `numbers` has the number of a semaphore, a rate limiter or a latch.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod answers;
@@ -63,12 +63,12 @@ impl LockBackend for MemoryBackend {
             return Ok(granted(target, holder.token));
         }
         if let Err(too_few) = entry.check_total(attempt) {
-            // What came back by itself is for others, who may have enough.
+            // Permits that expired belong to other waiters, who may want fewer.
             table.tell(target)?;
             return Err(too_few);
         }
-        // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just run
-        // out. What they leave is for this one.
+        // Waiters ahead may be grantable now: their heartbeat was late, or a lease has just
+        // expired. This attempt gets what they leave.
         table.hand_on(target, Some(&attempt.owner))?;
         let entry = table.entry(target)?;
         if entry.is_next(&attempt.owner) && entry.admits(attempt) {
@@ -80,7 +80,7 @@ impl LockBackend for MemoryBackend {
             {
                 holder.recall = attempt.recall && target.kind().can_be_kept();
             }
-            // Those behind this one may go too.
+            // Waiters behind this one may be grantable too.
             if target.kind().mode() != locktopus_contract::Mode::Exclusive {
                 table.hand_on(target, None)?;
             }
@@ -245,7 +245,7 @@ impl Counters for MemoryBackend {
             .entry(target)?
             .count(&request.operation, request.action);
         if matches!(target.kind(), LockKind::Latch) {
-            // Waiters read when they are woken; reading must not wake them again.
+            // Waiters read the count when they wake up, so reading must not wake them again.
             if outcome.changed
                 && let Some(group) = table.listeners.get(&key(target))
             {

@@ -1,4 +1,4 @@
-//! The number inside a semaphore, a rate limiter or a latch.
+//! The number of a semaphore, a rate limiter or a latch.
 
 use locktopus_contract::{
     AcquireAttempt, BackendError, CounterAction, CounterOutcome, Mode, OwnerId,
@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use crate::NAME;
 use crate::table::Entry;
 
-/// How many operations on one number are remembered, so that a repetition is recognised.
+/// How many operations on one number are remembered, to recognise a repetition.
 const REMEMBERED: usize = 128;
 
-/// Whether waiters may get something by this change. A smaller total may leave what is free to
-/// those behind a waiter that wants more.
+/// Whether this change may let a waiter go. Even a smaller total may: it leaves free permits to
+/// those behind a waiter that now wants too many.
 pub(super) fn may_free(action: CounterAction, outcome: CounterOutcome) -> bool {
     match action {
         CounterAction::Delete => false,
@@ -27,7 +27,7 @@ impl Entry {
         self.holders.iter().map(|h| i64::from(h.permits)).sum()
     }
 
-    /// Refuses an attempt for more permits than there are, which could only wait in vain.
+    /// Refuses an attempt for more permits than the total, which would wait in vain.
     pub(super) fn check_total(&self, attempt: &AcquireAttempt) -> Result<(), BackendError> {
         if self.has_enough(attempt) {
             return Ok(());
@@ -37,7 +37,7 @@ impl Entry {
         Err(BackendError::too_few_permits(NAME, target, asked, total))
     }
 
-    /// Whether an attempt asks for no more permits than there are, free or not.
+    /// Whether the total covers an attempt's permits, free or not.
     pub(super) fn has_enough(&self, attempt: &AcquireAttempt) -> bool {
         attempt.target.kind().mode() != Mode::Permits
             || self
@@ -45,16 +45,16 @@ impl Entry {
                 .is_some_and(|total| i64::from(attempt.permits) <= total)
     }
 
-    /// All permits: free, held and drained. `None` if nobody has said how many there are.
+    /// All permits: free, held and drained. `None` if the number was never set.
     fn total(&self) -> Option<i64> {
         let free = self.number?;
         Some(free.saturating_add(self.held() + self.drained))
     }
 
-    /// Changes the number inside, once for each operation.
+    /// Changes the number, once for each operation.
     pub(super) fn count(&mut self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
         let done = self.operations.iter().find(|(id, _)| id == operation);
-        // Reading is no operation, whatever id it comes with.
+        // A read is not an operation, whatever its id.
         if let Some((_, outcome)) = done.filter(|_| action != CounterAction::Read) {
             return *outcome;
         }
@@ -62,8 +62,8 @@ impl Entry {
         let before = self.number;
         let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let mut answer = None;
-        // Where the number is gone those who held permits still do: what they hold is not free
-        // again, and comes back.
+        // If the number was lost, holders keep their permits. Those are not free now, and come back
+        // later.
         match action {
             CounterAction::Read => {}
             CounterAction::Initialise(_) | CounterAction::Rate { keep: true, .. }
@@ -82,7 +82,7 @@ impl Entry {
             }
             CounterAction::Add(more) => {
                 self.number = Some(before.unwrap_or(-held).saturating_add(more));
-                // What was drained comes back first.
+                // Drained permits come back first.
                 let left = self.drained - more.clamp(0, self.drained);
                 self.drained = if before.is_some() { left } else { 0 };
             }

@@ -1,4 +1,4 @@
-//! Which locks are held, a page at a time.
+//! Lists held locks, a page at a time.
 
 use locktopus_contract::{FoundLock, LockKind, LockPage, ScanCursor};
 use tokio::time::Instant;
@@ -8,7 +8,7 @@ use super::table::Table;
 /// Locks in one page.
 const PAGE: usize = 100;
 
-/// The page that begins behind `cursor`, by name.
+/// The page that begins after `cursor`, by name.
 pub(super) fn page(table: &Table, prefix: &str, cursor: Option<ScanCursor>) -> LockPage {
     let now = Instant::now();
     let after = cursor.map_or_else(String::new, |cursor| cursor.0);

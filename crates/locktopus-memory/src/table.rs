@@ -1,4 +1,4 @@
-//! The state behind the memory backend: who holds what, who waits, and who can have it next.
+//! The state of the memory backend: who holds what, who waits, and who may be next.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub(super) struct Entry {
     pub(super) target: LockTarget,
     pub(super) holders: Vec<Holder>,
     pub(super) queue: VecDeque<Place>,
-    /// What is free of a semaphore, or the count of a latch.
+    /// The free permits of a semaphore, or the count of a latch.
     pub(super) number: Option<i64>,
-    /// For how long a permit of a rate limiter stays away.
+    /// How long a rate limiter's permit stays taken.
     pub(super) period: Option<Duration>,
-    /// How many permits were drained, and not put back.
+    /// How many permits were drained and not put back.
     pub(super) drained: i64,
     pub(super) operations: VecDeque<(OwnerId, CounterOutcome)>,
-    /// Permits came back by themselves, and nobody has been told.
+    /// Permits expired, and no waiter knows yet.
     came_back: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Holder {
     pub(super) token: u64,
     pub(super) since: Instant,
     pub(super) expires: Instant,
-    /// It wants to be told when somebody else wants the lock, and has not been.
+    /// It asked for a message when another owner wants the lock, and has had none yet.
     pub(super) recall: bool,
 }
 
@@ -63,8 +63,8 @@ pub(super) struct Place {
 
 impl Default for Table {
     fn default() -> Self {
-        // Tokens start at the time of day, as on a server, so that a restarted process does not
-        // repeat them.
+        // Tokens start at the time of day, as on a server, so a restarted process does not repeat
+        // them.
         let micros = SystemTime::UNIX_EPOCH
             .elapsed()
             .map_or(0, |since| since.as_micros());
@@ -89,7 +89,8 @@ impl Table {
         })
     }
 
-    /// The entry of a target, without what has expired. Another kind on the same key is refused.
+    /// The entry of a target, without expired holds and places. Refuses another kind on the same
+    /// key.
     pub(super) fn entry(&mut self, target: &LockTarget) -> Result<&mut Entry, BackendError> {
         self.sweep();
         let key = key(target);
@@ -140,7 +141,7 @@ impl Table {
         Ok(token)
     }
 
-    /// Tells those who hold it and asked to be told that somebody else wants it.
+    /// Tells the holders that asked for it that another owner wants the lock.
     pub(super) fn ask_back(&mut self, target: &LockTarget) -> Result<(), BackendError> {
         let Some(group) = self.listeners.get(&key(target)).map(Arc::clone) else {
             return Ok(());
@@ -152,7 +153,7 @@ impl Table {
         Ok(())
     }
 
-    /// Raises the token of a holder that asks for more.
+    /// Raises the token of a holder whose attempt asks for a higher one.
     pub(super) fn raise(&mut self, attempt: &AcquireAttempt) -> Result<(), BackendError> {
         let Some(floor) = attempt.floor.map(FencingToken::get) else {
             return Ok(());
@@ -168,7 +169,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes a token that nobody gets, so that all before it are fenced.
+    /// Uses up a token without a grant, which fences all earlier tokens.
     pub(super) fn skip_token(&mut self) -> Option<FencingToken> {
         self.last_token += 1;
         FencingToken::new(self.last_token)
@@ -178,8 +179,8 @@ impl Table {
         self.last_token
     }
 
-    /// Something became free: hands it on, and wakes one of those who are not in the queue if
-    /// nobody there took it.
+    /// Something became free. Hands it on, and if no waiter in the queue took it, wakes one outside
+    /// the queue.
     pub(super) fn freed(&mut self, target: &LockTarget) -> Result<(), BackendError> {
         if !self.hand_on(target, None)?
             && let Some(group) = self.listeners.get(&key(target))
@@ -189,8 +190,8 @@ impl Table {
         Ok(())
     }
 
-    /// Says what came back by itself since somebody was told. Only looking does without: whoever
-    /// looks tells nobody.
+    /// Tells waiters about permits that expired since the last call. Only inspection skips this,
+    /// because it must not change anything.
     pub(super) fn tell(&mut self, target: &LockTarget) -> Result<(), BackendError> {
         let entry = self.entry(target)?;
         if std::mem::take(&mut entry.came_back) {
@@ -199,8 +200,8 @@ impl Table {
         Ok(())
     }
 
-    /// Hands the lock to those first in the queue, up to `before`, that can have it; true if
-    /// somebody got it.
+    /// Hands the lock to the first waiters in the queue that can have it, up to `before`. True if
+    /// one of them got it.
     pub(super) fn hand_on(
         &mut self,
         target: &LockTarget,
@@ -210,7 +211,7 @@ impl Table {
         let mut handed = false;
         loop {
             let entry = self.entry(target)?;
-            // A waiter for more permits than there are gets an error when it looks.
+            // A waiter for more permits than the total gets an error at its next check.
             let mut places = entry.queue.iter().enumerate();
             let Some((index, place)) = places.find(|(_, place)| entry.has_enough(&place.attempt))
             else {
@@ -220,7 +221,7 @@ impl Table {
                 break;
             }
             if !entry.admits(&place.attempt) {
-                // There are no releases: this waiter must look when the next permits return.
+                // There are no releases, so this waiter must check when the next permits return.
                 if entry.period.is_some()
                     && (handed || before.is_none())
                     && let Some(group) = &group
@@ -241,8 +242,8 @@ impl Table {
         Ok(handed)
     }
 
-    /// Forgets what is over each time the table has doubled, so that names used once cost nothing
-    /// for ever.
+    /// Removes expired entries each time the table has doubled, so that names used once do not cost
+    /// memory for ever.
     fn sweep(&mut self) {
         if self.entries.len() + self.listeners.len() >= self.sweep_at {
             self.entries.retain(|_, entry| {
@@ -284,11 +285,11 @@ impl Entry {
             .find(|holder| holder.owner == *owner && holder.mode == mode)
     }
 
-    /// Whether the present holders leave room for an attempt, whoever else waits.
+    /// Whether the present holders leave room for an attempt, ignoring other waiters.
     pub(super) fn admits(&self, attempt: &AcquireAttempt) -> bool {
         match attempt.target.kind().mode() {
             Mode::Exclusive => self.holders.is_empty(),
-            // A writer may read what it writes.
+            // A writer may also read.
             Mode::Read => self
                 .holders
                 .iter()
@@ -299,8 +300,8 @@ impl Entry {
         }
     }
 
-    /// How many wait ahead of an owner; all of them if it has no place. A writer that goes on as a
-    /// reader waits behind nobody.
+    /// How many waiters are ahead of an owner: all of them if it has no place. A writer that also
+    /// wants to read waits behind no one.
     pub(super) fn ahead(&self, owner: &OwnerId) -> usize {
         if self.holders.iter().any(|holder| holder.owner == *owner) {
             return 0;
@@ -312,21 +313,21 @@ impl Entry {
         place.unwrap_or(self.queue.len())
     }
 
-    /// Whether all who wait ahead of an owner wait for more permits than there are.
+    /// Whether all waiters ahead of an owner want more permits than the total.
     pub(super) fn is_next(&self, owner: &OwnerId) -> bool {
         let mut ahead = self.queue.iter().take(self.ahead(owner));
         ahead.all(|place| !self.has_enough(&place.attempt))
     }
 
-    /// Gives up a place; false if there was none.
+    /// Gives up a place. False if there was none.
     pub(super) fn leave(&mut self, owner: &OwnerId) -> bool {
         let before = self.queue.len();
         self.queue.retain(|place| place.attempt.owner != *owner);
         self.queue.len() < before
     }
 
-    /// Leaves the owner's hold to the heir that the release names, if it names one; true if it is
-    /// the heir's now.
+    /// Turns the owner's hold into the heir's, if the release names an heir. True if the heir has
+    /// it now.
     pub(super) fn lingers(&mut self, request: &ReleaseRequest) -> bool {
         let (Some(linger), mode) = (&request.linger, request.target.kind().mode()) else {
             return false;
@@ -338,7 +339,7 @@ impl Entry {
         self.holding(&linger.heir, mode).is_some()
     }
 
-    /// Whether somebody could have some of it.
+    /// Whether any waiter could have some of it.
     pub(super) fn has_room(&self) -> bool {
         match self.number {
             Some(free) => free > 0,
@@ -346,7 +347,7 @@ impl Entry {
         }
     }
 
-    /// Takes a place at the end of the queue, or keeps the one there is.
+    /// Takes a place at the end of the queue, or prolongs the existing place.
     pub(super) fn enter(&mut self, attempt: &AcquireAttempt, keep: Duration) {
         let until = Instant::now() + keep;
         let present = self
@@ -362,8 +363,8 @@ impl Entry {
         }
     }
 
-    /// What is left of the lease that ends first; of a rate limiter until so many permits have come
-    /// back.
+    /// What is left of the lease that ends first. For a rate limiter, the time until this many
+    /// permits have returned.
     pub(super) fn remaining(&self, permits: u32) -> Option<Duration> {
         let ends = self.holders.iter().map(|it| (it.expires, it.permits));
         let until = if self.period.is_none() {

@@ -1,6 +1,6 @@
-//! Last tokens of names that nobody uses, where a request asked for them to be remembered.
+//! Last tokens of unused names, if a request asked to remember them.
 //!
-//! Tokens of this backend grow without: they are those of one count for all names.
+//! Tokens of this backend grow without this: all names share one count.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Last {
 }
 
 impl Tokens {
-    /// Remembers the last token of a name, from a grant for this lease on.
+    /// Remembers the last token of a name, starting with a grant for this lease.
     pub(super) fn remember(
         &mut self,
         key: String,
@@ -46,7 +46,7 @@ impl Tokens {
         self.last.insert(key, Last { token, until });
     }
 
-    /// Remembers it for at least so long from now on.
+    /// Remembers it for at least this long from now.
     pub(super) fn keep(&mut self, key: &str, keep: Duration) {
         if let Some(until) = self.last.get_mut(key).and_then(|last| last.until.as_mut()) {
             *until = timer_in(keep).max(*until);

@@ -1,11 +1,11 @@
-//! Turns of tasks that never have to wait.
+//! Turns for tasks that never have to wait.
 
 /// Lets other tasks of the runtime run now and then.
 ///
-/// Nothing here is waited for, so a task that takes a free lock again and again would never give
-/// its thread away, and others that want the lock would never get to ask. It counts against tokio's
-/// budget, as a message from a channel does: about every hundredth attempt the task goes to the end
-/// of the runtime's queue. Without a runtime it does nothing.
+/// Nothing here waits, so a task that keeps taking a free lock would never give up its thread, and
+/// other tasks could not even ask for the lock. So each attempt uses some of tokio's budget, as a
+/// message from a channel does. About every hundredth attempt, the task goes to the end of the
+/// runtime's queue. Without a runtime this does nothing.
 pub(super) async fn yield_now_and_then() {
     tokio::task::coop::consume_budget().await;
 }
@@ -19,8 +19,8 @@ mod tests {
 
     use crate::MemoryBackend;
 
-    /// More turns than the runtime's budget allows without a pause, and few enough to end where
-    /// nobody yields.
+    /// More turns than the runtime's budget allows without a pause, and few enough to finish even
+    /// if no task yields.
     const MOST: u32 = 10_000;
 
     #[tokio::test]

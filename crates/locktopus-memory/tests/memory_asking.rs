@@ -1,4 +1,4 @@
-//! What this backend answers in situations that random sequences of calls came to.
+//! Answers of this backend in situations that random sequences of calls found.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::time::Duration;
@@ -15,8 +15,8 @@ fn target(kind: LockKind) -> LockTarget {
     LockTarget::new(LockName::new("lock").unwrap(), kind)
 }
 
-/// A writer's lease is over, and a reader that waited is the first to have it. Another reader may
-/// have it too, at once.
+/// A writer's lease has ended, and a waiting reader gets the lock first. Another reader gets it
+/// too, at once.
 #[tokio::test(start_paused = true)]
 async fn a_reader_does_not_wait_for_readers_that_come_with_it() {
     let (backend, brief) = (MemoryBackend::new(), Duration::from_secs(1));

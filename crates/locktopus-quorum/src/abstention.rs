@@ -1,4 +1,4 @@
-//! Why an answer of a node does not count, and how the nodes' answers read in an error.
+//! Why a node's answer does not count, and how the nodes' answers read in an error.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,9 +13,9 @@ pub(super) const NAME: &str = "quorum";
 pub(super) struct Abstention {
     reason: String,
     executed: Executed,
-    /// The kind that the name is in use as on this node, if that conflict is the reason.
+    /// The kind as which this node uses the name, if that conflict is the reason.
     found: Option<String>,
-    /// The time after which it votes, if only time is missing.
+    /// The time after which it votes, if time is all that is missing.
     votes_in: Option<Duration>,
     is_twin: bool,
 }
@@ -32,7 +32,7 @@ impl Abstention {
         }
     }
 
-    /// It was asked, and what came back is no vote.
+    /// It was asked, and its answer is not a vote.
     pub(super) fn void(reason: impl Into<String>) -> Self {
         Self {
             executed: Executed::Maybe,
@@ -40,18 +40,18 @@ impl Abstention {
         }
     }
 
-    /// It was asked, and took longer than it may.
+    /// It was asked, and took too long.
     pub(super) fn late(after: Duration) -> Self {
         Self::void(format!("no answer within {after:.0?}"))
     }
 
-    /// It does not vote for so much longer.
+    /// It does not vote for this much longer.
     pub(super) fn not_yet(left: Duration) -> Self {
         let reason = "its server has not been up for long enough";
         Self::until(reason, left)
     }
 
-    /// It does not vote for so much longer, unless the silent nodes answer before.
+    /// It does not vote for this much longer, unless the silent nodes answer earlier.
     pub(super) fn unvouched(left: Duration) -> Self {
         let reason = "a node that may know of its restart is silent";
         Self::until(reason, left)
@@ -64,7 +64,7 @@ impl Abstention {
         }
     }
 
-    /// Its server votes behind the other node.
+    /// Its server already votes through the other node.
     pub(super) fn twin_of(label: &str) -> Self {
         Self {
             is_twin: true,
@@ -78,7 +78,7 @@ impl Abstention {
         self.is_twin
     }
 
-    /// The time after which it votes, if only time is missing.
+    /// The time after which it votes, if time is all that is missing.
     pub(super) fn votes_in(&self) -> Option<Duration> {
         self.votes_in
     }
@@ -106,8 +106,7 @@ impl fmt::Display for Abstention {
     }
 }
 
-/// The error that the name is in use as another kind, if that is so on so many nodes that no
-/// majority is left.
+/// The error for a name in use as another kind, if so many nodes say so that no majority is left.
 pub(super) fn other_kind<'a>(
     asked: &LockTarget,
     nodes: usize,
@@ -120,7 +119,7 @@ pub(super) fn other_kind<'a>(
     blocked.then(|| BackendError::other_kind(NAME, asked, found[0]))
 }
 
-/// The error that says what each node did, and what several did alike once.
+/// An error that lists each node's answer. Equal answers appear once.
 pub(super) fn no_quorum(
     what: &str,
     needed: usize,

@@ -1,5 +1,5 @@
-//! Taking a lock on a majority: one round of attempts, and where the nodes did not agree on the
-//! token proposed to them, a second one that writes the largest back.
+//! Takes a lock on a majority: one round of attempts. If the nodes did not agree on the proposed
+//! token, a second round writes the largest one back.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, clock,
 };
 
-/// Tries once to take a lock on a majority of the nodes. What a failed try leaves on any node is
-/// given back in the background, and where that is quick, before this returns.
+/// Tries once to take a lock on a majority of the nodes. Gives back what a failed try left on any
+/// node: before this returns if that is quick, otherwise in the background.
 pub(super) async fn attempt(
     members: &Arc<Members>,
     attempt: &AcquireAttempt,
@@ -51,18 +51,18 @@ pub(super) async fn attempt(
     }
 }
 
-/// One round of attempts. Dropped before it is won, it gives everything back.
+/// One round of attempts. If it is dropped before it is won, it gives everything back.
 struct Round<'a> {
     members: &'a Arc<Members>,
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
     tally: Tally,
-    /// The least token to ask for, and what was added to it; `None`: there is nothing to learn from
-    /// the tokens.
+    /// The smallest acceptable token, and the proposal in it. `None` for the proposal: the tokens
+    /// tell nothing about the clocks.
     floor: Option<FencingToken>,
     proposal: Option<Proposal>,
-    /// The nodes that did not answer the last time. All false if they are a majority: then their
-    /// votes are needed.
+    /// The nodes that did not answer the last time. All false if they are a majority, because then
+    /// their votes are needed.
     silent: Vec<bool>,
     over: bool,
 }
@@ -70,17 +70,16 @@ struct Round<'a> {
 impl<'a> Round<'a> {
     fn new(members: &'a Arc<Members>, attempt: &'a AcquireAttempt, claim: Arc<Claim>) -> Self {
         let tokens = attempt.target.kind().has_tokens();
-        // A repeated attempt with a higher floor does not use its old token again.
+        // A repeated attempt with a higher floor does not reuse its old token.
         let before = claim
             .token()
             .filter(|token| attempt.floor.is_none_or(|floor| *token >= floor));
-        // What a node may hold already keeps the token it has. Everything else is told the same
-        // one.
+        // A node that may already hold it keeps its token. All others get the same one.
         let known = attempt.floor.max(claim.token());
         let fresh = tokens && claim.is_untouched();
         let proposal = fresh.then(|| members.proposals.next());
         let floor = known.max(proposal.and_then(Proposal::token));
-        // If the caller asks for more, the tokens tell nothing of clocks.
+        // If the caller asks for more, the tokens tell nothing about the clocks.
         let proposal = proposal.filter(|proposal| proposal.token() >= known);
         let tally = Tally::new(members.nodes.len(), tokens, before);
         let mut silent: Vec<_> = members.nodes.iter().map(|node| node.is_silent()).collect();
@@ -102,7 +101,8 @@ impl<'a> Round<'a> {
     async fn run(&mut self) -> Result<AttemptOutcome, BackendError> {
         let begun = Instant::now();
         let mut heard = begun;
-        // Late answers are not waited for, but heard: the fan goes on in the background.
+        // The round does not wait for late answers, but counts them: the fan goes on in the
+        // background.
         let mut fan = FanOut::new(self.members);
         for node in 0..self.members.nodes.len() {
             fan.push(self.ask(node, self.floor));
@@ -133,9 +133,9 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Until when to wait for the next answer. When only silent nodes are missing, they get as long
-    /// again as the others took: a node that hangs would else delay every undecided round by its
-    /// timeout.
+    /// How long to wait for the next answer. If only silent nodes are missing, they get as long
+    /// again as the others took. Otherwise a node that hangs would delay every undecided round by
+    /// its timeout.
     fn patience(&self, begun: Instant, heard: Instant) -> Instant {
         let expected = |node: &usize| self.tally.awaits(*node) && !self.silent[*node];
         if (0..self.silent.len()).any(|node| expected(&node)) {
@@ -145,7 +145,7 @@ impl<'a> Round<'a> {
         self.attempt.deadline.min(as_long_again)
     }
 
-    /// One attempt on one node, which outlives the round if it must.
+    /// One attempt on one node. It may outlive the round.
     fn ask(
         &self,
         node: usize,
@@ -188,8 +188,8 @@ impl<'a> Round<'a> {
         self.over = true;
     }
 
-    /// Gives back what was taken. Waits for nodes that are known to answer, so that the next round
-    /// of this owner does not find its own leavings; the others are dealt with in the background.
+    /// Gives back what was taken. Waits for nodes that are known to answer, so that this owner's
+    /// next round does not run into its own remains. The others are cleaned in the background.
     async fn lose(mut self) {
         self.over = true;
         self.members.give_up(&self.claim);
@@ -211,8 +211,8 @@ impl Drop for Round<'_> {
     }
 }
 
-/// One attempt on one node, entered in the claim. It ends with its own deadline or its share of the
-/// lease.
+/// One attempt on one node, recorded in the claim. It ends with its own deadline or its share of
+/// the lease.
 pub(super) async fn ask(
     members: &Members,
     claim: &Arc<Claim>,
@@ -232,8 +232,8 @@ pub(super) async fn ask(
     let mut sent = claim.begin(node).ok_or_else(closed)?;
     let voter = &members.nodes[node];
     let call = |deadline| {
-        // A server refuses it after its deadline, as its clock is known here: not worse than a call
-        // takes.
+        // A server refuses it after its deadline, as far as the server's clock is known here. That
+        // is off by no more than the time of a call.
         sent.leaves(deadline + voter.backend.info().call_timeout);
         let (backend, attempt) = (Arc::clone(&voter.backend), attempt.clone());
         async move {

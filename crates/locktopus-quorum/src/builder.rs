@@ -1,4 +1,4 @@
-//! Putting a quorum together.
+//! Builds a quorum.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -21,10 +21,11 @@ use locktopus_contract::{
     BackendInfo, DynBackend, OptionError, PerRuntime, SafetyMode, TokenRetention, ValidityMargin,
 };
 
-/// The longest time for an answer that makes sense.
+/// The longest sensible time for an answer.
 const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 
-/// A node before it is checked: its label, its backend, and who tells how long it has been up.
+/// A node before the checks: its label, its backend, and the probe that tells how long it has been
+/// up.
 type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
 
 /// Builds a [`QuorumBackend`].
@@ -69,9 +70,9 @@ impl Default for QuorumBuilder {
 }
 
 impl QuorumBuilder {
-    /// Adds a node that is assumed never to forget a lock before its lease is over, not even when
-    /// it is restarted: a backend in this process, or a server that writes every command to disk
-    /// before it answers. The label names it in errors.
+    /// Adds a node that is assumed never to forget a lock before its lease ends, not even in a
+    /// restart: a backend in this process, or a server that writes every command to disk before it
+    /// answers. Errors name the node by its label.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -87,8 +88,8 @@ impl QuorumBuilder {
     }
 
     /// Adds a node that may forget. It votes only once its server has been up for the [longest
-    /// lease](Self::max_lease), which `probe` tells; also after its very first start, since nobody
-    /// can tell the two apart.
+    /// lease](Self::max_lease), according to `probe`. This applies to its very first start too,
+    /// because that looks like a restart.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -97,8 +98,8 @@ impl QuorumBuilder {
     /// use locktopus_quorum::QuorumBackend;
     /// use tokio::time::Instant;
     ///
-    /// /// A store inside this program, which forgets when the program is started again. The probe of a server asks it who it
-    /// /// is and for how long it has been up, and counts its connections.
+    /// /// A store inside this program. It forgets everything when the program restarts.
+    /// /// The probe of a server asks for its identity and uptime, and counts its connections.
     /// #[derive(Debug)]
     /// struct Embedded {
     ///     began: Instant,
@@ -129,14 +130,13 @@ impl QuorumBuilder {
         self
     }
 
-    /// How long to wait for the answer of one node; for leases below four times this long, a
-    /// quarter of the lease. A node that is slower does not count in this round. So the shortest
-    /// lease that can be had is a little over four times as long as an exchange with the nodes
-    /// takes.
+    /// How long to wait for the answer of one node. For leases below four times this long, a
+    /// quarter of the lease. A slower node does not count in this round. So the shortest usable
+    /// lease is a little over four times as long as an exchange with the nodes takes.
     ///
     /// Default: the longest call timeout of the nodes, which the option `timeout` of their URLs
-    /// sets (1 s if it does not). A shorter one than that ends rounds sooner in which a node is
-    /// down, and counts out nodes that are far away.
+    /// sets (1 s by default). A shorter value ends rounds sooner when a node is down, and leaves
+    /// out nodes that are far away.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -148,8 +148,8 @@ impl QuorumBuilder {
         self
     }
 
-    /// The longest lease of any client of these nodes; longer ones are refused. A restarted node
-    /// does not vote for this long. Must be the same for all clients. Default 60 s.
+    /// The longest lease of any client of these nodes. Longer ones are refused. A restarted node
+    /// does not vote for this long. All clients must use the same value. Default 60 s.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -161,8 +161,8 @@ impl QuorumBuilder {
         self
     }
 
-    /// How often to ask a probed node who it is even though nothing happened to it. Needed only
-    /// where a proxy could hide that a connection broke. Default 30 s.
+    /// How often to ask a probed node for its identity even if nothing happened to it. You need
+    /// this only if a proxy could hide a broken connection. Default 30 s.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -174,8 +174,8 @@ impl QuorumBuilder {
         self
     }
 
-    /// How much sooner than the nodes a grant is considered spent. Default as for
-    /// `LocktopusBuilder::validity_margin`, which should be the same.
+    /// How much earlier than the nodes this client considers a grant over. The default is that of
+    /// `LocktopusBuilder::validity_margin`; use the same value for both.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -197,15 +197,15 @@ impl QuorumBuilder {
     /// use locktopus_quorum::QuorumBackend;
     ///
     /// let one = QuorumBackend::builder().node("a", Arc::new(MemoryBackend::new()));
-    /// assert!(one.build().is_err()); // one is no quorum
+    /// assert!(one.build().is_err()); // one node is no quorum
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// If the number of nodes is even or below three (an even one tolerates no more failures than
-    /// one node less), if labels are empty or not different, if two nodes are one backend, or a
-    /// duration is impossible.
+    /// If the number of nodes is even or below three (one node fewer would tolerate as many
+    /// failures), if labels are empty or equal, if two nodes are the same backend, or if a duration
+    /// is impossible.
     pub fn build(self) -> Result<QuorumBackend, OptionError> {
         self.check()?;
         let Self {
@@ -221,12 +221,12 @@ impl QuorumBuilder {
             .max()
             .unwrap_or_default();
         let node_timeout = node_timeout.unwrap_or(slowest).min(LONGEST_CALL);
-        // No node may be asked for more than it can do, nor for longer than restarted ones abstain.
+        // Linger no longer than any node can, nor longer than restarted nodes abstain.
         let linger = nodes
             .iter()
             .map(|(_, backend, _)| backend.info().longest_linger)
             .fold(max_lease, Duration::min);
-        // Extensions go by the node that forgets tokens first.
+        // Extensions follow the node that forgets tokens first.
         let remembered = nodes
             .iter()
             .map(|(_, backend, _)| backend.info().token_retention)

@@ -1,18 +1,18 @@
-//! RedLock: one backend over several independent ones, of which a majority must agree. For locks
-//! that must stay exclusive when a server loses its data, where there are three or more servers
-//! that do not replicate each other.
+//! RedLock: one backend over several independent ones, of which a majority must agree. Use it for
+//! locks that must stay exclusive even if a server loses its data, with three or more servers that
+//! do not replicate each other.
 //!
 //! | module | why it exists |
 //! |---|---|
-//! | `builder`, `members` | the nodes, and what runs in their background |
+//! | `builder`, `members` | the nodes and their background tasks |
 //! | `node`, `eligibility` | one node, and whether its answers count |
-//! | `witnesses` | the age of a node's server, by the notes that the other nodes keep |
-//! | `claim`, `mark` | what the nodes may hold for one owner, and who gives it back |
-//! | `attempt`, `votes` | the round that takes a lock, and what the votes come to |
+//! | `witnesses` | the age of a node's server, by the notes on the other nodes |
+//! | `claim`, `mark` | what the nodes may hold for one owner, and which task gives it back |
+//! | `attempt`, `votes` | the round that takes a lock, and the result of its votes |
 //! | `proposals` | the token that a round proposes, so that the nodes agree on it at once |
 //! | `release`, `extend` | the other rounds |
-//! | `views`, `diagnose` | what a majority sees |
-//! | `instances` | what instances say about themselves |
+//! | `views`, `diagnose` | the state as a majority sees it |
+//! | `instances` | the records of instances |
 //! | `fan_out`, `abstention` | calls to all nodes at once; why an answer does not count |
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
@@ -54,11 +54,11 @@ use locktopus_contract::{
 
 /// Locks on a majority of several independent backends: RedLock. A backend like any other.
 ///
-/// A mutex is held when more than half of the nodes granted it and enough of its validity is left,
-/// counted from before the first of them was asked. Up to half of the nodes may be down. The nodes
-/// may use different clients. Laid out as a [single
-/// key](locktopus_contract::MutexProfile::single_key), its locks exclude those of other
-/// implementations of Redlock on the same nodes, if both take the same care of restarts.
+/// You hold a mutex when more than half of the nodes granted it and enough of its validity is left,
+/// counted from before the first request. Fewer than half of the nodes may be down. The nodes may
+/// use different clients. With a [single-key](locktopus_contract::MutexProfile::single_key)
+/// profile, its locks also exclude those of other Redlock implementations on the same nodes, if
+/// both treat restarts with the same care.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -80,43 +80,43 @@ use locktopus_contract::{
 /// # Ok(()) }
 /// ```
 ///
-/// # What is promised
+/// # Guarantees
 ///
-/// Mutual exclusion, as long as the clocks of clients and nodes run at the same speed within the
-/// margin, nodes do not forget locks before their time, and do not depend on each other: no
-/// replicas of one another, no shards of one cluster, no automatic failover. A node that may forget
-/// by being restarted must be added with a [probe](locktopus_contract::NodeProbe); it then votes
-/// only once its server has been up for the [longest lease](QuorumBuilder::max_lease).
+/// Mutual exclusion, as long as three conditions hold. The clocks of clients and nodes run at the
+/// same speed within the margin. Nodes do not forget locks early. Nodes are independent: no
+/// replicas of one another, no shards of one cluster, no automatic failover. If a restart may make
+/// a node forget, add it with a [probe](locktopus_contract::NodeProbe). It then votes only once its
+/// server has been up for the [longest lease](QuorumBuilder::max_lease).
 ///
-/// All clients must be configured with the same nodes, which nothing checks: two clients with
+/// Configure all clients with the same nodes. Locktopus cannot check this: two clients with
 /// different lists may both find a majority. Change one node at a time, and let the longest lease
 /// pass between changes.
 ///
 /// # Tokens
 ///
-/// The client proposes the token, its clock and some slack, so that the nodes usually answer with
-/// the same one and a lock is taken in one round trip. Where they do not, the largest token of the
-/// majority is written back to a majority before it is given out, so tokens grow over the grants of
-/// a name whatever was proposed. A client whose clock is more than a second from those of the nodes
-/// proposes nothing. A node that loses its counter falls back on its clock; then they grow only if
-/// the clocks of the nodes differ by less than the time between two holders. A single-key mutex has
-/// no token.
+/// The client proposes the token: its clock plus some slack. So the nodes usually answer with the
+/// same token, and taking a lock needs one round trip. If they do not, the client writes the
+/// largest token of the majority back to a majority before it returns the token. So tokens grow
+/// over the grants of a name, whatever was proposed. A client whose clock differs from the nodes'
+/// clocks by more than a second proposes nothing. A node that loses its counter falls back on its
+/// clock. Then tokens grow only if the nodes' clocks differ by less than the time between two
+/// holders. A single-key mutex has no token.
 ///
-/// An owner that repeats its attempt gets the token it had, as long as it asks the same
-/// `QuorumBackend`; another one may find nodes that granted it late, and with larger tokens, so it
-/// gets that token or a larger one.
+/// An owner that repeats its attempt gets the same token, if it asks the same `QuorumBackend`.
+/// Through another one, it gets the same token or a larger one, because some nodes may have granted
+/// it late, with larger tokens.
 ///
 /// # Only mutexes
 ///
 /// Other kinds are refused with [`NameError::UnsupportedKind`]: their queues, readers and counts
-/// would be different on every node, and there is no order between nodes that all clients see
-/// alike. For the same reason nobody stands in a queue: waiters ask again after random, growing
-/// pauses, because clients that ask at the same time can take the majority from each other.
+/// would differ on every node, and no order between nodes looks the same to all clients. For the
+/// same reason there is no queue. Waiters retry after random, growing pauses, because clients that
+/// ask at the same time can take the majority from each other.
 ///
 /// # Cancel safety
 ///
-/// Rounds may be dropped at any time. What they took is given back in the background by the quorum
-/// itself, node by node, until each has answered or the lease is over.
+/// You may drop a round at any time. The quorum gives back what the round took, in the background
+/// and node by node, until each node has answered or the lease is over.
 #[derive(Clone)]
 pub struct QuorumBackend {
     info: BackendInfo,
@@ -124,7 +124,7 @@ pub struct QuorumBackend {
 }
 
 impl QuorumBackend {
-    /// Starts putting a quorum together.
+    /// Starts building a quorum.
     pub fn builder() -> QuorumBuilder {
         QuorumBuilder::default()
     }
@@ -135,8 +135,8 @@ impl QuorumBackend {
         self.members.majority()
     }
 
-    /// Asks every node for the state of a lock. [`inspect`](LockBackend::inspect) tells what they
-    /// come to.
+    /// Asks every node for the state of a lock. [`inspect`](LockBackend::inspect) returns the
+    /// majority's view.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -165,7 +165,7 @@ impl QuorumBackend {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe; reads only.
+    /// Cancel safe: it only reads.
     pub async fn inspect_nodes(
         &self,
         target: &LockTarget,
@@ -174,7 +174,7 @@ impl QuorumBackend {
         views::nodes(&self.members, target, deadline).await
     }
 
-    /// How many rounds and releases are going on in the background.
+    /// The number of rounds and releases that run in the background.
     #[must_use]
     pub fn background_tasks(&self) -> usize {
         self.members.tasks.len()
@@ -201,7 +201,7 @@ impl LockBackend for QuorumBackend {
     }
 
     fn shard(&self, target: &LockTarget) -> u32 {
-        // Each node's batches are cut along that node's own shards, whatever this says.
+        // Each node's batches are split by that node's own shards, whatever this returns.
         self.members.nodes[0].backend.shard(target)
     }
 
@@ -233,8 +233,8 @@ impl LockBackend for QuorumBackend {
     }
 
     async fn close(&self) {
-        // What is being given back gets a moment; a node that is down must not keep the process
-        // from ending.
+        // Give pending releases a moment. A node that is down must not keep the process from
+        // ending.
         self.members.tasks.close();
         let _ = tokio::time::timeout(self.members.node_timeout, self.members.tasks.wait()).await;
         self.members.closed.cancel();
@@ -319,7 +319,7 @@ fn unsupported(why: &str) -> BackendError {
     BackendError::new(NAME, kind, executed, why)
 }
 
-/// Why a kind of lock would not be sound, or not be what it is called, on a quorum.
+/// The reason why a kind of lock would be unsound on a quorum, or not what its name says.
 fn why_refused(kind: &LockKind) -> Option<&'static str> {
     match kind {
         LockKind::Mutex(_) => None,
