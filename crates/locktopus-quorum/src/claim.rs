@@ -1,9 +1,9 @@
-//! What the nodes may hold for one owner, and who must give it back.
+//! What the nodes may hold for one owner, and which task must give it back.
 //!
-//! A release must never overtake an attempt of the same owner that a majority is counted from, or
-//! the majority would be one vote short and nobody would know. So each node is either open for
-//! attempts of an owner or being cleaned of it, and never both; and once a release may still be on
-//! its way, the node is closed to that owner.
+//! A release must never overtake an attempt of the same owner that counts towards a majority.
+//! Otherwise the majority would silently be one vote short. So each node is either open to an
+//! owner's attempts or being cleaned of that owner, never both. While a release may still be on its
+//! way, the node is closed to that owner.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ pub(super) struct Claim {
     pub(super) target: LockTarget,
     pub(super) owner: OwnerId,
     state: Mutex<State>,
-    /// A node is clean, or an attempt is answered.
+    /// A node became clean, or an attempt was answered.
     changed: Notify,
 }
 
@@ -35,12 +35,12 @@ struct State {
     wanted: bool,
     permits: u32,
     token: Option<FencingToken>,
-    /// How long the nodes were asked to remember it.
+    /// How long the nodes were asked to remember the token.
     retention: Option<TokenRetention>,
-    /// When every node has forgotten it by itself.
+    /// When its hold has expired on every node.
     until: BootInstant,
     marks: Vec<Mark>,
-    /// To whom the nodes leave it when they are cleaned of its owner, and until when.
+    /// The heir that the nodes keep it for when they are cleaned of its owner, and until when.
     linger: Option<(OwnerId, BootInstant)>,
 }
 
@@ -74,7 +74,7 @@ impl Claim {
         lock(&self.state).token
     }
 
-    /// Whether no node holds it as far as this process knows, apart from what is being given back.
+    /// Whether, as far as this process knows, no node holds it, except for holds being given back.
     pub(super) fn is_untouched(&self) -> bool {
         let state = lock(&self.state);
         let untouched = |mark: &Mark| mark.is_clean() || mark.is_cleaning();
@@ -90,14 +90,13 @@ impl Claim {
         (state.token, state.retention) = (token, retention);
     }
 
-    /// From now on nodes that are cleaned of its owner leave it held for as long as the release
-    /// says.
+    /// From now on, nodes that are cleaned of its owner keep it held as long as the release says.
     pub(super) fn lingers(&self, linger: &Linger) {
         let until = clock::now() + linger.time;
         lock(&self.state).linger = Some((linger.heir.clone(), until));
     }
 
-    /// What is left of that now.
+    /// The rest of that time, from now.
     pub(super) fn linger(&self) -> Option<Linger> {
         let (heir, until) = lock(&self.state).linger.clone()?;
         let left = until.since(clock::now()).as_millis();
@@ -105,18 +104,18 @@ impl Claim {
         (!time.is_zero()).then_some(Linger { heir, time })
     }
 
-    /// When every node has forgotten it by itself.
+    /// When its hold has expired on every node.
     pub(super) fn until(&self) -> BootInstant {
         lock(&self.state).until
     }
 
-    /// Notes that nodes may keep it for so long from now.
+    /// Notes that nodes may keep it for this long from now.
     pub(super) fn kept_for(&self, time: Duration) {
         let mut state = lock(&self.state);
         state.until = state.until.max(clock::now() + time);
     }
 
-    /// Waits until a node is clean; false if it is not by the deadline.
+    /// Waits until a node is clean. False if it is not clean by the deadline.
     pub(super) async fn clean(&self, node: usize, deadline: Instant) -> bool {
         self.reached(deadline, |state| !state.marks[node].is_cleaning())
             .await
@@ -146,7 +145,7 @@ impl Claim {
         timeout_at(deadline, wait).await.is_ok()
     }
 
-    /// Notes that an attempt is about to be sent. `None` if it must not be.
+    /// Notes that an attempt is about to be sent. `None` if it must not be sent.
     pub(super) fn begin(self: &Arc<Self>, node: usize) -> Option<Sent> {
         let mut state = lock(&self.state);
         if !state.wanted {
@@ -162,8 +161,7 @@ impl Claim {
         })
     }
 
-    /// Gives it up. Returns the nodes that must be cleaned, for which the caller answers from now
-    /// on.
+    /// Gives it up. Returns the nodes that must be cleaned. The caller is now responsible for them.
     pub(super) fn give_up(&self) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.wanted = false;
@@ -174,8 +172,8 @@ impl Claim {
             .collect()
     }
 
-    /// Gives it up and marks every node as being cleaned. Whether the caller answers for each of
-    /// them; otherwise somebody else does already.
+    /// Gives it up and marks every node as being cleaned. Tells for each node whether the caller is
+    /// now responsible. If not, another task already is.
     pub(super) fn give_up_everywhere(&self) -> Vec<bool> {
         let mut state = lock(&self.state);
         state.wanted = false;
@@ -183,24 +181,25 @@ impl Claim {
         marks.map(Mark::clean).collect()
     }
 
-    /// When the next release may be sent to a node that is to be the last one there; `None`: now.
+    /// When to send a node the next release if that is to be the last one. `None`: now.
     pub(super) fn due(&self, node: usize) -> Option<Instant> {
         lock(&self.state).marks[node].due()
     }
 
-    /// Whether nothing is left on a node although another release was to follow.
+    /// Whether nothing is left on a node although another release was due.
     pub(super) fn is_settled(&self, node: usize) -> bool {
         self.change(node, Mark::is_settled)
     }
 
-    /// Whoever answers for a node is about to send it a release. Returns the moment.
+    /// A release to a node is about to be sent, by the task responsible for the node. Returns the
+    /// time.
     pub(super) fn releasing(&self, node: usize) -> Instant {
         lock(&self.state).marks[node].releasing();
         Instant::now()
     }
 
-    /// The release that was sent at `sent` was answered. Whether another one must follow, because
-    /// an attempt may have come after it.
+    /// The release sent at `sent` was answered. Returns whether another one must follow, because an
+    /// attempt may have arrived after it.
     pub(super) fn released(&self, node: usize, outcome: ReleaseOutcome, sent: Instant) -> bool {
         self.change(node, |mark| mark.released(outcome, sent))
     }
@@ -210,7 +209,7 @@ impl Claim {
         lock(&self.state).marks[node].not_released(abstention);
     }
 
-    /// The node has forgotten it by itself.
+    /// The hold has expired on the node.
     pub(super) fn lapsed(&self, node: usize) {
         self.change(node, Mark::forgotten);
     }
@@ -228,19 +227,19 @@ impl Claim {
     }
 }
 
-/// An attempt under way on one node. Dropped without an answer, it may still arrive.
+/// An attempt under way on one node. If it is dropped without an answer, it may still arrive.
 #[derive(Debug)]
 pub(super) struct Sent {
     claim: Arc<Claim>,
     node: usize,
     begun: Begun,
-    /// By when it has surely been carried out or refused; `None`: it is not sent yet.
+    /// When it has certainly run or been refused. `None`: not sent yet.
     until: Option<Instant>,
     answered: bool,
 }
 
 impl Sent {
-    /// It is sent now, and will have been carried out or refused by then.
+    /// It is being sent now, and will have run or been refused by `until`.
     pub(super) fn leaves(&mut self, until: Instant) {
         self.until = Some(until);
     }
@@ -272,7 +271,7 @@ struct Claims {
 }
 
 impl Ledger {
-    /// The claim of an owner who wants the lock, from now until at least `time` from now.
+    /// The claim of an owner that wants the lock, from now until at least `time` from now.
     pub(super) fn want(
         &self,
         target: &LockTarget,
@@ -290,8 +289,8 @@ impl Ledger {
         claim
     }
 
-    /// The claim of an owner, made known by something else than an attempt: an adopted lease, or a
-    /// release of what another process took. Every node may hold it.
+    /// The claim of an owner known from something other than an attempt: an adopted lease, or the
+    /// release of a lock that another process took. Every node may hold it.
     pub(super) fn adopt(
         &self,
         target: &LockTarget,
@@ -310,16 +309,16 @@ impl Ledger {
         claim
     }
 
-    /// Forgets a claim that is over.
+    /// Forgets a finished claim.
     pub(super) fn tidy(&self, claim: &Arc<Claim>) {
         let mut claims = lock(&self.claims);
         let state = lock(&claim.state);
-        // What is spoilt must be remembered for as long as the owner may come again.
+        // Remember spoilt nodes as long as the owner may return.
         let useless = |mark: &Mark| mark.is_clean() && !mark.is_spoilt();
         let over = !state.wanted && state.marks.iter().all(useless);
         drop(state);
         let key = (claim.target.clone(), claim.owner.clone());
-        // Another one may have been made for the same owner since.
+        // The same owner may have a newer claim by now.
         let same = |known: &Arc<Claim>| Arc::ptr_eq(known, claim);
         if over && claims.all.get(&key).is_some_and(same) {
             claims.all.remove(&key);
@@ -334,7 +333,7 @@ impl Ledger {
 
 impl Claims {
     fn entry(&mut self, target: &LockTarget, owner: &OwnerId, nodes: usize) -> Arc<Claim> {
-        // Leases that were neither released nor renewed here, such as those that another process
+        // Leases that were neither released nor renewed here, such as leases that another process
         // adopted.
         if self.all.len() >= self.sweep_at {
             let now = clock::now();
@@ -461,7 +460,7 @@ mod tests {
         tokio::time::advance(TIME).await;
         adopt(&ledger, 1024, TIME);
         assert_eq!(ledger.len(), 2, "the one that lasts, and the new one");
-        // Where most of it lasts it is not looked at again for each one more.
+        // If most claims last, the ledger is not swept again for each new one.
         let ledger = Ledger::default();
         for lock in 0..=1024 {
             adopt(&ledger, lock, TIME);

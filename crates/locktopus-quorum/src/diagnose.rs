@@ -1,5 +1,4 @@
-//! What can break the locks of a quorum: what breaks those of its nodes, and nodes that are not
-//! independent.
+//! Threats to the locks of a quorum: those of each node, and nodes that are not independent.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ const UPTIME: &str = "a restarted node votes again after the longest lease, by i
 /// The check that finds silent nodes.
 const REACHABLE: &str = "reachable";
 
-/// The findings of all nodes, and those about them together.
+/// The findings of each node, and those about all of them together.
 pub(super) async fn diagnose(
     members: &Arc<Members>,
     deadline: Instant,
@@ -37,14 +36,15 @@ pub(super) async fn diagnose(
         let fails = |finding: &Finding| matches!(finding.check, "probe" | REACHABLE);
         granting -= usize::from(findings.iter().any(fails));
         let named = primaries.into_iter().map(|mut primary| {
-            // A node is one server, and is known by its label also while it does not answer.
+            // A node is one server. Its label identifies it even while it does not answer.
             primary.address = node.label.to_string();
             primary
         });
         diagnosis.primaries.extend(named);
         let named = nodes.iter().map(|text| format!("{}: {text}", node.label));
         diagnosis.nodes.extend(named);
-        // A node with a probe that was restarted does not vote before what it forgot is over.
+        // A node with a probe does not vote after a restart until everything that it forgot has
+        // expired.
         let forgets = |finding: &Finding| finding.check == "persistence" && node.probe.is_some();
         let named = findings.into_iter().filter(|finding| !forgets(finding));
         let named = named.map(|finding| {
@@ -69,7 +69,7 @@ pub(super) async fn diagnose(
             .findings
             .push(Finding::new(Severity::Note, "uptime", UPTIME));
     }
-    // Nodes in this process all look the same.
+    // All nodes in this process look the same.
     let known = |(_, nodes): &&(&str, Vec<String>)| nodes.iter().any(|n| n.contains(':'));
     let places: Vec<_> = places.iter().filter(known).collect();
     for (at, (label, nodes)) in places.iter().enumerate() {
@@ -90,7 +90,7 @@ pub(super) async fn diagnose(
 async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     let mut diagnosis = match node.call(deadline, node.backend.diagnose(deadline)).await {
         Ok(diagnosis) => diagnosis,
-        // Nor does it say who it is.
+        // So it does not tell its identity either.
         Err(abstention) => {
             return Diagnosis {
                 nodes: vec!["not reached".to_owned()],
@@ -109,7 +109,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
             "no probe: this node is assumed never to lose a lock, also not by a restart".to_owned(),
         )),
         Some(probe) => match node.identify(deadline).await {
-            // The two nodes together are a danger.
+            // The pair of nodes is reported as a danger instead.
             Err(abstention) if abstention.is_twin() => None,
             Err(abstention) => Some((Severity::Warning, abstention.to_string())),
             Ok(()) => {
@@ -130,7 +130,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     diagnosis
 }
 
-/// Nodes whose servers are one, or copies of each other, and how.
+/// Pairs of nodes with the same server, or with servers that are copies of each other, and how.
 fn same_servers(nodes: &[Arc<Node>]) -> Vec<([&str; 2], &'static str)> {
     let mut pairs = Vec::new();
     for (at, node) in nodes.iter().enumerate() {

@@ -1,5 +1,4 @@
-//! Whether a node may vote: what is known of the server behind it, and since when that is good
-//! enough.
+//! Whether a node may vote: what is known about its server, and since when that is good enough.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,18 +8,18 @@ use locktopus_contract::clock::BootInstant;
 
 use super::witnesses::Age;
 
-/// Uptimes and looks at the clock are not exact; two servers that seem to have run side by side for
-/// less than this may be one after the other.
+/// Uptimes and clock readings are inexact. Two servers that seem to have overlapped for less than
+/// this may have run one after the other.
 const OVERLAP: Duration = Duration::from_secs(3);
 
 /// The pause before a client asks the silent nodes again about a new server.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What is known of the server behind a node.
+/// What is known about the server behind a node.
 #[derive(Debug, Default)]
 pub(super) struct Eligibility {
     known: Option<Known>,
-    /// The last server that was identified, also when it must be asked again.
+    /// The last identified server, even if it must be asked again.
     last: Option<Last>,
 }
 
@@ -29,7 +28,7 @@ struct Known {
     generation: u64,
     checked: BootInstant,
     votes_from: BootInstant,
-    /// The node that the same server is behind, and votes for.
+    /// The other node with the same server, through which that server votes.
     twin: Option<Arc<str>>,
 }
 
@@ -37,7 +36,7 @@ struct Known {
 struct Last {
     identity: NodeIdentity,
     checked: BootInstant,
-    /// Good for as long as the same server runs. It may come sooner until its age is vouched for.
+    /// Valid as long as the same server runs. May become earlier until the age is vouched for.
     votes_from: BootInstant,
     vouched: bool,
 }
@@ -47,18 +46,18 @@ struct Last {
 pub(super) enum Judgement {
     /// It votes.
     Votes,
-    /// It does not vote for so much longer.
+    /// It does not vote for this much longer.
     NotYet(Duration),
-    /// As `NotYet`, unless the nodes that are silent know nothing about it. `again`: ask them.
+    /// Like `NotYet`, unless the silent nodes turn out to know nothing about it. `again`: ask them.
     Unvouched { left: Duration, again: bool },
-    /// Its server votes behind this other node.
+    /// Its server votes through this other node.
     Twin(Arc<str>),
-    /// It must be asked who it is.
+    /// Ask for its identity.
     Ask,
 }
 
 impl Judgement {
-    /// Whether the node must ask first.
+    /// Whether to ask the node first.
     pub(super) fn asks(&self) -> bool {
         matches!(self, Self::Ask | Self::Unvouched { again: true, .. })
     }
@@ -85,8 +84,8 @@ impl Eligibility {
         }
     }
 
-    /// Notes an answer that came at `now`. It tells of a moment before, so a server counts as too
-    /// young for a little too long rather than too short.
+    /// Records an answer that arrived at `now`. It describes an earlier moment, so errors make a
+    /// server count as too young for too long, never too short.
     pub(super) fn learn(
         &mut self,
         generation: u64,
@@ -97,9 +96,9 @@ impl Eligibility {
     ) {
         let by_age = now + max_lease.saturating_sub(age.least);
         let (votes_from, vouched) = match &self.last {
-            // What it said first stays true. Uptimes are rounded down, so the same server may seem
-            // younger than before, and would stop voting; and they are differences of a clock that
-            // may have been set since, by which it would vote too early.
+            // Its first answer remains valid. Uptimes are rounded down, so the same server may seem
+            // younger later and would stop voting. They also depend on a clock that may have been
+            // set since, which would make it vote too early.
             Some(last) if last.identity.run_id == identity.run_id && last.vouched => {
                 (last.votes_from, true)
             }
@@ -109,8 +108,8 @@ impl Eligibility {
                 let sooner = if age.vouched { by_age } else { last.votes_from };
                 (last.votes_from.min(sooner), settled)
             }
-            // It was up already while its predecessor served: no restart but another server, whose
-            // data may lack the last writes. How long it has been up says nothing then.
+            // It was already up while its predecessor served. So this is not a restart but another
+            // server, whose data may lack the last writes. Its uptime says nothing then.
             Some(last) if now.since(last.checked) + OVERLAP < age.least => (now + max_lease, true),
             // This client knows that there was another server before.
             Some(_) => (by_age, true),
@@ -130,12 +129,12 @@ impl Eligibility {
         });
     }
 
-    /// Something went wrong with the node: it must be asked again before it votes.
+    /// Something went wrong with the node, so ask it again before it votes.
     pub(super) fn suspect(&mut self) {
         self.known = None;
     }
 
-    /// The age that this client can prove of the server with this run id, up to the longest lease.
+    /// The age that this client can prove for the server with this run id, up to the longest lease.
     /// `None` until it is settled from when on the server votes.
     pub(super) fn proven(
         &self,
@@ -205,7 +204,7 @@ mod tests {
             eligibility.judge(2, now, HOUR),
             Judgement::NotYet(MAX_LEASE)
         );
-        // Asking again does not help it.
+        // Asking again does not help.
         now = now + Duration::from_secs(10);
         eligibility.learn(3, up("replica", 1010), None, now, MAX_LEASE);
         let left = Judgement::NotYet(Duration::from_secs(50));
@@ -228,13 +227,14 @@ mod tests {
         eligibility.learn(1, up("before", 1000), None, now, MAX_LEASE);
         assert_eq!(eligibility.identity(), Some(&up("before", 1000).0));
         assert_eq!(eligibility.judge(1, now + HOUR, HOUR), Judgement::Votes);
-        // Up for as long as the one before it was not seen, and what the two clocks may differ by.
+        // Up for as long as its predecessor was out of sight, plus the possible difference of the
+        // clocks.
         let later = now + Duration::from_secs(300);
         eligibility.learn(2, up("after", 303), None, later, MAX_LEASE);
         assert_eq!(eligibility.judge(2, later, HOUR), Judgement::Votes);
     }
 
-    /// Its own word may be wrong: other clients are told what was seen.
+    /// The server's own answer may be wrong, so other clients learn what this client saw.
     #[test]
     fn a_restarted_server_is_as_old_as_it_was_seen() {
         let (mut eligibility, now) = (Eligibility::default(), clock::now());

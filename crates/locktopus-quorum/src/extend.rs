@@ -1,4 +1,4 @@
-//! Extending leases on a majority of the nodes, and restoring locks on nodes that lost them.
+//! Extends leases on a majority of the nodes, and restores locks on nodes that lost them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,8 +19,8 @@ type Answers = Vec<(usize, Result<ExtendOutcome, Abstention>)>;
 
 /// Extends several locks. Each counts as extended when a majority says so before the deadline.
 ///
-/// The nodes that nobody waits for any more are heard all the same: one that is always the last to
-/// answer would otherwise never be given back what it lost.
+/// The caller does not wait for the remaining nodes, but their answers still count. Otherwise the
+/// slowest node would never get back a lock that it lost.
 pub(super) async fn extend(
     members: &Arc<Members>,
     batch: &[ExtendRequest],
@@ -65,8 +65,8 @@ impl Round {
         self.locks.iter().all(Ballot::is_decided)
     }
 
-    /// Counts the next answer, and gives locks back to nodes that lost them. False if there are no
-    /// more.
+    /// Counts the next answer, and restores locks on nodes that lost them. False if there are no
+    /// more answers.
     async fn hear(&mut self) -> bool {
         let Some((node, answers)) = self.fan.next(self.deadline).await else {
             return false;
@@ -91,7 +91,7 @@ impl Round {
     }
 }
 
-/// The requests that one node can be sent together. It may be a cluster, with shards of its own.
+/// The requests that can go to one node together. A node may be a cluster with shards of its own.
 fn by_shard(
     members: &Members,
     node: usize,
@@ -144,8 +144,8 @@ async fn ask(
     (node, answers)
 }
 
-/// Takes the lock again on a node that lost it, for the same owner and with the same token,
-/// remembered as long as was asked for.
+/// Takes the lock again on a node that lost it, for the same owner and with the same token, with
+/// the requested retention.
 fn put_back(
     members: &Arc<Members>,
     lock: &Ballot,
@@ -174,7 +174,7 @@ fn put_back(
     }
 }
 
-/// What one node said about one lock.
+/// The answer of one node about one lock.
 #[derive(Debug, Clone)]
 enum Vote {
     Pending,
@@ -231,9 +231,9 @@ impl Ballot {
         self.refused.is_some() || self.count(ExtendOutcome::Extended) >= self.majority
     }
 
-    /// The nodes that lost the lock and may be given it back: only while it is wanted, some node
-    /// still has it, and it is certain that no majority has lost it. A lock that a majority does
-    /// not know was released, evicted or taken by somebody else, and must stay so.
+    /// The nodes that lost the lock and may get it back: only while it is wanted, some node still
+    /// has it, and it is certain that no majority has lost it. A lock unknown to a majority was
+    /// released, evicted or taken over, and must stay so.
     fn put_back_now(&mut self) -> Vec<usize> {
         let pending = self
             .votes
@@ -256,8 +256,8 @@ impl Ballot {
         self.count(ExtendOutcome::Missing) + self.count(ExtendOutcome::TakenOver)
     }
 
-    /// Whether somebody else may have a majority, as far as the nodes that answered tell. One node
-    /// alone may still be about to carry out an earlier holder's release, for which nobody waits.
+    /// Whether another owner may have a majority, judging by the answers so far. A single node may
+    /// only be late to run an earlier holder's release, for which no one waits.
     fn may_be_taken_over(&self) -> bool {
         let by_another = self.count(ExtendOutcome::TakenOver);
         let unknown = self.votes.len() - self.gone() - self.count(ExtendOutcome::Extended);
@@ -271,7 +271,7 @@ impl Ballot {
         if self.count(ExtendOutcome::Extended) >= self.majority {
             return Ok(ExtendOutcome::Extended);
         }
-        // A majority does not have it: that is certain, and no later answer can change it.
+        // A majority does not have it. That is certain, and no later answer can change it.
         if self.gone() >= self.majority {
             return Ok(if self.may_be_taken_over() {
                 ExtendOutcome::TakenOver
@@ -293,8 +293,8 @@ mod tests {
     use locktopus_contract::{LockKind, LockName, LockTarget, MutexProfile, OwnerId};
     use std::time::Duration;
 
-    /// A ballot about which five nodes said: extended, missing, taken over, that they abstain, or
-    /// nothing yet.
+    /// A ballot with the answers of five nodes: extended, missing, taken over, abstained, or no
+    /// answer yet.
     fn ballot(said: [char; 5]) -> Ballot {
         let kind = LockKind::Mutex(Arc::new(MutexProfile::default()));
         let target = LockTarget::new(LockName::new("n").unwrap(), kind);
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    /// While a majority may have lost it, no node is given it back.
+    /// While a majority may have lost it, no node gets it back.
     #[test]
     fn a_lock_is_put_back_where_a_majority_surely_has_it() {
         for (said, nodes) in [

@@ -1,4 +1,4 @@
-//! Calls to all nodes at once, of which only as many are waited for as are needed.
+//! Calls to all nodes at once. The caller waits for only as many answers as it needs.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::members::Members;
 
-/// Calls under way. Those that are not finished when it is dropped go on in the background.
+/// Calls under way. Unfinished ones continue in the background when it is dropped.
 pub(super) struct FanOut<T: Send + 'static> {
     calls: FuturesUnordered<BoxFuture<'static, T>>,
     members: Arc<Members>,
@@ -33,7 +33,7 @@ impl<T: Send + 'static> FanOut<T> {
         self.calls.is_empty()
     }
 
-    /// The next answer; `None` if there are no more, or none by the deadline.
+    /// The next answer. `None` if there are no more, or none by the deadline.
     pub(super) async fn next(&mut self, deadline: Instant) -> Option<T> {
         timeout_at(deadline, self.calls.next()).await.ok().flatten()
     }

@@ -1,5 +1,5 @@
-//! What instances say about themselves, kept on every node that will have it. No vote: one node
-//! that knows is enough, and a node that fails here is not judged by it.
+//! The records of instances, kept on every node that accepts them. There is no vote: one node with
+//! the record is enough, and a failure here does not count against a node.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use super::fan_out::FanOut;
 use super::members::Members;
 use super::node::Node;
 
-/// Tells every node. Succeeds as soon as one has it; the others are told in the background.
+/// Sends the record to every node. Succeeds as soon as one has it; the others get it in the
+/// background.
 pub(super) async fn announce(
     members: &Arc<Members>,
     announcement: &Announcement,
@@ -35,8 +36,7 @@ pub(super) async fn announce(
     let mut last = silent(Executed::Maybe);
     while let Some(told) = fan.next(deadline).await {
         match told {
-            // What is taken back is to be gone when this is answered: nobody asks for it a second
-            // time.
+            // A removal must be complete when this returns, because no one asks for it again.
             Ok(()) if announcement.record.is_some() => return Ok(()),
             Ok(()) if fan.is_empty() => return Ok(()),
             Ok(()) => {}
@@ -46,7 +46,7 @@ pub(super) async fn announce(
     Err(last)
 }
 
-/// What any of the nodes knows.
+/// The records that any of the nodes knows.
 pub(super) async fn ask(
     members: &Arc<Members>,
     query: &InstanceQuery,

@@ -1,9 +1,9 @@
-//! What one node may hold for one owner, as far as the answers tell. Knows nothing of calls and
+//! What one node may hold for one owner, as far as the answers prove. Independent of calls and
 //! clocks.
 //!
-//! Messages may overtake each other, between connections and behind routers. What is known is only
-//! what the answers prove: a release that was sent while an attempt was on its way says nothing
-//! about that attempt, unless it found it.
+//! Messages may overtake each other, between connections and behind routers. So only answers prove
+//! anything. A release that was sent while an attempt was on its way says nothing about that
+//! attempt, unless the release found its hold.
 
 use tokio::time::Instant;
 
@@ -16,34 +16,34 @@ use super::abstention::Abstention;
 pub(super) struct Mark {
     in_flight: u32,
     may_hold: bool,
-    /// Attempts were under way at the same time; nobody knows which of them the node carried out
-    /// last.
+    /// Attempts were under way at the same time, so it is unknown which the node ran last.
     overlapped: bool,
-    /// The attempt under way is all that the node may hold.
+    /// The node can hold nothing except the attempt under way.
     alone: bool,
     /// An attempt got no answer, and may arrive until then.
     late: Option<Instant>,
     cleaning: bool,
-    /// An attempt was granted since the last release was sent, which may have overtaken it.
+    /// An attempt was granted since the last release was sent, and that release may have overtaken
+    /// it.
     raced: bool,
-    /// A release found the one attempt that is under way: it has been carried out, whatever its
-    /// answer will be.
+    /// A release found the only attempt under way. So the attempt has run, whatever its answer will
+    /// be.
     found: bool,
-    /// When the next release may be sent that is to be the last.
+    /// When to send the next release if that is to be the last one.
     due: Option<Instant>,
-    /// A release got no answer; it may still arrive, and would then undo an attempt made after it.
-    /// The node is no use to this owner any more.
+    /// A release got no answer. It may still arrive, and would undo any later attempt. So this
+    /// owner can no longer use the node.
     spoilt: bool,
 }
 
-/// What an attempt found when it was begun.
+/// The state that an attempt found when it began.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Begun {
     held_before: bool,
 }
 
 impl Mark {
-    /// What may hold it, for somebody of whom nothing is known.
+    /// An upper bound on what an unknown owner may hold.
     pub(super) fn unknown() -> Self {
         Self {
             may_hold: true,
@@ -67,12 +67,12 @@ impl Mark {
         self.in_flight == 0
     }
 
-    /// When the next release may be sent that is to be the last; `None`: now.
+    /// When to send the next release if that is to be the last one. `None`: now.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// An attempt is about to be sent. `None` if it must not be.
+    /// An attempt is about to be sent. `None` if it must not be sent.
     pub(super) fn begin(&mut self) -> Option<Begun> {
         if self.cleaning || self.spoilt {
             return None;
@@ -85,8 +85,8 @@ impl Mark {
         Some(Begun { held_before })
     }
 
-    /// An attempt was answered, or never will be and may arrive until `until`; `None`: it was never
-    /// sent.
+    /// An attempt was answered. Or it never will be and may arrive until `until`; `None`: it was
+    /// never sent.
     pub(super) fn answered(
         &mut self,
         begun: Begun,
@@ -100,7 +100,7 @@ impl Mark {
                 self.may_hold = true;
                 self.raced |= self.cleaning;
             }
-            // It answers for all that was sent before, but not for what is still on its way.
+            // It covers everything sent before it, but nothing that is still on its way.
             Some(Ok(AttemptOutcome::Held { .. })) => self.may_hold = unsure,
             Some(Err(abstention)) if !abstention.may_have_run() => {
                 self.may_hold = begun.held_before || unsure;
@@ -112,17 +112,17 @@ impl Mark {
         }
     }
 
-    /// Marks it as being cleaned. Whether nobody does so yet.
+    /// Marks it as being cleaned. Returns whether it was not marked before.
     pub(super) fn clean(&mut self) -> bool {
         !std::mem::replace(&mut self.cleaning, true)
     }
 
-    /// A release is about to be sent by whoever cleans it.
+    /// A release is about to be sent, by the task that cleans it.
     pub(super) fn releasing(&mut self) {
         self.raced = false;
     }
 
-    /// A release that was sent at `sent` was answered. Whether another one must follow.
+    /// The release sent at `sent` was answered. Returns whether another one must follow.
     pub(super) fn released(&mut self, outcome: ReleaseOutcome, sent: Instant) -> bool {
         let proof = self.alone && outcome == ReleaseOutcome::Released;
         if proof {
@@ -138,8 +138,8 @@ impl Mark {
         again
     }
 
-    /// Whether nothing is left although another release was to follow: the one before it had found
-    /// what was under way.
+    /// Whether nothing is left although another release was due, because the previous one found the
+    /// attempt under way.
     pub(super) fn is_settled(&mut self) -> bool {
         let settled = self.found && self.in_flight == 0;
         if settled {
@@ -214,7 +214,7 @@ mod tests {
             mark.answered(begun, Some(&answer), soon());
             assert!(mark.is_settled() && mark.is_clean());
         }
-        // It may have found what was there before.
+        // It may have found an earlier hold.
         let mut mark = Mark::unknown();
         let begun = mark.begin().unwrap();
         assert!(mark.clean());
@@ -224,7 +224,7 @@ mod tests {
         assert!(!mark.is_settled() && !mark.is_clean());
     }
 
-    /// Of two attempts that were under way together nobody knows which the node carried out last.
+    /// If two attempts were under way together, it is unknown which the node ran last.
     #[test]
     fn answers_of_attempts_that_overlapped_clear_nothing() {
         let not_run = Err(Abstention::not_asked("refused"));
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A lapse forgets that they overlapped, but not that they are under way.
+    /// Expiry clears the overlap, but not the attempts under way.
     #[test]
     fn what_is_under_way_when_the_lease_lapses_may_hold_the_node() {
         let mut mark = Mark::default();

@@ -1,4 +1,4 @@
-//! The nodes of a quorum together, and what runs in their background.
+//! All nodes of a quorum, and their background tasks.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
@@ -20,15 +20,15 @@ use locktopus_contract::{
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// However short the lease, a node gets this long for its answer.
+/// Even with a very short lease, a node gets this long for its answer.
 const SHORTEST_CALL: Duration = Duration::from_millis(5);
-/// A node's answer may take this part of the lease at most: a round is two of them, for the grant
-/// and for its token, and half of the lease is then left to whoever won.
+/// A node's answer may take at most this fraction of the lease. A round is two calls, for the grant
+/// and for its token. So half of the lease remains for the winner.
 const CALLS_PER_LEASE: u32 = 4;
-/// What a round may take longer than its calls.
+/// How much longer than its calls a round may take.
 pub(super) const SPARE: Duration = Duration::from_millis(50);
 
-/// The nodes and how they are asked.
+/// The nodes and how to call them.
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) nodes: Vec<Arc<Node>>,
@@ -39,7 +39,7 @@ pub(super) struct Members {
     pub(super) proposals: Proposals,
     pub(super) tasks: TaskTracker,
     pub(super) closed: CancellationToken,
-    /// The runtimes that this quorum is used on.
+    /// The runtimes on which this quorum is used.
     pub(super) runtimes: PerRuntime<Handle>,
     /// Nodes to clean whose task ended with its runtime. The next call starts it again.
     pub(super) unclean: Mutex<Vec<(Arc<Claim>, usize)>>,
@@ -72,18 +72,18 @@ impl Drop for Cleaning {
 }
 
 impl Members {
-    /// How many nodes are more than half.
+    /// How many nodes make a majority.
     pub(super) fn majority(&self) -> usize {
         self.nodes.len() / 2 + 1
     }
 
-    /// How long a node may take for its answer to a call about a lease of this length.
+    /// How long a node may take to answer a call about a lease of this length.
     pub(super) fn share_of(&self, lease: Duration) -> Duration {
         let share = (lease / CALLS_PER_LEASE).max(SHORTEST_CALL);
         self.node_timeout.min(share)
     }
 
-    /// To be asked before anything is sent.
+    /// Call this before sending anything.
     pub(super) fn ready(self: &Arc<Self>) -> Result<(), BackendError> {
         if self.closed.is_cancelled() {
             let (kind, executed) = (BackendErrorKind::Closed, Executed::No);
@@ -103,9 +103,8 @@ impl Members {
         Ok(())
     }
 
-    /// A restarted node waits for the longest lease to pass before it votes, so no lease may be
-    /// longer. As [`ready`](Self::ready), for a request that need not be begun any more if its
-    /// deadline is over: then no node is asked, and nothing has happened.
+    /// Like [`ready`](Self::ready), for a request with a deadline. If that is over, no node is
+    /// asked and nothing has happened.
     pub(super) fn ready_before(self: &Arc<Self>, deadline: Instant) -> Result<(), BackendError> {
         self.ready()?;
         if Instant::now() < deadline {
@@ -129,7 +128,7 @@ impl Members {
         Err(BackendError::new(NAME, kind, executed, message))
     }
 
-    /// Runs something that nobody waits for, until the quorum is closed.
+    /// Runs work that no caller waits for, until the quorum is closed.
     pub(super) fn background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         let runtimes = self.runtimes.all();
         let lasting =
@@ -155,7 +154,7 @@ impl Members {
         self.tasks.spawn_on(until_closed, &runtime);
     }
 
-    /// Gives a claim up, and gives back in the background whatever the nodes may hold of it.
+    /// Gives a claim up, and in the background gives back everything that the nodes may hold of it.
     pub(super) fn give_up(self: &Arc<Self>, claim: &Arc<Claim>) {
         let nodes = claim.give_up();
         if nodes.is_empty() {
@@ -166,7 +165,7 @@ impl Members {
         }
     }
 
-    /// Cleans one node in the background. It must have been marked as being cleaned.
+    /// Cleans one node in the background. It must be marked as being cleaned.
     pub(super) fn clean_later(self: &Arc<Self>, claim: &Arc<Claim>, node: usize) {
         let cleaning = Cleaning {
             members: Arc::downgrade(self),
@@ -181,19 +180,19 @@ impl Members {
         });
     }
 
-    /// Releases on one node until the answer is definite and nothing can come after it, or the
-    /// lease has ended.
+    /// Sends releases to one node until the answer is definite and nothing can arrive after it, or
+    /// the lease has ended.
     async fn clean(&self, claim: &Arc<Claim>, node: usize) {
         let mut pause = FIRST_PAUSE;
         let backend = &self.nodes[node].backend;
         loop {
-            // What is on its way is answered soon, or given up and counted as late.
+            // An attempt under way is answered soon, or given up and counted as late.
             claim.landed(node, Instant::now() + self.node_timeout).await;
             if claim.is_settled(node) {
                 break;
             }
-            // What may still arrive was released once already: the last release waits until nothing
-            // can.
+            // A late attempt was already released once. The last release waits until no attempt can
+            // arrive.
             if let Some(due) = claim.due(node) {
                 tokio::time::sleep_until(due).await;
             }
