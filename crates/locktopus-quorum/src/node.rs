@@ -16,24 +16,24 @@ use super::witnesses::{self, Age, Witnesses};
 use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::{BackendError, DynBackend, NodeIdentity, NodeProbe, lock};
 
-/// How long after its deadline a node's call is given up. The backend owes an answer by the
-/// deadline and usually has the better error.
+/// How long after its deadline a node's call is abandoned. The backend should answer by the
+/// deadline, and its own error is usually better.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// How often it is asked in one turn: the question itself may make the connection over which it is
-/// answered, and another one beside it.
+/// How often to ask a server in one turn. The question itself may open the connection that carries
+/// the answer, and a second one as well.
 const QUESTIONS: u32 = 3;
 
-/// The servers that are behind the nodes, by their run ids: so that none votes twice, and a node
-/// that comes back is told of the others.
+/// The servers behind the nodes, by run id. So no server votes twice, and a node that returns
+/// learns about the others.
 pub(super) type Servers = Arc<Mutex<BTreeMap<String, Seen>>>;
 
-/// Behind which node a server was seen first.
+/// The node behind which a server was first seen.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     index: usize,
     label: Arc<str>,
-    /// When it was so old.
+    /// The time when it had this age.
     at: BootInstant,
     age: Age,
 }
@@ -51,18 +51,18 @@ pub(super) struct Node {
     /// The probes of the nodes that keep notes about its server.
     pub(super) witnesses: Witnesses,
     pub(super) eligibility: Mutex<Eligibility>,
-    /// One question at a time; the others wait for its answer.
+    /// One question at a time. Other callers wait for its answer.
     pub(super) asking: Arc<tokio::sync::Mutex<()>>,
-    /// How long it has to say who it is.
+    /// How long it has to tell its identity.
     pub(super) timeout: Duration,
-    /// The last call was not answered.
+    /// The last call got no answer.
     pub(super) silent: AtomicBool,
 }
 
 impl Node {
-    /// Makes a call whose answer counts: of a server that may vote, and that was the same all the
-    /// time. The call may take
-    /// `share`, which begins when it is known who is asked, and both together end at `limit`.
+    /// Makes a call whose answer counts: the server may vote, and it was the same server all the
+    /// time. The call may take `share`, which begins once the server is identified. Both together
+    /// end at `limit`.
     pub(super) async fn vote<T, F>(
         self: &Arc<Self>,
         limit: Instant,
@@ -98,17 +98,18 @@ impl Node {
         answer.inspect_err(|_| self.suspect())
     }
 
-    /// Whether the last call to it came to nothing, so that the next one may, too.
+    /// Whether the last call failed, so that the next one may fail too.
     pub(super) fn is_silent(&self) -> bool {
         self.silent.load(Ordering::Relaxed)
     }
 
-    /// Who the node's server is, if it was ever asked.
+    /// The identity of the node's server, if it was ever read.
     pub(super) fn identity(&self) -> Option<NodeIdentity> {
         lock(&self.eligibility).identity().cloned()
     }
 
-    /// Asks the server who it is unless that is known, and whatever it is, waits for the answer.
+    /// Reads the server's identity unless it is known, and waits for the answer whatever the
+    /// result.
     pub(super) async fn identify(self: &Arc<Self>, deadline: Instant) -> Result<(), Abstention> {
         self.admitted(deadline).await.map(drop)
     }
@@ -118,7 +119,7 @@ impl Node {
         known.unwrap_or_else(|_| Err(Abstention::not_asked("it did not say who it is in time")))
     }
 
-    /// The connection on which the node may vote now; `None` if it is assumed never to lose data.
+    /// The connection on which the node may vote now. `None` if it is assumed never to lose data.
     async fn admit(self: &Arc<Self>) -> Result<Option<u64>, Abstention> {
         let Some(probe) = &self.probe else {
             return Ok(None);
@@ -126,8 +127,8 @@ impl Node {
         if self.judge(probe.generation()).asks() {
             let turn = Arc::clone(&self.asking).lock_owned().await;
             if self.judge(probe.generation()).asks() {
-                // Goes on when nobody waits any more, or a node that is slower to answer than
-                // leases allow would be asked for ever and never be known.
+                // Continues even without a caller. Otherwise a node that answers more slowly than
+                // leases allow would be asked for ever and never become known.
                 let node = Arc::clone(self);
                 let asked = tokio::spawn(async move {
                     let _turn = turn;
@@ -162,7 +163,7 @@ impl Node {
                 }
                 Err(_) => return Err(Abstention::not_asked("it did not say who it is in time")),
             };
-            // Otherwise nobody knows on which of the two connections this was the answer.
+            // Otherwise it is unknown on which of the two connections this answer came.
             if probe.generation() == before {
                 let age = self.age(&identity, deadline).await;
                 let twin = self.twin(&identity, age);
@@ -176,8 +177,8 @@ impl Node {
         Ok(())
     }
 
-    /// The age that the other nodes know of, unless this client knows what they know. They have
-    /// half of the time that is left to answer: one that hangs must not keep this node from voting.
+    /// The age that the other nodes know of, unless this client already knows it. They get half of
+    /// the remaining time: one that hangs must not keep this node from voting.
     async fn age(&self, identity: &NodeIdentity, deadline: Instant) -> Age {
         let run_id = &identity.run_id;
         let proven = lock(&self.eligibility).proven(run_id, clock::now(), self.max_lease);
@@ -193,8 +194,8 @@ impl Node {
         witnesses::age(&self.witnesses, node, identity, limits).await
     }
 
-    /// Tells the server, which may have been away when the others were asked who they are, of those
-    /// it does not know. Nobody waits for that.
+    /// Tells the server about the others that it does not know, because it may have been away when
+    /// they were identified. No caller waits for this.
     fn tell_of_others(&self, probe: &Arc<dyn NodeProbe>, deadline: Instant) {
         let now = clock::now();
         let others: Vec<_> = lock(&self.servers)
@@ -215,7 +216,7 @@ impl Node {
         });
     }
 
-    /// The other node behind which this server was seen first.
+    /// The other node behind which this server was first seen.
     fn twin(&self, identity: &NodeIdentity, age: Age) -> Option<Arc<str>> {
         let run_id = &identity.run_id;
         let mut servers = lock(&self.servers);

@@ -1,7 +1,7 @@
-//! Which token a round proposes to the nodes, so that all of them answer with the same one and
-//! nothing is left to be written back.
+//! The token that a round proposes to the nodes. If all of them answer with it, nothing has to be
+//! written back.
 //!
-//! A proposal is this machine's clock and some slack: for the way to the nodes, and for clocks that
+//! A proposal is this machine's clock plus some slack, for the way to the nodes and for clocks that
 //! are ahead of this one. It decides nothing. A node that is further ahead answers with a larger
 //! token, and that one is written back.
 
@@ -11,22 +11,22 @@ use std::time::{Duration, SystemTime};
 use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::{FencingToken, lock};
 
-/// The slack to begin with, and the least there is.
+/// The initial slack, and the minimum.
 const LEAST: Micros = 1_000;
-/// The most slack; how far this clock and those of the nodes may be apart; and so, how far ahead of
-/// the nodes' clocks proposals may put their tokens.
+/// The maximum slack. Also the largest accepted difference between this clock and the nodes'
+/// clocks, and so how far ahead of the nodes' clocks a proposal may put their tokens.
 const FARTHEST: Micros = 1_000_000;
-/// Slack that was enough so many times in a row shrinks by such a part. It is just what was needed
-/// last, so the next round may disagree: one of so many.
+/// After this many sufficient rounds in a row, slack shrinks by one part in `DECAY`. It is exactly
+/// what was needed last, so the next round may disagree: one in this many.
 const ENOUGH: u32 = 64;
 const DECAY: Micros = 16;
-/// After how long a round proposes nothing, to see again where the nodes' clocks are.
+/// After this long, a round proposes nothing, to measure the nodes' clocks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
 
 /// Microseconds since 1970, or a difference of them. The unit of tokens.
 type Micros = i64;
 
-/// What was learnt from the rounds of this quorum so far.
+/// Measurements from this quorum's rounds so far.
 #[derive(Debug)]
 pub(super) struct Proposals {
     state: Mutex<State>,
@@ -35,20 +35,20 @@ pub(super) struct Proposals {
 #[derive(Debug)]
 struct State {
     slack: Micros,
-    /// How many rounds agreed since it changed.
+    /// How many rounds agreed since the slack changed.
     agreed: u32,
-    /// This machine's clock when it was read last, from where the monotonic clock counts on: a
-    /// clock that is set must not move what is proposed before the nodes are looked at again.
+    /// The last reading of this machine's clock. The monotonic clock counts on from there: setting
+    /// the clock must not move proposals before the nodes are measured again.
     read: Option<(Micros, BootInstant)>,
-    /// How far the nodes' clocks were ahead of it (or, negative, behind).
+    /// How far the nodes' clocks were ahead of it (negative: behind).
     ahead: Option<Micros>,
 }
 
-/// What a round knows of its own tokens beforehand.
+/// What a round knows about its tokens in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Proposal {
     sent: Micros,
-    /// `None`: nothing was proposed, and the tokens show the clocks of the nodes.
+    /// `None`: nothing was proposed, so the tokens show the nodes' clocks.
     token: Option<Micros>,
 }
 
@@ -72,12 +72,12 @@ impl Proposal {
 }
 
 impl Proposals {
-    /// What to propose to nodes that are about to be asked.
+    /// The next proposal to the nodes.
     pub(super) fn next(&self) -> Proposal {
         lock(&self.state).next(clock::now(), wall)
     }
 
-    /// Takes note of the tokens with which the first majority answered.
+    /// Learns from the tokens in the answers of the first majority.
     pub(super) fn learn(&self, proposal: Proposal, tokens: &[FencingToken]) {
         let tokens = tokens.iter().filter_map(|t| Micros::try_from(t.get()).ok());
         lock(&self.state).learn(proposal, tokens.collect(), clock::now());
@@ -98,7 +98,7 @@ impl State {
         let fresh = |(_, at): &(Micros, BootInstant)| now.since(*at) < LOOK_AGAIN;
         let near = self.ahead.filter(|ahead| ahead.abs() <= FARTHEST);
         let (Some(ahead), Some((wall, at))) = (near, self.read.filter(fresh)) else {
-            // Where the nodes are is not known, or too far from here: this round tells.
+            // The nodes' clocks are unknown or too far from here. This round measures them.
             let sent = wall();
             (self.read, self.ahead) = (Some((sent, now)), None);
             return Proposal { sent, token: None };
@@ -123,16 +123,16 @@ impl State {
                 }
             }
             Some(proposed) => {
-                // Bounded by what was missing, so that clients do not drive one another up: none
-                // has more slack than some client needed. What no slack may reach is left alone.
+                // Limited to what was missing, so that clients do not drive each other up: none has
+                // more slack than some client needed. If no slack is enough, leave it.
                 let needed = largest - proposal.sent;
                 if largest > &proposed && needed <= FARTHEST {
                     self.slack = needed.min(self.slack * 2).max(self.slack);
                     self.agreed = 0;
                 }
             }
-            // Clocks are never equal to the microsecond; equal tokens were counted from what others
-            // proposed.
+            // Clocks are never equal to the microsecond. Equal tokens were derived from other
+            // clients' proposals.
             None if tokens.windows(2).any(|two| two[0] == two[1]) => {}
             None => {
                 let Some((wall, at)) = self.read else {
@@ -161,7 +161,7 @@ mod tests {
         state.into_inner().unwrap()
     }
 
-    /// A client that has looked where the nodes are, so far ahead of it.
+    /// A client that has measured the nodes' clocks, which are this far ahead of its own.
     fn looked(state: &mut State, ahead: Micros) {
         let now = clock::now();
         let first = state.next(now, || NOON);
@@ -175,7 +175,7 @@ mod tests {
         let mut state = state();
         looked(&mut state, 0);
         tokio::time::advance(Duration::from_millis(5)).await;
-        // The clock is not read again: what it was set to meanwhile does not matter.
+        // The clock is not read again, so setting it in between does not matter.
         let proposal = state.next(clock::now(), || 0);
         assert_eq!(proposal.sent, NOON + 5 * MS);
         assert_eq!(proposal.token, Some(NOON + 6 * MS));
@@ -223,12 +223,12 @@ mod tests {
             state.learn(proposal, tokens, clock::now());
             state.slack
         };
-        // One node is 5 ms ahead: twice as much, again, and then just what it takes.
+        // One node is 5 ms ahead. The slack doubles, doubles again, and then is exactly enough.
         let five = |proposal: Proposal, token: Micros| token.max(proposal.sent + 5 * MS);
         let slack: Vec<_> = (0..68).map(|_| round(&mut state, &five)).collect();
         assert_eq!(slack[..4], [2 * MS, 4 * MS, 5 * MS, 5 * MS]);
         assert_eq!(slack[65..], [5 * MS, 5 * MS - 5 * MS / DECAY, 5 * MS]);
-        // It is not in the way of a proposal, or further away than any slack.
+        // No node disagrees, or one is further away than any slack.
         let before = state.slack;
         for others in [-1, FARTHEST + 1] {
             let slack = round(&mut state, &|proposal, _| proposal.sent + others);
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(state.slack, LEAST);
     }
 
-    /// Two clients that each see what the other proposed do not drive one another up.
+    /// Two clients that see each other's proposals do not drive each other up.
     #[tokio::test(start_paused = true)]
     async fn the_slack_of_others_is_not_outdone() {
         let (mut one, mut two) = (state(), state());
@@ -277,7 +277,7 @@ mod tests {
         assert!(state.next(clock::now(), || NOON).token.is_some());
         tokio::time::advance(Duration::from_nanos(1)).await;
         assert_eq!(state.next(clock::now(), || NOON).token, None);
-        // Of two nodes the one that is less ahead counts.
+        // Of two nodes, the one that is less far ahead counts.
         let proposal = state.next(clock::now(), || NOON);
         state.learn(proposal, vec![NOON + 12, NOON + 9], clock::now());
         assert_eq!(state.ahead, Some(9));

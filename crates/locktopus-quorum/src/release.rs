@@ -1,4 +1,4 @@
-//! Giving a lock back on every node.
+//! Gives a lock back on every node.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::fan_out::FanOut;
 use super::members::Members;
 use locktopus_contract::{BackendError, Executed, ReleaseOutcome, ReleaseRequest};
 
-/// Releases on all nodes; those that do not answer are asked again in the background until the
+/// Releases on all nodes. Nodes that do not answer are asked again in the background until the
 /// lease has ended.
 pub(super) async fn release(
     members: &Arc<Members>,
@@ -92,8 +92,7 @@ impl Tally {
             .find(|outcome| self.count(*outcome) >= self.majority)
     }
 
-    /// The outcome when there will be no more answers: it was held if fewer than a majority deny
-    /// it.
+    /// The outcome when no more answers will come. The lock was held unless a majority denies it.
     fn last_word(&self) -> Option<ReleaseOutcome> {
         let released = self.count(ReleaseOutcome::Released);
         let answered = released + self.count(ReleaseOutcome::NotHeld);

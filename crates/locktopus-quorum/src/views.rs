@@ -1,4 +1,4 @@
-//! What a majority sees: the state of a lock, the list of locks, forced releases.
+//! A majority's view: the state of a lock, the list of locks, and forced releases.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,13 +17,13 @@ use locktopus_contract::{
     OwnerId, ScanCursor,
 };
 
-/// What one node of a quorum says about a lock.
+/// One node's answer about a lock.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NodeView {
     /// The node.
     pub label: String,
-    /// The lock as the node sees it, or why it did not say.
+    /// The lock's state on this node, or the reason why the node did not answer.
     pub state: Result<LockState, String>,
 }
 
@@ -78,7 +78,7 @@ fn majority<T>(
     Err(no_quorum(what, members.majority(), executed, told))
 }
 
-/// The state as a majority sees it.
+/// The state in a majority's view.
 pub(super) async fn inspect(
     members: &Arc<Members>,
     target: &LockTarget,
@@ -114,18 +114,16 @@ pub(super) async fn inspect(
 fn seen_by_majority(mut votes: Vec<HolderState>, majority: usize) -> Option<HolderState> {
     let left = |holder: &HolderState| holder.remaining.unwrap_or(Duration::MAX);
     votes.sort_unstable_by_key(|holder| std::cmp::Reverse(left(holder)));
-    // It holds the lock since a majority granted it, which is not before the last of them did.
+    // A majority granted it no earlier than the last node of that majority did.
     let held_for = votes.iter().filter_map(|holder| holder.held_for).min();
     let holder = votes.into_iter().nth(majority - 1)?;
     Some(holder.held_for(held_for))
 }
 
-/// The last token that may have been given out, if this is what some of the nodes had as their
-/// last.
+/// The last token that may have been given out, from the last tokens of some nodes.
 ///
-/// What was given out is known to a majority, so to all but a minority of those that answered.
-/// Single nodes are ahead of it by grants of their own that came to nothing, or too late to be
-/// asked about.
+/// A majority knows every token given out, so all nodes that answered know it, except a minority.
+/// Single nodes may be ahead, with their own grants from attempts that failed or came too late.
 fn last_token_of(mut tokens: Vec<Option<FencingToken>>, nodes: usize) -> Option<FencingToken> {
     let minority = (nodes - 1) / 2;
     tokens.sort_unstable_by(|a, b| b.cmp(a));
@@ -133,7 +131,7 @@ fn last_token_of(mut tokens: Vec<Option<FencingToken>>, nodes: usize) -> Option<
     tokens.get(known_to.saturating_sub(1)).copied().flatten()
 }
 
-/// What every node says.
+/// The answers of all nodes.
 pub(super) async fn nodes(
     members: &Arc<Members>,
     target: &LockTarget,
@@ -160,7 +158,7 @@ async fn states(
     .await
 }
 
-/// Ends every hold on every node that can be reached.
+/// Ends every hold on every node that answers.
 pub(super) async fn evict(
     members: &Arc<Members>,
     target: &LockTarget,
@@ -190,8 +188,8 @@ pub(super) async fn evict(
     Ok(Eviction::new(evicted, fence))
 }
 
-/// The largest token that a majority will not give out again. Any later grant asks one of that
-/// majority.
+/// The largest token that a majority will not give out again. Any later grant includes one node of
+/// that majority.
 fn fence_of_majority(
     mut fences: Vec<Option<FencingToken>>,
     majority: usize,
@@ -200,7 +198,7 @@ fn fence_of_majority(
     fences.get(majority - 1).copied().flatten()
 }
 
-/// Lists what any of a majority knows, a page of each node at a time.
+/// Lists the locks that any node of a majority knows, a page of each node at a time.
 pub(super) async fn scan(
     members: &Arc<Members>,
     prefix: &str,
@@ -240,7 +238,7 @@ pub(super) async fn scan(
                 .clone()
                 .map_or(Progress::Done, |c| Progress::At(c.0)),
         });
-        // Its earlier pages are no help: what it did not list, nobody may have listed.
+        // Its earlier pages do not help: no other node may have listed the locks that it did not.
         if matches!(next.last(), Some(Progress::Failed)) && answer.is_ok() {
             *answer = Err(Abstention::not_asked("it failed at an earlier page"));
         }
@@ -254,7 +252,7 @@ pub(super) async fn scan(
     Ok(LockPage::new(locks, cursor))
 }
 
-/// How far the list of one node is.
+/// The progress of one node's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Progress {
     Start,
@@ -263,7 +261,7 @@ enum Progress {
     Failed,
 }
 
-/// A letter, and the length and text of the node's own cursor.
+/// A letter, followed by the length and text of the node's own cursor.
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -324,7 +322,7 @@ mod tests {
         let late = [token(9), token(7), token(8), token(7), token(7)];
         assert_eq!(last_token_of(late.to_vec(), 5), token(7));
         assert_eq!(last_token_of(vec![token(9), None, None], 3), None);
-        // Two that do not answer may be among the three that know it.
+        // Two silent nodes may be among the three that know it.
         let few = vec![token(6), token(7), token(5)];
         assert_eq!(last_token_of(few, 5), token(7));
     }

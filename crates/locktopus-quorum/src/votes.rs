@@ -1,4 +1,4 @@
-//! The votes of one round, and what they come to. Knows nothing of calls and clocks.
+//! The votes of one round and their result. Independent of calls and clocks.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use locktopus_contract::{AttemptOutcome, FencingToken};
 
 use super::abstention::Abstention;
 
-/// What one node answered.
+/// One node's answer.
 pub(super) type Answer = Result<AttemptOutcome, Abstention>;
 
-/// What one node said so far.
+/// One node's vote so far.
 #[derive(Debug)]
 pub(super) enum Vote {
     Pending,
@@ -31,33 +31,33 @@ impl fmt::Display for Vote {
     }
 }
 
-/// What the votes come to.
+/// The result of the votes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// More answers are needed.
     Open,
-    /// A majority granted it, but on these nodes the token is not yet what it must be.
+    /// A majority granted it, but these nodes still have the wrong token.
     WriteBack(FencingToken, Vec<usize>),
     Granted(Option<FencingToken>),
     Held(Option<Duration>),
     NoQuorum,
 }
 
-/// The votes of one round. Knows nothing of calls and clocks.
+/// The votes of one round. Independent of calls and clocks.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub(super) votes: Vec<Vote>,
     pub(super) majority: usize,
     /// Whether this kind of lock has tokens.
     pub(super) tokens: bool,
-    /// What this owner was granted before: a repetition should get the same.
+    /// The token of this owner's earlier grant. A repetition should get the same one.
     pub(super) before: Option<FencingToken>,
-    /// The token to be written to a majority, once it is decided, the nodes that were asked to, and
-    /// those of them that have not answered.
+    /// Once decided: the token to write to a majority, the nodes asked to write it, and those that
+    /// have not answered.
     pub(super) chosen: Option<FencingToken>,
     pub(super) asked: Vec<bool>,
     pub(super) writing: Vec<bool>,
-    /// The tokens with which the first majority answered, until somebody takes them.
+    /// The tokens in the answers of the first majority, until they are taken.
     pub(super) first_tokens: Option<Vec<FencingToken>>,
 }
 
@@ -79,7 +79,7 @@ impl Tally {
         self.writing[node] = false;
         self.votes[node] = match answer {
             Ok(AttemptOutcome::Granted { token }) => Vote::Granted(token),
-            // Nobody asked for a place in a queue.
+            // The attempt did not ask for a place in a queue.
             Ok(AttemptOutcome::Held { remaining } | AttemptOutcome::Queued { remaining, .. }) => {
                 Vote::Held(remaining)
             }
@@ -108,8 +108,8 @@ impl Tally {
         if self.count(|vote| matches!(vote, Vote::Abstained(_))) >= self.majority {
             return Verdict::NoQuorum;
         }
-        // It cannot be had; whether somebody has it or too many nodes are silent, the rest will
-        // tell.
+        // It is not available. The other answers decide whether another owner has it or too many
+        // nodes are silent.
         let held = self.votes.len() - pending - self.count(|v| matches!(v, Vote::Abstained(_)));
         if held >= self.majority {
             Verdict::Held(self.remaining(granted))
@@ -118,12 +118,12 @@ impl Tally {
         }
     }
 
-    /// A majority granted it. Which token is it, and does a majority know it?
+    /// A majority granted it. Chooses the token, and checks that a majority knows it.
     ///
-    /// The maximum of the majority's tokens is not enough: failed attempts of others may have
-    /// driven up the counter of one node, and the next majority may miss that node. So the maximum
-    /// is written to a majority that still holds the lock, and any later majority has one of those
-    /// nodes in it.
+    /// The largest token of the majority is not enough. Other owners' failed attempts may have
+    /// driven up the counter of one node, and the next majority may miss that node. So the largest
+    /// token is written to a majority that still holds the lock. Any later majority includes one of
+    /// those nodes.
     pub(super) fn token_verdict(&mut self, pending: usize) -> Verdict {
         if !self.tokens || self.count(|vote| matches!(vote, Vote::Granted(None))) > 0 {
             return Verdict::Granted(None);
@@ -155,8 +155,8 @@ impl Tally {
         self.chosen = Some(chosen);
         let knows = |vote: &Vote| matches!(vote, Vote::Granted(Some(t)) if *t >= chosen);
         let agrees = |vote: &Vote| matches!(vote, Vote::Granted(Some(t)) if *t == chosen);
-        // A node with a larger token of its own is as good as one that agrees, but a repetition
-        // would then find no majority for this token.
+        // A node with a larger token of its own is as good as one that agrees. But then a
+        // repetition would find no majority for this token.
         let settled = !self.writing.contains(&true) && self.count(knows) >= self.majority;
         if settled || self.count(agrees) >= self.majority {
             return Verdict::Granted(Some(chosen));
@@ -175,7 +175,7 @@ impl Tally {
         }
     }
 
-    /// After how long a majority votes, if time is all that is missing.
+    /// The time until a majority votes, if time is all that is missing.
     pub(super) fn votes_in(&self) -> Option<Duration> {
         let voting = self.count(|vote| matches!(vote, Vote::Granted(_) | Vote::Held(_)));
         let mut left: Vec<_> = self
@@ -191,7 +191,7 @@ impl Tally {
         left.get(missing).copied()
     }
 
-    /// What each node said, for errors.
+    /// Each node's answer, for errors.
     pub(super) fn told(&self) -> impl Iterator<Item = String> {
         let votes = self.votes.iter().zip(&self.asked);
         votes.map(|(vote, asked)| match (vote, asked) {
@@ -202,8 +202,8 @@ impl Tally {
         })
     }
 
-    /// After how long enough nodes could be free, by the leases in the way. `None` if they do not
-    /// expire.
+    /// The time until enough nodes could be free, judging by the leases that block it. `None` if
+    /// those do not expire.
     pub(super) fn remaining(&self, granted: usize) -> Option<Duration> {
         let mut left: Vec<_> = self
             .votes
@@ -266,7 +266,7 @@ mod tests {
         tally.put(0, granted(5));
         tally.put(1, granted(6));
         assert_eq!(tally.verdict(), Verdict::WriteBack(token(6), vec![0]));
-        // The node that was written to dies; the third one takes its place.
+        // The node that was written to dies, and the third one takes its place.
         tally.put(0, silent());
         assert_eq!(tally.verdict(), Verdict::Open);
         tally.put(2, granted(4));

@@ -1,9 +1,9 @@
-//! For how long a server has been up, by what the other nodes were told.
+//! How long a server has been up, according to notes on the other nodes.
 //!
-//! A server computes its uptime from its clock. If the clock was wrong when the server started and
-//! was set right later, the uptime is too long, and the node would vote before the leases that it
-//! forgot are over. So each client notes on the other nodes which server it saw behind a node. The
-//! age of a server counts from the first such note too.
+//! A server computes its uptime from its clock. If the clock was wrong at the start and was
+//! corrected later, the uptime is too long, and the node would vote before the leases that it
+//! forgot are over. So each client notes on the other nodes which server it saw behind a node. A
+//! server's age also counts from the first such note.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use futures_util::future::join_all;
 use locktopus_contract::{BackendError, NodeIdentity, NodeProbe, Sighting};
 use tokio::time::{Instant, timeout_at};
 
-/// The probes of all nodes that have one, by the nodes' indices.
+/// The probes of all nodes that have one, with the nodes' indices.
 pub(super) type Witnesses = Arc<[(usize, Arc<dyn NodeProbe>)]>;
 
-/// Ends the run id in a note of a client that had no answer from a node which might know more.
+/// Suffix of the run id in a note if the client had no answer from a node that might know more.
 const UNVOUCHED: &str = "?";
 
-/// For how long a server has been up at least.
+/// How long a server has been up, at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Age {
     pub(super) least: Duration,
@@ -33,8 +33,9 @@ pub(super) fn note_of(run_id: &str, age: Age) -> Sighting {
 }
 
 /// Asks the other nodes for the age of the server behind the node with this index and label, and
-/// notes it where they do not know it. They have until `answers`. If none of them knows, the silent
-/// ones have `again` for a second answer. A server seen for the longest lease needs no other word.
+/// leaves a note on nodes that do not know it. They have until `answers`. If none of them knows,
+/// the silent ones get `again` for a second answer. A server seen for the longest lease needs no
+/// other proof.
 pub(super) async fn age(
     witnesses: &Witnesses,
     (index, label): (usize, &str),
@@ -55,7 +56,7 @@ pub(super) async fn age(
         age = judge(&told, identity, max_lease);
     }
     let sighting = note_of(&identity.run_id, age);
-    // Also a note from the future, which would not tell for how long either next time.
+    // Replace a note from the future too, because it could not tell the age next time either.
     let is_good = |told: &Sighting| told.run_id == sighting.run_id && told.age < Duration::MAX;
     let uninformed = others.iter().zip(&told).filter(|(_, told)| match told {
         Ok(told) => !told.as_ref().is_some_and(is_good),
@@ -82,7 +83,7 @@ fn judge(told: &[Told], identity: &NodeIdentity, max_lease: Duration) -> Age {
             .filter(|told| is_meant(told))
             .map(|told| told.age);
         since.min().map(|since| match since {
-            // Its clock was set back since it was started, so that it counts less than nothing.
+            // Its clock was set back after its start, so its uptime would be negative.
             _ if identity.uptime.is_zero() && since < Duration::MAX => since,
             _ => since.min(identity.uptime),
         })
@@ -95,7 +96,7 @@ fn judge(told: &[Told], identity: &NodeIdentity, max_lease: Duration) -> Age {
         return vouched(since);
     }
     if !sightings().all(is_unvouched) {
-        // The nodes saw another server before, and not this one.
+        // The nodes saw another server earlier, and not this one.
         return vouched(Duration::ZERO);
     }
     if told.iter().any(is_silent) {
@@ -111,9 +112,9 @@ fn judge(told: &[Told], identity: &NodeIdentity, max_lease: Duration) -> Age {
     vouched(identity.uptime)
 }
 
-/// Notes on this node which server is behind another one, if it knows of none. What this program
-/// knows may be older than what the node was told of another server there, and that proves a
-/// restart anyway.
+/// Leaves a note on this node about the server behind another one, if it has no note. If the node
+/// has a note about another server there, this program's knowledge may be older, and that note
+/// proves a restart anyway.
 pub(super) async fn remind(
     probe: &Arc<dyn NodeProbe>,
     label: &str,
@@ -122,7 +123,7 @@ pub(super) async fn remind(
 ) {
     let told = recall(probe, label, deadline).await;
     if told.is_ok_and(|told| told.is_none()) {
-        // Whoever comes back again is told again.
+        // If it returns again, it is told again.
         let _ = timeout_at(deadline, probe.note(label, sighting, deadline)).await;
     }
 }
