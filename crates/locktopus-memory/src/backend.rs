@@ -22,7 +22,8 @@ use crate::{NAME, error};
 /// client that you can close on its own. Dropping the last client forgets the locks.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use locktopus_core::Locktopus;
 /// use locktopus_memory::MemoryBackend;
 ///
@@ -102,7 +103,8 @@ impl MemoryBackend {
     /// Forgets one lock, as if an operator had deleted it. True if it was there.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus_contract::{LockKind, LockName, LockTarget};
     /// use locktopus_core::Locktopus;
     /// use locktopus_memory::MemoryBackend;
@@ -110,7 +112,9 @@ impl MemoryBackend {
     /// let backend = MemoryBackend::new();
     /// let locks = Locktopus::builder(backend.clone()).build()?;
     /// let _guard = locks.lock("invoice:42").acquire().await?;
-    /// assert!(backend.forget(&LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant)));
+    /// assert!(
+    ///     backend.forget(&LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant))
+    /// );
     /// # Ok(()) }
     /// ```
     pub fn forget(&self, target: &LockTarget) -> bool {

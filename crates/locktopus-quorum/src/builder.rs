@@ -31,7 +31,8 @@ type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
 /// Builds a [`QuorumBackend`].
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// use std::sync::Arc;
 /// use locktopus_memory::MemoryBackend;
@@ -117,7 +118,8 @@ impl QuorumBuilder {
     /// }
     ///
     /// let probe = Arc::new(Embedded { began: Instant::now() });
-    /// let builder = QuorumBackend::builder().probed_node("a", Arc::new(MemoryBackend::new()), probe);
+    /// let builder =
+    ///     QuorumBackend::builder().probed_node("a", Arc::new(MemoryBackend::new()), probe);
     /// # drop(builder);
     /// ```
     pub fn probed_node(
@@ -140,7 +142,8 @@ impl QuorumBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let builder = locktopus_quorum::QuorumBackend::builder().node_timeout(Duration::from_millis(200));
+    /// let builder =
+    ///     locktopus_quorum::QuorumBackend::builder().node_timeout(Duration::from_millis(200));
     /// # drop(builder);
     /// ```
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
@@ -166,7 +169,8 @@ impl QuorumBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let builder = locktopus_quorum::QuorumBackend::builder().probe_every(Duration::from_secs(10));
+    /// let builder =
+    ///     locktopus_quorum::QuorumBackend::builder().probe_every(Duration::from_secs(10));
     /// # drop(builder);
     /// ```
     pub fn probe_every(mut self, period: Duration) -> Self {
@@ -179,7 +183,10 @@ impl QuorumBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let margin = locktopus_contract::ValidityMargin { clock_step: Duration::from_millis(20), ..Default::default() };
+    /// let margin = locktopus_contract::ValidityMargin {
+    ///     clock_step: Duration::from_millis(20),
+    ///     ..Default::default()
+    /// };
     /// let builder = locktopus_quorum::QuorumBackend::builder().validity_margin(margin);
     /// # drop(builder);
     /// ```
@@ -191,7 +198,8 @@ impl QuorumBuilder {
     /// Checks the nodes and builds the quorum. Sends nothing.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::sync::Arc;
     /// use locktopus_memory::MemoryBackend;
     /// use locktopus_quorum::QuorumBackend;

@@ -61,7 +61,8 @@ use locktopus_contract::{
 /// both treat restarts with the same care.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::sync::Arc;
 /// use locktopus_core::Locktopus;
 /// use locktopus_memory::MemoryBackend;
@@ -139,7 +140,8 @@ impl QuorumBackend {
     /// majority's view.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// use std::sync::Arc;
     /// use locktopus_contract::{LockKind, LockName, LockTarget};

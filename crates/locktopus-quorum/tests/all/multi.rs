@@ -1,5 +1,5 @@
-//! Several locks, all or nothing: order, waiting, loss, and what is left behind. Here and not
-//! beside the core because some of the locks are kept by a quorum.
+//! Several locks, all or nothing: order, waiting, loss, and cleanup. In this crate rather than in
+//! the core, because a quorum keeps some of the locks.
 
 use crate::quorum_common;
 
@@ -29,7 +29,7 @@ fn names(guard: &MultiGuard) -> Vec<String> {
     members.map(|(name, _)| name.name.to_string()).collect()
 }
 
-/// A backend whose locks are grouped in some way.
+/// A backend that groups its locks in some way.
 #[derive(Debug)]
 struct Grouped {
     inner: MemoryBackend,
@@ -179,7 +179,7 @@ async fn a_member_that_errors_leaves_nothing_anywhere() {
         })
         .await;
         assert!(begun.elapsed() < LEASE, "lapsed instead");
-        // A waiting one goes on when the backend is back.
+        // A waiting acquisition continues when the backend is back.
         bad.kill();
         let healed = bad.clone();
         let heal = tokio::spawn(async move {
@@ -206,7 +206,7 @@ async fn when_one_is_lost_all_are_lost_and_given_back() {
     let leases: Vec<_> = guard.members().map(|(_, lease)| lease.clone()).collect();
     let told = guard.lost_token();
     b.clear();
-    // Nobody looks at the guard.
+    // No task uses the guard.
     told.cancelled().await;
     let begun = Instant::now();
     until("the others are given back", || a.population() == (0, 0)).await;
@@ -278,7 +278,7 @@ async fn a_fixed_lease_is_kept_while_waiting_and_begins_when_all_are_taken() {
     until("all are over", || a.population().0 + b.population().0 == 0).await;
 }
 
-/// A backend that cannot be reached for the next extensions.
+/// A backend whose next extensions fail as unreachable.
 #[derive(Debug)]
 struct Unextended {
     inner: MemoryBackend,
@@ -321,8 +321,8 @@ async fn what_cannot_be_extended_when_all_are_taken_is_taken_again() {
         .add_on("b", second.lock("y"))
         .fixed_lease(LEASE);
     let waiting = tokio::spawn(both.acquire());
-    // Too long for a lease that begins about when all are taken, and not so long that it is
-    // extended before.
+    // Too long for a lease that begins when all locks are taken, and short enough that it is not
+    // extended earlier.
     sleep(LEASE / 4).await;
     blocker.release().await.unwrap();
     let freed = Instant::now();
@@ -425,7 +425,7 @@ async fn owners_are_refused() {
     assert!(matches!(error.unwrap_err(), LockError::Option(error) if error.option == "owner"));
 }
 
-/// Where the locks of the competition below are.
+/// The backends of the locks in the competition below.
 type Places = Vec<(String, DynBackend, MemoryBackend)>;
 
 fn places(group: fn(&str) -> Option<u32>, stores: &[MemoryBackend]) -> Places {
@@ -437,7 +437,7 @@ fn places(group: fn(&str) -> Option<u32>, stores: &[MemoryBackend]) -> Places {
     stores.iter().enumerate().map(place).collect()
 }
 
-/// Clients compete for random subsets of three locks, which are spread over the stores.
+/// Clients compete for random subsets of three locks, spread over the stores.
 async fn compete(rounds: usize, stores: usize, group: fn(&str) -> Option<u32>) {
     let stores: Vec<_> = (0..stores).map(|_| MemoryBackend::new()).collect();
     let busy: Arc<[AtomicBool; 3]> = Arc::default();
@@ -489,7 +489,7 @@ async fn compete(rounds: usize, stores: usize, group: fn(&str) -> Option<u32>) {
         }));
     }
     for client in clients {
-        // Watchdogs would keep a deadlock up for ever.
+        // Watchdogs would keep a deadlock alive for ever.
         let done = timeout(Duration::from_secs(24 * 60 * 60), client).await;
         done.expect("no deadlock").unwrap();
     }
@@ -497,7 +497,7 @@ async fn compete(rounds: usize, stores: usize, group: fn(&str) -> Option<u32>) {
         stores.iter().all(|store| store.population() == (0, 0))
     })
     .await;
-    // Two others, who hold for at most 5 ms at a time, cannot account for a second.
+    // Two competitors that hold for at most 5 ms at a time cannot account for a second.
     let longest = longest.load(Ordering::Relaxed);
     println!(
         "{rounds} rounds over {} stores, longest wait {longest} ms",

@@ -1,4 +1,4 @@
-//! RedLock: what a majority grants, what it refuses, and what is left on each node.
+//! RedLock: what a majority grants and refuses, and what is left on each node.
 
 use crate::quorum_common;
 
@@ -45,7 +45,7 @@ async fn settled(peers: &[Peer], quorum: &QuorumBackend) {
     .await;
 }
 
-/// Nothing is on its way any more.
+/// No request is under way any more.
 async fn all_answered(peers: &[Peer], quorum: &QuorumBackend, expected: usize) {
     until("stragglers", || quorum.background_tasks() == 0).await;
     assert_eq!(holders(peers), expected);
@@ -61,7 +61,7 @@ async fn two_of_five_nodes_may_be_down_and_three_may_not() {
     let guard = locks.mutex("job").acquire().await.unwrap();
     assert!(guard.token().is_some());
     assert!(locks.mutex("job").try_acquire().await.unwrap().is_none());
-    // A holder keeps its lock with the nodes that are left.
+    // A holder keeps its lock with the remaining nodes.
     sleep(LEASE * 6).await;
     guard.ensure_valid().unwrap();
     guard.release().await.unwrap();
@@ -117,11 +117,11 @@ async fn a_restarted_node_does_not_vote_until_the_longest_lease_has_passed() {
         .acquire()
         .await
         .unwrap();
-    // Its data is gone on two nodes of three: anybody could have it now.
+    // Two nodes of three lost its data, so any client could take it now.
     peers[0].restart_empty();
     peers[1].restart_empty();
     let other = quorum_common::locks(probed(&peers).max_lease(max_lease).build().unwrap());
-    // Within one `Locktopus` nobody would be asked while a member holds the lock.
+    // Within one `Locktopus`, no node would be asked while a member holds the lock.
     let again = quorum_common::locks(quorum.clone());
     for asked in [&again, &other] {
         let error = asked.mutex("job").try_acquire().await.unwrap_err();
@@ -141,7 +141,7 @@ async fn a_restarted_node_does_not_vote_until_the_longest_lease_has_passed() {
     assert!(second.token() > first.token());
 }
 
-/// The restart happens while the attempt is under way, so the identity was read before it.
+/// The restart happens during the attempt, so the identity was read before it.
 #[tokio::test(start_paused = true)]
 async fn an_answer_across_a_restart_does_not_count() {
     let peers = peers(3, 4);
@@ -174,7 +174,7 @@ async fn an_answer_across_a_restart_does_not_count() {
     settled(&peers, &quorum).await;
 }
 
-/// Reconnects before every attempt, and says nothing.
+/// Reconnects silently before every attempt.
 #[derive(Debug)]
 struct Reconnecting {
     peer: Peer,
@@ -219,7 +219,7 @@ async fn slow_nodes_are_not_waited_for_and_are_released_all_the_same() {
     assert_eq!(begun.elapsed(), Duration::ZERO, "three answered at once");
     guard.release().await.unwrap();
     assert_eq!(holders(&peers[2..]), 0);
-    // What was on its way to the frozen nodes arrives now, and must not stay.
+    // Requests to the frozen nodes arrive now, and must not leave a hold.
     peers[0].freeze(false);
     peers[1].freeze(false);
     let begun = Instant::now();
@@ -239,7 +239,7 @@ async fn a_failed_round_leaves_nothing_on_any_node() {
     let held = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
     assert!(matches!(held, AttemptOutcome::Held { remaining: Some(left) } if left <= LEASE));
     assert_eq!(holders(&peers), 3, "those of the other one");
-    // The same owner may try again, and its own leavings are not in its way.
+    // The same owner may try again, and its own remains do not block it.
     for peer in &peers[..3] {
         let _ = peer.store.release(&release(&target, &other)).await.unwrap();
     }
@@ -247,8 +247,7 @@ async fn a_failed_round_leaves_nothing_on_any_node() {
     assert!(matches!(granted, AttemptOutcome::Granted { .. }));
 }
 
-/// Who drops a round has not taken the lock. What it took is given back, and not left until the
-/// lease is over.
+/// A dropped round does not take the lock. What it took is given back before the lease is over.
 #[tokio::test(start_paused = true)]
 async fn a_round_that_is_dropped_gives_back_what_it_takes() {
     let peers = peers(3, 12);
@@ -265,8 +264,8 @@ async fn a_round_that_is_dropped_gives_back_what_it_takes() {
     assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
 }
 
-/// A release that got no answer may still come. If the same owner tried again there, it would lose
-/// a vote unseen.
+/// A release without an answer may still arrive. If the same owner tried there again, it would
+/// silently lose a vote.
 #[tokio::test(start_paused = true)]
 async fn an_owner_never_counts_on_a_node_that_may_still_release_it() {
     let peers = peers(3, 7);
@@ -289,7 +288,7 @@ async fn an_owner_never_counts_on_a_node_that_may_still_release_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_grant_whose_validity_is_spent_is_never_returned() {
-    // The nodes answer within their time, but of a lease of 20 ms only 12.8 ms may be believed.
+    // The nodes answer in time, but only 12.8 ms of a lease of 20 ms may be trusted.
     let (lease, valid) = (Duration::from_millis(20), Duration::from_micros(12_800));
     let (mut granted, mut spent) = (0, 0);
     let peers = peers(3, 99);
@@ -317,7 +316,7 @@ async fn a_grant_whose_validity_is_spent_is_never_returned() {
     settled(&peers, &quorum).await;
 }
 
-/// Whose deadline is over is told that it is, and that nothing has happened: no node was asked.
+/// A request whose deadline is over fails without asking any node, and says so.
 #[tokio::test(start_paused = true)]
 async fn what_comes_too_late_is_not_begun() {
     let peers = peers(3, 9);
@@ -347,7 +346,7 @@ async fn what_comes_too_late_is_not_begun() {
     for call in ["release", "extend", "evict", "inspect"] {
         assert_eq!(peers.iter().map(|peer| peer.calls(call)).sum::<usize>(), 0);
     }
-    // It is held as before, and can be given back.
+    // It is still held, and can be released.
     let again = quorum.attempt(&self::attempt(&target, &owner)).await;
     assert_eq!(again.unwrap(), granted);
     let released = quorum.release(&release(&target, &owner)).await.unwrap();
@@ -383,7 +382,7 @@ async fn tokens_grow_over_different_majorities() {
     let mut last = None;
     for round in 0..12 {
         let down = &peers[round % 3];
-        // Somebody drives the counter of one node up.
+        // Another client drives up the counter of one node.
         for _ in 0..20 {
             let (peer, owner) = (&peers[(round + 1) % 3], OwnerId::generate());
             let _ = peer.store.attempt(&attempt(&target, &owner)).await.unwrap();
@@ -425,7 +424,7 @@ async fn single_key_mutexes_have_no_token_and_their_values_on_every_node() {
     }
 }
 
-/// Three nodes, and a mutex that all of them know of.
+/// Three nodes, and a mutex that all of them know.
 async fn held_by_three(seed: u64) -> (Vec<Peer>, QuorumBackend, Locktopus, LockGuard) {
     let peers = peers(3, seed);
     let quorum = trusted(&peers).build().unwrap();
@@ -451,7 +450,7 @@ async fn a_node_that_lost_the_key_is_given_it_back_by_the_renewal() {
     settled(&peers, &quorum).await;
 }
 
-/// Two of three answer at once and decide; the third, which forgot, is heard all the same.
+/// Two of three answer at once and decide. The third, which forgot, still counts.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_always_the_last_to_answer_is_given_the_key_back_too() {
     let (peers, quorum, _locks, guard) = held_by_three(19).await;
@@ -466,7 +465,7 @@ async fn a_node_that_is_always_the_last_to_answer_is_given_the_key_back_too() {
     settled(&peers, &quorum).await;
 }
 
-/// What is put back late must not outlive a release that came in between.
+/// A hold restored late must not outlive a release that came in between.
 #[tokio::test(start_paused = true)]
 async fn what_is_released_meanwhile_is_not_put_back_late() {
     for pause in 0..60 {
@@ -509,7 +508,7 @@ async fn extensions_of_many_locks_are_answered_one_by_one() {
         let _ = quorum.attempt(&attempt(target, &owner)).await.unwrap();
     }
     all_answered(&peers, &quorum, 12).await;
-    // The third is somebody else's on two nodes, the fourth too long.
+    // Another owner has the third lock on two nodes; the fourth lease is too long.
     for peer in &peers[..2] {
         let _ = peer
             .store
@@ -519,7 +518,7 @@ async fn extensions_of_many_locks_are_answered_one_by_one() {
         let other = attempt(&targets[2], &OwnerId::generate());
         let _ = peer.store.attempt(&other).await.unwrap();
     }
-    // Nobody has the fifth; an earlier holder's release has not reached the last node yet.
+    // The fifth lock is free, but an earlier holder's release has not reached the last node yet.
     let other = attempt(&targets[4], &OwnerId::generate());
     let _ = peers[2].store.attempt(&other).await.unwrap();
     let mut batch: Vec<_> = targets
@@ -741,7 +740,7 @@ async fn dropped_at_any_point_it_leaves_nothing() {
                 peers[1].kill();
             }
             if trouble == 3 {
-                // Somebody is in the way on two nodes.
+                // Another owner blocks the lock on two nodes.
                 for peer in &peers[..2] {
                     let other = attempt(&mutex("job"), &OwnerId::generate());
                     let brief = AcquireAttempt {
@@ -778,8 +777,8 @@ async fn dropped_at_any_point_it_leaves_nothing() {
     assert!(cuts > 40, "{cuts}");
 }
 
-/// A name in use as another kind on so many nodes that no majority is left is an error at once, not
-/// one to be tried again.
+/// If so many nodes use the name as another kind that no majority is left, the error comes at once
+/// and is not retried.
 #[tokio::test(start_paused = true)]
 async fn a_name_in_use_as_another_kind_is_told() {
     let peers = peers(5, 40);

@@ -1,4 +1,4 @@
-//! Nodes of a quorum that are far away, or hang: how long they are waited for.
+//! How long a quorum waits for nodes that are far away or hang.
 
 use crate::quorum_common;
 
@@ -12,7 +12,7 @@ use quorum_common::{locks, mutex, peers, probed, trusted};
 use tokio::time::Instant;
 
 const LEASE: Duration = Duration::from_secs(30);
-/// What a call of these nodes may take by their own account.
+/// How long a call to these nodes may take, as they declare it.
 const CALL: Duration = Duration::from_millis(100);
 
 fn attempt(owner: &OwnerId, lease: Duration) -> AcquireAttempt {
@@ -20,7 +20,7 @@ fn attempt(owner: &OwnerId, lease: Duration) -> AcquireAttempt {
     AcquireAttempt::new(mutex("job"), owner.clone(), lease, deadline)
 }
 
-/// Who they are and what they grant are two answers, each of which may take as long as one.
+/// Identity and grant are two answers, and each may take as long as one call.
 #[tokio::test(start_paused = true)]
 async fn nodes_that_must_first_say_who_they_are_have_time_for_both() {
     let peers = peers(3, 1);
@@ -30,7 +30,7 @@ async fn nodes_that_must_first_say_who_they_are_have_time_for_both() {
     let limit = Duration::from_secs(2);
     let guard = locks.mutex("job").wait_at_most(limit).acquire().await;
     guard.unwrap().release().await.unwrap();
-    // Somebody lost a connection, and everybody must say it again.
+    // Every connection broke, so every node must tell its identity again.
     for peer in &peers {
         peer.kill();
         peer.revive();
@@ -39,7 +39,7 @@ async fn nodes_that_must_first_say_who_they_are_have_time_for_both() {
     guard.unwrap().release().await.unwrap();
 }
 
-/// A short lease leaves little time for a call, but who a node is has nothing to do with that.
+/// A short lease leaves little time for a call, but that does not limit the identity.
 #[tokio::test(start_paused = true)]
 async fn a_node_becomes_known_however_short_the_leases_are() {
     let peers = peers(3, 2);
@@ -55,8 +55,7 @@ async fn a_node_becomes_known_however_short_the_leases_are() {
     );
 }
 
-/// What their owner says a call may take is what they get, and the caller is told how long a round
-/// may be.
+/// Nodes get the call time that they declare, and the caller learns how long a round may take.
 #[tokio::test(start_paused = true)]
 async fn nodes_have_the_time_of_their_own_calls_unless_the_quorum_says_another() {
     let peers = peers(3, 3);
@@ -82,7 +81,7 @@ async fn nodes_have_the_time_of_their_own_calls_unless_the_quorum_says_another()
     );
 }
 
-/// The shortest lease is four times as long as an exchange, and a little more.
+/// The shortest lease is a little over four times as long as an exchange.
 #[tokio::test(start_paused = true)]
 async fn a_lease_a_few_round_trips_long_can_be_had_and_renewed() {
     let peers = peers(3, 4);
@@ -103,8 +102,8 @@ async fn a_lease_a_few_round_trips_long_can_be_had_and_renewed() {
     );
 }
 
-/// Where the others disagree the last one decides, and is waited for; but not again and again if it
-/// hangs.
+/// If the others disagree, the last node decides, and the round waits for it. But not again and
+/// again if it hangs.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_hangs_makes_rounds_long_only_once() {
     let peers = peers(5, 5);
@@ -131,7 +130,7 @@ async fn a_node_that_hangs_makes_rounds_long_only_once() {
     assert!(first >= timeout, "{first:?}: it might have answered");
     let second = round().await;
     assert!(second < timeout / 2, "{second:?}: it hung the last time");
-    // Back again, and clean of what was on its way, it is waited for as any other.
+    // Once it is back and clean of late requests, rounds wait for it as for any other node.
     peers[4].freeze(false);
     let end = Instant::now() + LEASE / 2;
     let mut granted = quorum.attempt(&attempt(&OwnerId::generate(), LEASE)).await;
@@ -144,9 +143,9 @@ async fn a_node_that_hangs_makes_rounds_long_only_once() {
     );
 }
 
-/// The first grant of a client takes two round trips of the four and a little more that its lease
-/// is long: who the nodes are, and the lock. What is left is enough for a renewal only if that is
-/// counted from when the lease is.
+/// A client's first grant takes two round trips, for identities and for the lock, out of the little
+/// over four that its lease lasts. The rest is enough for a renewal only if it counts from when the
+/// lease does.
 #[tokio::test(start_paused = true)]
 async fn a_lock_is_kept_whose_lease_is_a_few_round_trips_long() {
     let peers = peers(3, 6);

@@ -1,6 +1,7 @@
-//! Jobs on a quorum: a run is begun once, whichever majority answers.
+//! Jobs on a quorum: each run begins once, whichever majority answers.
 //!
-//! Times are real, because runs are due by the wall clock. Most are over when the job is started.
+//! Times are real, because runs are due by the wall clock. Most are already due when the job
+//! starts.
 
 use crate::quorum_common;
 
@@ -15,7 +16,7 @@ use tokio::time::{sleep, timeout};
 const SOON: Duration = Duration::from_secs(20);
 const PERIOD: Duration = Duration::from_millis(150);
 
-/// An instance, which knows the nodes by itself.
+/// An instance with its own connection to the nodes.
 fn instance(peers: &[Peer]) -> Locktopus {
     locks(trusted(peers).build().unwrap())
 }
@@ -27,8 +28,7 @@ fn a_while_ago() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis) - Duration::from_secs(30)
 }
 
-/// How many runs this instance begins, of a job that was due at this time alone and is not late
-/// yet.
+/// How many runs this instance begins, of a job that was due only at this time and is not late yet.
 async fn begins(locks: &Locktopus, due: SystemTime) -> usize {
     let job = Job::new(locks, "j").at_times([due]);
     let mut begun = 0;
@@ -60,7 +60,7 @@ async fn three_instances_begin_each_run_once_and_in_order_while_nodes_come_and_g
         })
         .collect();
     let ran = || ticks.lock().unwrap().len();
-    // One of them is away for two runs, then another one: no majority is the one before.
+    // One node is away for two runs, then another: no majority is the same as before.
     for node in [0, 1, 2, 0, 1] {
         let before = ran();
         peers[node].kill();
@@ -82,7 +82,7 @@ async fn three_instances_begin_each_run_once_and_in_order_while_nodes_come_and_g
     );
 }
 
-/// What two of three nodes noted, any two tell.
+/// If two of three nodes noted a run, any two nodes know it.
 #[tokio::test]
 async fn a_run_that_a_bare_majority_noted_is_begun_for_every_majority() {
     let peers = peers(3, 81);
@@ -98,7 +98,7 @@ async fn a_run_that_a_bare_majority_noted_is_begun_for_every_majority() {
 }
 
 /// A node that lost its data votes again after the longest lease, which is sooner than runs are
-/// forgotten. Such a loss is made up for by the nodes that noted the run beyond those that had to.
+/// forgotten. The nodes that noted the run beyond the majority make up for the loss.
 #[tokio::test]
 async fn a_run_that_all_nodes_noted_stays_begun_when_one_of_them_forgets() {
     let peers = peers(3, 82);
@@ -114,8 +114,8 @@ async fn a_run_that_all_nodes_noted_stays_begun_when_one_of_them_forgets() {
     }
 }
 
-/// Why the docs say that the nodes of a quorum must keep their data: the lock stays exclusive, but
-/// of the run nobody knows.
+/// The reason why the docs say that the nodes of a quorum must keep their data: the lock stays
+/// exclusive, but the run is forgotten.
 #[tokio::test]
 async fn a_run_that_a_bare_majority_noted_is_begun_again_when_one_of_them_forgets() {
     let peers = peers(3, 83);

@@ -1,5 +1,5 @@
-//! RedLock at its limits: for whom it waits and for how long, what may be configured, and what it
-//! says of its nodes.
+//! RedLock at its limits: how long it waits for which node, which settings it accepts, and what it
+//! reports about its nodes.
 
 use crate::quorum_common;
 
@@ -47,7 +47,7 @@ async fn a_node_that_answered_the_last_time_gets_all_its_time() {
     assert!(is_granted(&try_once(&quorum).await));
 }
 
-/// Only a silent node is missing: it gets as long again as the others took, and some more.
+/// Only a silent node is missing. It gets as long again as the others took, plus a little.
 #[tokio::test(start_paused = true)]
 async fn a_silent_node_gets_as_long_again_as_the_others_took() {
     for (far, granted) in [(400 * MS, true), (500 * MS, false)] {
@@ -65,7 +65,7 @@ async fn a_silent_node_gets_as_long_again_as_the_others_took() {
     }
 }
 
-/// At the very end of its validity a grant is not given out any more.
+/// A grant at the very end of its validity is not given out.
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_comes_when_its_validity_ends_comes_too_late() {
     let margin = ValidityMargin {
@@ -95,7 +95,7 @@ async fn a_grant_that_comes_when_its_validity_ends_comes_too_late() {
     }
 }
 
-/// The same owner finds nodes that are being cleaned of its last round, and waits for them.
+/// The same owner finds nodes that are still being cleaned of its last round, and waits for them.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_comes_again_waits_until_its_leavings_are_gone() {
     let peers = peers(3, 53);
@@ -109,8 +109,8 @@ async fn an_owner_that_comes_again_waits_until_its_leavings_are_gone() {
     assert_eq!(holders(&peers), 3);
 }
 
-/// An attempt without an answer may be carried out until its deadline, as the server's clock has
-/// it. Only what is released after that is released for good.
+/// An attempt without an answer may run until its deadline, by the server's clock. Only a release
+/// after that is final.
 #[tokio::test(start_paused = true)]
 async fn the_last_release_waits_until_no_attempt_can_arrive() {
     let peers = peers(3, 54);
@@ -140,7 +140,7 @@ async fn what_may_be_configured_may_be_at_its_limits() {
         ("probe_every", QuorumBuilder::probe_every, year),
     ];
     for (option, set, most) in ways {
-        // Of a lease of 1 ms the margin leaves nothing.
+        // The margin uses up a lease of 1 ms.
         let least = if option == "max_lease" { 10 * MS } else { MS };
         for time in [least, most] {
             assert!(set(nodes(), time).build().is_ok(), "{option} {time:?}");
@@ -174,8 +174,7 @@ async fn a_probed_node_is_asked_again_as_often_as_is_configured() {
     }
 }
 
-/// A majority decides without those that do not answer, and one lock that is refused keeps nobody
-/// else's waiting.
+/// A majority decides without the silent nodes, and one refused lock does not hold up the others.
 #[tokio::test(start_paused = true)]
 async fn an_extension_is_decided_by_a_majority_and_told_as_each_node_tells_it() {
     let peers = peers(5, 57);
@@ -193,7 +192,7 @@ async fn an_extension_is_decided_by_a_majority_and_told_as_each_node_tells_it() 
     assert!(answers[1].is_err());
     assert_eq!(begun.elapsed(), Duration::ZERO);
 
-    // Two have it, one lost it, one gave it to somebody else, and one does not answer.
+    // Two have it, one lost it, one gave it to another owner, and one does not answer.
     assert!(peers[2].store.forget(&target) && peers[3].store.forget(&target));
     let other = attempt(&target, &OwnerId::generate());
     let _ = peers[3].store.attempt(&other).await.unwrap();
@@ -233,7 +232,7 @@ async fn a_node_may_answer_until_its_time_is_over_and_a_moment_longer() {
     }
 }
 
-/// For a lease of 400 ms it has 100 ms, whatever else it may take.
+/// For a lease of 400 ms it has 100 ms, even if its timeout is longer.
 #[tokio::test(start_paused = true)]
 async fn a_node_may_take_a_quarter_of_the_lease() {
     for (far, granted) in [(108 * MS, true), (112 * MS, false)] {
@@ -250,7 +249,7 @@ async fn a_node_may_take_a_quarter_of_the_lease() {
     }
 }
 
-/// Who says in the last moment who it is can still be asked.
+/// A node that tells its identity at the last moment can still be asked.
 #[tokio::test(start_paused = true)]
 async fn a_node_may_say_who_it_is_until_the_deadline() {
     let peers = peers(3, 67);
@@ -263,7 +262,7 @@ async fn a_node_may_say_who_it_is_until_the_deadline() {
     assert!(is_granted(&try_once(&quorum).await));
 }
 
-/// Which server is behind a node may change, and be behind another one then.
+/// The server behind a node may change, and may then be behind another node.
 #[derive(Debug, Clone)]
 struct Moves(Arc<Mutex<(u64, &'static str)>>);
 
@@ -295,7 +294,7 @@ async fn a_server_that_is_behind_another_node_now_votes_there() {
     for (probe, server) in probes.iter().zip(["new", "y", "x"]) {
         *probe.0.lock().unwrap() = (2, server);
     }
-    // They are asked who they are, and are too young to vote.
+    // They are asked for their identities, and are too young to vote.
     let diagnosis = quorum.diagnose(soon()).await.unwrap();
     assert!(diagnosis.findings.len() >= 2, "{diagnosis:?}");
     sleep(61 * SECOND).await;
@@ -332,7 +331,7 @@ async fn a_node_whose_call_failed_is_asked_again_who_it_is() {
     }
 }
 
-/// Answers in time that an extension failed.
+/// Fails every extension, in time.
 #[derive(Debug)]
 struct FailsToExtend {
     peer: Peer,
@@ -356,10 +355,10 @@ impl locktopus_contract::Layer for FailsToExtend {
     }
 }
 
-/// A place in a queue, and whether a lease is to be called back.
+/// A place in a queue, and whether the lease can be recalled.
 type Asked = (Option<Duration>, bool);
 
-/// Notes what its attempts ask for beside the lock.
+/// Notes what its attempts ask for besides the lock.
 #[derive(Debug)]
 struct Notes {
     peer: Peer,
@@ -379,8 +378,7 @@ impl locktopus_contract::Layer for Notes {
     }
 }
 
-/// There is no order between nodes: nobody stands in a queue of one of them, or has a lease called
-/// back there.
+/// Nodes have no common order, so no one queues at a node or has a lease recalled there.
 #[tokio::test(start_paused = true)]
 async fn nobody_queues_at_a_node() {
     let peers = peers(3, 70);
@@ -403,9 +401,8 @@ async fn nobody_queues_at_a_node() {
     );
 }
 
-/// A node that knows nothing of it is told the token that the lock has, or the next holder's could
-/// be a smaller one. The node was down, for what a node forgets here is its locks and not how far
-/// it has counted.
+/// A node that forgot the lock gets the lock's token. Otherwise the next holder's token could be
+/// smaller. The node was down, because these nodes forget their locks but not their counters.
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_has_the_token_that_was_given_out() {
     let peers = peers(3, 71);
@@ -431,8 +428,8 @@ async fn what_is_put_back_has_the_token_that_was_given_out() {
     assert!(state.last_token >= far_ahead, "{:?}", state.last_token);
 }
 
-/// A node that was told again is no shorter in its memory than the others: jobs read from tokens
-/// which of their runs were begun.
+/// A node with a restored lock remembers it as long as the others do: jobs read from tokens which
+/// runs have begun.
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
     let peers = peers(3, 72);
@@ -466,8 +463,8 @@ async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
     assert_eq!(remembered().await, None);
 }
 
-/// A release counts if a majority says that it gave it back, or does not deny it; what each said is
-/// told if not.
+/// A release counts if a majority released the lock or at least did not deny it. Otherwise the
+/// error lists each node's answer.
 #[tokio::test(start_paused = true)]
 async fn a_release_is_told_as_each_node_tells_it() {
     let peers = peers(5, 63);
@@ -500,8 +497,7 @@ async fn a_release_is_told_as_each_node_tells_it() {
     assert_eq!(told.matches("it is down").count(), 1, "{told}");
 }
 
-/// A node that is down is asked less and less often to give back, and no more when the lease is
-/// over.
+/// A node that is down gets fewer and fewer releases, and none once the lease is over.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_down_is_not_asked_without_end() {
     let peers = peers(3, 64);
@@ -515,13 +511,13 @@ async fn a_node_that_is_down_is_not_asked_without_end() {
     let _ = quorum.release(&release).await.unwrap();
     until("given up", || quorum.background_tasks() == 0).await;
     let (took, asked) = (begun.elapsed(), peers[2].calls("release"));
-    // The attempt could have been carried out until its deadline.
+    // The attempt could have run until its deadline.
     assert!(took >= LEASE && took <= LEASE + 2 * SECOND, "{took:?}");
     // After 20, 40, 80, 160, 320 and 640 ms, and then every second.
     assert!((15..=19).contains(&asked), "{asked}");
 }
 
-/// What is on its way is waited for before it is given back, so that one release is enough.
+/// The quorum waits for an attempt under way before it releases, so one release is enough.
 #[tokio::test(start_paused = true)]
 async fn a_release_follows_the_attempt_that_is_on_its_way() {
     let peers = peers(3, 65);
@@ -542,7 +538,7 @@ async fn a_quorum_says_what_it_is() {
     let peers = peers(5, 60);
     let quorum = trusted(&peers).build().unwrap();
     assert_eq!(quorum.majority(), 3);
-    // The number of the shard is that of a node.
+    // The shard number is that of a node.
     assert_eq!(quorum.shard(&mutex("seven.7")), 7);
     let shown = format!("{quorum:?}");
     for part in ["QuorumBackend", "label: \"e\"", "max_lease: 60s"] {
@@ -565,7 +561,7 @@ async fn a_quorum_says_what_it_is() {
     assert!(quorum.check(&mutex("job")).is_ok());
 }
 
-/// What is being given back gets a moment. After that nobody is asked.
+/// Pending releases get a moment. After that, no node is asked.
 #[tokio::test(start_paused = true)]
 async fn a_closed_quorum_asks_nobody() {
     let peers = peers(3, 61);
@@ -586,7 +582,7 @@ async fn a_closed_quorum_asks_nobody() {
     }
 }
 
-/// A probe that says what it is told to, after so long.
+/// A probe that gives a fixed answer after a delay.
 #[derive(Debug)]
 struct Says(NodeIdentity, Duration);
 
@@ -604,8 +600,8 @@ impl NodeProbe for Says {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_that_fail_together_are_told() {
-    // The first two and the fifth have one address; the third has the data of the fourth, and the
-    // fifth is the second. Each pair is told once.
+    // The first two and the fifth have one address. The third has the data of the fourth, and the
+    // fifth is the second. Each pair is reported once.
     let peers = [peer(1), peer(1), peer(2), peer(3), peer(1)];
     let up = |run: &str| NodeIdentity::new(run, 3_600 * SECOND);
     let identities = [
@@ -716,7 +712,7 @@ async fn where_no_node_answers_nobody_knows_an_instance() {
     let begun = Instant::now();
     let error = quorum.announce(&announcement(instance, Some("web"))).await;
     assert_eq!(error.unwrap_err().kind(), BackendErrorKind::Timeout);
-    // A node has the timeout of its calls, whatever the deadline of the whole.
+    // A node has the timeout of its calls, even if the overall deadline is later.
     assert_eq!(begun.elapsed(), 100 * MS);
     let begun = Instant::now();
     let error = quorum.records(&query(&[instance])).await;
@@ -724,7 +720,7 @@ async fn where_no_node_answers_nobody_knows_an_instance() {
     assert_eq!(begun.elapsed(), 100 * MS);
 }
 
-/// By when its calls are to be answered, counted from when they were made.
+/// The time by which its calls must be answered, counted from when they were made.
 #[derive(Debug)]
 struct Timed {
     peer: Peer,
@@ -770,7 +766,7 @@ impl Instances for Timed {
     }
 }
 
-/// A server that waits for what is in its way must not wait for longer than anybody waits for it.
+/// A server that waits for a lock must not wait for longer than its caller does.
 #[tokio::test(start_paused = true)]
 async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
     let (peers, _) = keeping();
@@ -798,8 +794,8 @@ async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
     }
 }
 
-/// A node that was down when the lock was given back is told later, and leaves it to nobody for as
-/// long as the others do.
+/// A node that was down during the release is told later, and keeps the lock held as long as the
+/// others do.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_cleaned_later_leaves_the_lock_held_as_well() {
     let peers = peers(3, 72);

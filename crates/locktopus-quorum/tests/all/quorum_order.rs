@@ -1,5 +1,5 @@
-//! RedLock where messages to a node overtake each other: whatever arrives last, nothing stays there
-//! for a whole lease.
+//! RedLock with messages that overtake each other on the way to a node: no order leaves a hold
+//! there for a whole lease.
 
 use crate::quorum_common;
 
@@ -27,11 +27,12 @@ fn ms(ms: u64) -> Duration {
 struct Way {
     there: Duration,
     back: Duration,
-    /// The connection breaks so soon after sending, and what was sent arrives all the same.
+    /// The connection breaks this long after sending, but the request still arrives.
     breaks: Option<Duration>,
 }
 
-/// A server whose requests and answers are each as slow as the test says, whatever the others are.
+/// A server whose requests and answers are each as slow as the test says, independent of the
+/// others.
 #[derive(Debug, Clone)]
 struct Distant {
     store: MemoryBackend,
@@ -100,7 +101,7 @@ impl locktopus_contract::Layer for Distant {
             *self.attempts.lock().unwrap(),
         );
         let run = async move {
-            // As servers do (ADR 0011).
+            // Like real servers (ADR 0011).
             if Instant::now() > attempt.deadline {
                 let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
                 return Err(BackendError::new("far", kind, executed, "too late"));
@@ -121,7 +122,7 @@ impl locktopus_contract::Layer for Distant {
     }
 }
 
-/// Two nodes that answer at once, one whose messages take the ways given, and the quorum of them.
+/// Two nodes that answer at once, one with the given delays, and their quorum.
 fn two_and(slow: &Distant, node_timeout: Duration) -> QuorumBackend {
     QuorumBackend::builder()
         .node("a", Arc::new(MemoryBackend::new()))
@@ -143,7 +144,7 @@ async fn take_and_give_back(quorum: &QuorumBackend, target: &LockTarget, pause: 
     assert_eq!(released, ReleaseOutcome::Released);
 }
 
-/// Nothing is under way, nobody cleans up, and the node is free, long before a lease is over.
+/// Nothing is under way, no cleanup is left, and the node is free, long before a lease is over.
 async fn ends_free(quorum: &QuorumBackend, slow: &Distant, what: &str) {
     let begun = Instant::now();
     until(what, || quorum.background_tasks() == 0).await;
@@ -152,7 +153,7 @@ async fn ends_free(quorum: &QuorumBackend, slow: &Distant, what: &str) {
     assert!(begun.elapsed() < LEASE / 2, "lapsed: {what}");
 }
 
-/// The release leaves while the attempt is on its way. Whichever arrives first, and whichever is
+/// The release leaves while the attempt is on its way. Either may arrive first, and either may be
 /// answered first.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_overtakes_an_attempt_is_followed_by_another() {
@@ -184,7 +185,7 @@ async fn a_release_that_overtakes_an_attempt_is_followed_by_another() {
     assert!(overtaken > 50, "{overtaken}");
 }
 
-/// A release that arrived behind the attempt says that it found it: nothing needs to follow.
+/// A release that arrived after the attempt says that it found it, so nothing needs to follow.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_found_the_attempt_is_enough() {
     let slow = Distant::new(ms(500));
@@ -204,12 +205,12 @@ async fn a_release_that_found_the_attempt_is_enough() {
     assert_eq!(*slow.sent.lock().unwrap(), ["attempt", "release"]);
 }
 
-/// An attempt without an answer may run until its deadline, however soon it is known that no answer
-/// will come.
+/// An attempt without an answer may run until its deadline, even if it is known earlier that no
+/// answer will come.
 #[tokio::test(start_paused = true)]
 async fn what_may_still_arrive_is_released_after_its_deadline() {
     for arrives in [1, 50, 150, 250, 400, 800, 1900, 2100, 3000] {
-        // A quarter of the lease is 2.5 s, and node_timeout less: the attempt may run for 2 s.
+        // A quarter of the lease is 2.5 s, and node_timeout is less: the attempt may run for 2 s.
         // Other calls take less.
         let slow = Distant::new(ms(100));
         let quorum = two_and(&slow, ms(2000));

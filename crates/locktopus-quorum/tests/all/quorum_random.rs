@@ -1,8 +1,8 @@
-//! RedLock under random failures: never two holders, tokens that grow, nothing left behind.
+//! RedLock under random failures: never two holders, growing tokens, nothing left behind.
 //!
-//! Each schedule lets three clients compete over five nodes, which are meanwhile killed, frozen,
-//! slowed down, deprived of answers, and restarted without their data. `LOCKTOPUS_SCHEDULES` sets
-//! how many there are.
+//! In each schedule, three clients compete over five nodes. Meanwhile the nodes are killed, frozen,
+//! slowed down, cut off from their answers, and restarted without their data. `LOCKTOPUS_SCHEDULES`
+//! sets the number of schedules.
 
 use crate::quorum_common;
 
@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep};
 
 const MAX_LEASE: Duration = Duration::from_millis(800);
 
-/// What happened in some schedules.
+/// The events of some schedules.
 #[derive(Debug, Default)]
 struct Record {
-    /// The last grant, which may still be believed in.
+    /// The last grant, if its holder may still trust it.
     believer: Option<Lease>,
     last_token: u64,
     grants: usize,
@@ -50,7 +50,7 @@ fn note_grant(guard: &LockGuard, record: &Mutex<Record>) {
     record.believer = Some(guard.lease());
 }
 
-/// Takes the lock a few times, and notes every belief that overlaps with another one.
+/// Takes the lock a few times, and records every overlap of two trusted grants.
 async fn compete(locks: Locktopus, record: Arc<Mutex<Record>>, mut dice: u64) {
     for _ in 0..4 {
         let lease = MAX_LEASE / u32::try_from(1 + next(&mut dice) % 4).unwrap();
@@ -153,7 +153,7 @@ async fn never_two_holders_and_tokens_that_grow() {
     println!("{count} schedules, {} grants, no overlap", record.grants);
 }
 
-/// The check above can fail: it does when restarted nodes vote at once.
+/// The check above can fail: it does if restarted nodes vote at once.
 #[tokio::test(start_paused = true)]
 async fn without_delayed_rejoin_there_are_two_holders() {
     let record = Arc::new(Mutex::new(Record::default()));
@@ -167,7 +167,7 @@ async fn without_delayed_rejoin_there_are_two_holders() {
     panic!("restarts without data did no harm");
 }
 
-/// `Released` and `Lost` cannot be mixed up: what a holder is told matches what it believed.
+/// `Released` and `Lost` cannot be mixed up: a holder's result matches what it trusted.
 #[tokio::test(start_paused = true)]
 async fn a_holder_whose_majority_forgets_is_told() {
     let peers = peers(3, 1);

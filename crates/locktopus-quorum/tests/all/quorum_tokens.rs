@@ -1,4 +1,4 @@
-//! RedLock's tokens: what the client proposes, what the nodes answer, and what that costs.
+//! RedLock's tokens: the client's proposals, the nodes' answers, and the cost.
 
 use crate::quorum_common;
 
@@ -20,16 +20,16 @@ const ROUND_TRIP: Duration = Duration::from_millis(10);
 const NODES: usize = 5;
 const MAJORITY: usize = 3;
 const HOUR: i64 = 3_600_000_000;
-/// The store counts from the time of day at which it was made; behind that it would not show the
-/// clock of its server.
+/// The store counts from the time of day at its creation. Behind that, it would not show the clock
+/// of its server.
 const YEARS: u64 = 10 * 365 * 24 * 3_600_000_000;
 
-/// A server so far away, whose tokens are not below its clock, as those of Redis are.
+/// A server at a set distance. Its tokens are never below its clock, as on Redis.
 #[derive(Debug, Clone)]
 struct Clocked {
     store: MemoryBackend,
     info: Arc<BackendInfo>,
-    /// Its clock at the beginning, in microseconds, and when that was.
+    /// Its clock at the beginning, in microseconds, and the instant of that reading.
     clock: (i64, Instant),
     floors: Arc<Mutex<Vec<Option<FencingToken>>>>,
     releases: Arc<Mutex<usize>>,
@@ -37,7 +37,7 @@ struct Clocked {
 }
 
 impl Clocked {
-    /// A server whose clock is so many microseconds ahead.
+    /// A server whose clock is this many microseconds ahead.
     fn new(ahead: i64) -> Self {
         let timeout = Duration::from_secs(1);
         let wall = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
@@ -113,7 +113,7 @@ impl locktopus_contract::Layer for Clocked {
     }
 }
 
-/// Nodes whose clocks are so far ahead, in microseconds.
+/// Nodes whose clocks are this far ahead, in microseconds.
 fn nodes(ahead: [i64; NODES]) -> Vec<Clocked> {
     ahead.map(Clocked::new).to_vec()
 }
@@ -148,7 +148,7 @@ async fn give_back(quorum: &QuorumBackend, target: &LockTarget, owner: &OwnerId)
     assert_eq!(released, ReleaseOutcome::Released);
 }
 
-/// Takes and gives back once; the token, how long taking took, and how many calls both were.
+/// Takes and releases once. Returns the token, how long taking took, and the number of calls.
 async fn pair(quorum: &QuorumBackend, nodes: &[Clocked]) -> (FencingToken, Duration, usize) {
     let calls = || nodes.iter().map(Clocked::calls).sum::<usize>();
     let (target, owner, before) = (mutex("job"), OwnerId::generate(), calls());
@@ -160,19 +160,19 @@ async fn pair(quorum: &QuorumBackend, nodes: &[Clocked]) -> (FencingToken, Durat
     (token, took, calls() - before)
 }
 
-/// Timers of tokio are exact to the millisecond.
+/// Tokio's timers are exact to the millisecond.
 fn round_trips(time: Duration) -> u128 {
     (time.as_millis() + 4) / ROUND_TRIP.as_millis()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lock_is_taken_in_one_round_trip_and_ten_commands() {
-    // Clocks that differ by less than the slack there is at least, and those that are behind.
+    // Clocks that differ by less than the minimum slack, and clocks that are behind.
     for ahead in [[0, 7, 13, 211, 499], [-3_000, -40_000, 0, -900, 20]] {
         let nodes = nodes(ahead);
         let quorum = quorum(&nodes);
         for _ in 0..2 {
-            pair(&quorum, &nodes).await; // It looks where the clocks are, and how long the way is.
+            pair(&quorum, &nodes).await; // It measures the clocks and the round trip.
         }
         let (mut calls, mut second_rounds, mut last) = (0, 0, None);
         for _ in 0..100 {
@@ -181,7 +181,7 @@ async fn a_lock_is_taken_in_one_round_trip_and_ten_commands() {
             assert!(Some(token) > last, "{token:?} after {last:?}");
             (last, calls) = (Some(token), calls + cost);
         }
-        // Slack that shrinks is too little now and then.
+        // Shrinking slack is occasionally too small.
         assert!(second_rounds <= 2, "{second_rounds} of 100, {ahead:?}");
         assert!(calls <= 1010, "{calls} commands of 100 pairs, {ahead:?}");
     }
@@ -190,7 +190,7 @@ async fn a_lock_is_taken_in_one_round_trip_and_ten_commands() {
 #[tokio::test(start_paused = true)]
 async fn a_node_ahead_is_followed_within_bounds_and_beyond_them_its_token_is_written_back() {
     for (ahead, follows) in [(300_000, true), (HOUR, false)] {
-        // Three nodes answer, one of them ahead: every majority has it.
+        // Three nodes answer, one of them ahead, so every majority includes it.
         let nodes = nodes([0, 1, ahead, 0, 1]);
         nodes[3].go_away(true);
         nodes[4].go_away(true);
@@ -221,8 +221,8 @@ async fn a_node_ahead_is_followed_within_bounds_and_beyond_them_its_token_is_wri
     }
 }
 
-/// The nodes' clocks are an hour behind the client's, or the client's an hour ahead: tokens stay
-/// with the nodes.
+/// The nodes' clocks are an hour behind the client's, so the client's looks an hour ahead. Tokens
+/// stay with the nodes.
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_clock_is_far_ahead_proposes_nothing() {
     let nodes = nodes([-HOUR, -HOUR + 40, -HOUR + 90, -HOUR + 170, -HOUR + 300]);
@@ -235,7 +235,7 @@ async fn a_client_whose_clock_is_far_ahead_proposes_nothing() {
         assert!(token.get() <= newest + 1, "{token:?} is not of the nodes");
         last = Some(token);
     }
-    // Those that write a token back do have floors.
+    // Requests that write a token back do have floors.
     let floors: Vec<_> = nodes[0].floors.lock().unwrap().clone();
     let newest = nodes.iter().map(Clocked::now).max().unwrap();
     assert!(floors.iter().flatten().all(|f| f.get() <= newest));
@@ -260,7 +260,7 @@ async fn a_repetition_keeps_its_token_and_the_next_owner_has_a_larger_one() {
     }
 }
 
-/// A node gives each token to one grant, however often it is proposed.
+/// A node gives each token to one grant, even if it is proposed repeatedly.
 #[tokio::test(start_paused = true)]
 async fn the_same_proposal_twice_is_two_tokens() {
     let node = MemoryBackend::new();
@@ -283,8 +283,8 @@ async fn the_same_proposal_twice_is_two_tokens() {
     }
 }
 
-/// Clients that propose alike, over majorities that differ: tokens grow, and no two grants have the
-/// same.
+/// Clients with equal proposals over different majorities: tokens grow, and no two grants share
+/// one.
 #[tokio::test(start_paused = true)]
 async fn tokens_grow_over_clients_and_majorities() {
     let nodes = nodes([0, 30_000, -5_000, 200, 2_000_000]);

@@ -1,4 +1,4 @@
-//! RedLock: who waits for a long time sees nodes come and go, and still gets its turn.
+//! RedLock: during a long wait, nodes come and go, and the waiter still gets its turn.
 
 use crate::quorum_common;
 
@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// More than a call to a node of these tests may take.
+/// Longer than a call to a node of these tests may take.
 const HANG: Duration = Duration::from_millis(1200);
 
-/// Nodes, somebody who holds the lock on them, and another process that wants it.
+/// Nodes, a holder of the lock on them, and another process that wants it.
 struct Scene {
     peers: Vec<Peer>,
     holder: LockGuard,
@@ -34,8 +34,8 @@ impl Scene {
         }
     }
 
-    /// The first node hangs until an attempt and what was to clean up after it are without an
-    /// answer, and comes back.
+    /// The first node hangs until an attempt and its cleanup have failed without an answer, and
+    /// comes back.
     async fn first_node_hangs(&self) {
         let before = self.peers[0].calls("release");
         self.peers[0].freeze(true);
@@ -71,7 +71,7 @@ async fn a_waiter_that_began_before_a_node_hung_wins_with_that_node() {
     guard.release().await.unwrap();
 }
 
-/// Neither may it pass what hinders it on to those who wait behind it.
+/// Nor may it pass its obstacle on to the waiters behind it.
 #[tokio::test(start_paused = true)]
 async fn who_waits_behind_such_a_waiter_wins_when_it_gives_up() {
     let scene = Scene::new(61).await;
@@ -92,8 +92,8 @@ async fn who_waits_behind_such_a_waiter_wins_when_it_gives_up() {
     wins(behind).await;
 }
 
-/// An error of the quorum is final where outages are not sat out; a node that is well again must
-/// not cause one.
+/// If outages are not retried, an error of the quorum is final. A recovered node must not cause
+/// one.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_well_again_is_no_missing_quorum() {
     let peers = peers(3, 62);

@@ -1,4 +1,4 @@
-//! Servers whose clocks are wrong or set, and that tell what they were told of each other.
+//! Servers with clocks that are wrong or get set, and with notes about each other.
 
 use crate::quorum_common;
 
@@ -17,7 +17,7 @@ const MAX_LEASE: Duration = Duration::from_secs(60);
 const HOUR: i64 = 3600;
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// A server with a clock of its own, and the memory of what it was told.
+/// A server with its own clock, and its notes.
 #[derive(Debug, Clone)]
 struct Server {
     peer: Peer,
@@ -27,15 +27,15 @@ struct Server {
 #[derive(Debug)]
 struct State {
     begun: Instant,
-    /// By how many seconds the clock is ahead.
+    /// How many seconds the clock is ahead.
     ahead: i64,
-    /// What the clock showed when the server was started.
+    /// The clock's reading at the server's start.
     started: i64,
     told: HashMap<String, (i64, String)>,
 }
 
 impl State {
-    /// Far enough from zero for any time that is set.
+    /// Far enough from zero for all settings of the clock.
     fn clock(&self) -> i64 {
         1_000_000_000 + self.begun.elapsed().as_millis() as i64 / 1_000 + self.ahead
     }
@@ -116,7 +116,7 @@ fn servers(count: usize) -> Vec<Server> {
     peers(count, 1).into_iter().map(Server::of).collect()
 }
 
-/// A program that has just begun.
+/// A program that has just started.
 fn fresh(servers: &[Server]) -> Locktopus {
     let nodes = servers.iter().zip(["a", "b", "c", "d", "e"]);
     let quorum = nodes.fold(QuorumBackend::builder(), |builder, (server, label)| {
@@ -140,13 +140,13 @@ async fn works_at_once(locks: &Locktopus, what: &str) {
     assert!(began.elapsed() < MOMENT * 10, "{what}");
 }
 
-/// The sets of so many of the servers.
+/// All sets of `count` servers.
 fn subsets(count: usize, of: usize) -> impl Iterator<Item = Vec<usize>> {
     let all = (0..1_usize << of).filter(move |set| set.count_ones() as usize == count);
     all.map(move |set| (0..of).filter(|at| set >> at & 1 == 1).collect())
 }
 
-/// Tries until it is granted, which must not be before.
+/// Retries until it is granted, which must not happen earlier than `until`.
 async fn nobody_before(until: Instant, what: &str, mut is_granted: impl AsyncFnMut() -> bool) {
     while !is_granted().await {
         assert!(Instant::now() < until + MAX_LEASE * 2, "{what}: never");
@@ -156,9 +156,9 @@ async fn nobody_before(until: Instant, what: &str, mut is_granted: impl AsyncFnM
     assert!(early.is_zero(), "{what}: granted {early:?} early");
 }
 
-/// A majority is restarted without its data and with a clock that is behind, which is set right
-/// soon. Whoever comes new, and whatever others saw meanwhile, nobody is granted what is held;
-/// neither if the other nodes are silent since.
+/// A majority restarts without its data, with a clock that is behind and is corrected soon. No new
+/// program gets a held lock, whatever other programs saw meanwhile, even if the other nodes have
+/// been silent since.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
     for count in [3, 5] {
@@ -203,8 +203,8 @@ async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
     }
 }
 
-/// The first program of all waits until every node has answered, and no longest lease. If one stays
-/// silent it waits for that lease, and later programs do not.
+/// The very first program waits until every node has answered, not for the longest lease. If a node
+/// stays silent, it waits for that lease, and later programs do not.
 #[tokio::test(start_paused = true)]
 async fn the_first_program_of_all_waits_for_answers_that_are_late() {
     for silent_for in [MOMENT * 8, MOMENT * 50, MAX_LEASE * 10] {
@@ -227,8 +227,8 @@ async fn the_first_program_of_all_waits_for_answers_that_are_late() {
     }
 }
 
-/// An acquisition with enough time waits until a majority votes. Another one fails before its time
-/// is up.
+/// An acquisition with enough time waits until a majority votes. Others fail before their time is
+/// up.
 #[tokio::test(start_paused = true)]
 async fn young_nodes_are_waited_for_by_those_who_have_the_time() {
     for (seconds, waits) in [(u64::MAX, true), (70, true), (30, false), (0, false)] {
@@ -255,11 +255,11 @@ async fn young_nodes_are_waited_for_by_those_who_have_the_time() {
     }
 }
 
-/// As above, and the clocks of the others were wrong when they were told, and are set right as
-/// well.
+/// As above, but the other nodes' clocks were also wrong when they were told, and are corrected
+/// too.
 #[tokio::test(start_paused = true)]
 async fn a_note_by_a_wrong_clock_makes_no_restarted_server_old() {
-    // By how much they were set, and whether a program looked before they were set right.
+    // How far the clocks were set, and whether a program looked before they were corrected.
     let sets = [
         (-HOUR, 0, true),
         (-HOUR, 120, false),
@@ -267,7 +267,7 @@ async fn a_note_by_a_wrong_clock_makes_no_restarted_server_old() {
         (HOUR, -120, false),
     ];
     for count in [3, 5] {
-        // Which of them it is makes no difference.
+        // It makes no difference which of them it is.
         for restarted in subsets(count / 2 + 1, count).take(2) {
             for (lost, kept, seen) in sets {
                 let servers = servers(count);
@@ -289,7 +289,7 @@ async fn a_note_by_a_wrong_clock_makes_no_restarted_server_old() {
                 }
                 set(-kept, -lost);
                 let what = format!("{restarted:?} of {count} by {lost}, others by {kept}, {seen}");
-                // A program each time: what one has seen helps the next only through its notes.
+                // A new program each time: only its notes help the next one.
                 nobody_before(until, &what, async || {
                     let outcome = fresh(&servers).mutex("job").try_acquire().await;
                     matches!(outcome, Ok(Some(_)))
@@ -300,7 +300,7 @@ async fn a_note_by_a_wrong_clock_makes_no_restarted_server_old() {
     }
 }
 
-/// Who was away while the others were asked who they are is told of them when it comes back.
+/// A node that was away while the others told their identities learns about them when it returns.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_comes_back_is_told_of_the_others() {
     let servers = servers(3);
@@ -324,8 +324,8 @@ async fn a_node_that_comes_back_is_told_of_the_others() {
     }
 }
 
-/// A program that asks a restarted server twice, while nobody else vouches for it, tells the others
-/// for how long it has seen that server. Its uptime is too long.
+/// A program asks a restarted server twice while no other node vouches for it. It tells the others
+/// how long it has seen that server. The server's own uptime is too long.
 #[tokio::test(start_paused = true)]
 async fn what_one_program_has_seen_makes_no_restarted_server_older_for_others() {
     let servers = servers(3);
@@ -356,7 +356,7 @@ async fn what_one_program_has_seen_makes_no_restarted_server_older_for_others() 
     assert!(told <= lived + MOMENT * 20, "{told:?} after {lived:?}");
 }
 
-/// What is noted costs nobody anything while a majority keeps running, whatever the others do.
+/// Notes cost nothing while a majority keeps running, whatever the others do.
 #[tokio::test(start_paused = true)]
 async fn a_new_program_waits_for_no_server_that_others_know() {
     for count in [3, 5] {
@@ -378,7 +378,7 @@ async fn a_new_program_waits_for_no_server_that_others_know() {
     }
 }
 
-/// One clock that is set, or wrong all the time, keeps nobody out.
+/// One clock that is set, or always wrong, keeps no program out.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_keeps_no_new_program_out() {
     for set in 0..3 {

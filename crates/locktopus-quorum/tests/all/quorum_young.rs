@@ -1,5 +1,5 @@
-//! Young nodes of a quorum, that tell their uptime in whole seconds as servers do, and are asked
-//! again who they are.
+//! Young nodes of a quorum. They tell their uptime in whole seconds, as servers do, and are asked
+//! for their identity again.
 
 use crate::quorum_common;
 
@@ -16,12 +16,12 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server that tells its uptime as Redis does: the difference of two readings of a clock of whole
-/// seconds, of which the backend takes a second away.
+/// A server that tells its uptime like Redis: the difference of two readings of a clock with whole
+/// seconds. The backend subtracts one second.
 #[derive(Debug)]
 struct WholeSeconds {
     peer: Peer,
-    /// What the server's clock showed at `begun`.
+    /// The server's clock at `begun`.
     phase: Duration,
     begun: Instant,
 }
@@ -42,7 +42,7 @@ impl NodeProbe for WholeSeconds {
     }
 }
 
-/// The nodes, whose clocks begin their seconds at the same moment.
+/// Nodes whose clocks begin their seconds at the same moment.
 fn whole_seconds(peers: &[Peer], phase: Duration) -> QuorumBuilder {
     let begun = Instant::now();
     let nodes = peers.iter().zip(["a", "b", "c"]);
@@ -56,14 +56,14 @@ fn whole_seconds(peers: &[Peer], phase: Duration) -> QuorumBuilder {
     })
 }
 
-/// The connection breaks and is there again at once; the server has noticed nothing.
+/// The connection breaks and returns at once. The server notices nothing.
 fn blip(peer: &Peer) {
     peer.kill();
     peer.revive();
 }
 
-/// Two of three nodes are there, so that both must vote, and one of them began a while ago. It is
-/// asked again and again who it is.
+/// Two of three nodes are up, so both must vote, and one of them started a while ago. It is asked
+/// for its identity again and again.
 async fn kept_for(max_lease: Duration, lease: Duration, phase: Duration) {
     let peers = peers(3, 1);
     let quorum = whole_seconds(&peers, phase).max_lease(max_lease);
@@ -93,8 +93,8 @@ async fn kept_for(max_lease: Duration, lease: Duration, phase: Duration) {
     guard.release().await.unwrap();
 }
 
-/// Rounding may cost a second. A lock with a longer lease is kept, and a node that votes goes on
-/// voting, wherever in its second the client asks and whatever part of one the longest lease has.
+/// Rounding may cost a second. A lock with a longer lease is kept and a voting node keeps voting,
+/// wherever in its second the client asks, and for any fraction of a second in the longest lease.
 #[tokio::test(start_paused = true)]
 async fn being_asked_again_and_again_who_it_is_costs_no_lock() {
     let whole = [1_000, 2_000, 5_000].map(|longest| (longest, longest * 3 / 5));
@@ -109,12 +109,12 @@ async fn being_asked_again_and_again_who_it_is_costs_no_lock() {
     }
 }
 
-/// A server that is connected to when it is asked something, so that the question itself makes the
-/// connection over which it is answered.
+/// A server that is connected to only when it is asked something, so the question itself opens the
+/// connection that carries the answer.
 #[derive(Debug)]
 struct Dialled {
     peer: Peer,
-    /// The connection of the peer that the last question found, and how many were made.
+    /// The peer's connection at the last question, and how many were made.
     known: AtomicU64,
     made: AtomicU64,
 }
@@ -146,7 +146,7 @@ fn dialled(peers: &[Peer]) -> QuorumBuilder {
     })
 }
 
-/// Every server is there and free. That nobody was connected to before is no reason to be refused.
+/// Every server is up and free. A missing connection is no reason to refuse.
 #[tokio::test(start_paused = true)]
 async fn the_first_attempt_of_a_client_is_granted() {
     let peers = peers(3, 2);

@@ -1,4 +1,4 @@
-//! Nodes of a quorum that can be killed, frozen, slowed down and made to forget.
+//! Nodes of a quorum that tests can kill, freeze, slow down and make forget.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use locktopus_memory::MemoryBackend;
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
 use tokio::time::{Instant, sleep};
 
-/// One server, and the way to it.
+/// One server, and the connection to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) store: MemoryBackend,
@@ -39,9 +39,9 @@ struct State {
     frozen: bool,
     /// Longest random delay before and again after an execution.
     delay: Duration,
-    /// What every execution takes, half before and half after it.
+    /// The duration of every execution, half before and half after it.
     round_trip: Duration,
-    /// Answers lost, out of 1,000.
+    /// Lost answers, out of 1,000.
     lost: u32,
     generation: u64,
     run: u64,
@@ -79,33 +79,33 @@ impl Peer {
         f(&mut self.state.lock().unwrap())
     }
 
-    /// The same one, which keeps what instances say about themselves.
+    /// The same server, but it keeps the records of instances.
     pub(crate) fn keeping_instances(mut self) -> Self {
         self.keeps = true;
         self
     }
 
-    /// Calls fail from now on, also those under way.
+    /// Makes calls fail from now on, including those under way.
     pub(crate) fn kill(&self) {
         self.with(|s| (s.up, s.generation) = (false, s.generation + 1));
     }
 
-    /// Back with everything it knew, as after a network failure.
+    /// Brings it back with all its data, as after a network failure.
     pub(crate) fn revive(&self) {
         self.with(|s| (s.up, s.generation) = (true, s.generation + 1));
     }
 
-    /// Restarted, and everything forgotten.
+    /// Restarts it without its data.
     pub(crate) fn restart_empty(&self) {
         self.store.clear();
         self.with(|s| {
             (s.up, s.generation, s.run) = (true, s.generation + 1, s.run + 1);
-            // Never again as old as at the beginning of the test.
+            // Never as old again as at the beginning of the test.
             s.started = Instant::now() + YEAR;
         });
     }
 
-    /// Calls hang; what was sent runs when the freeze ends.
+    /// Makes calls hang. They run when the freeze ends.
     pub(crate) fn freeze(&self, frozen: bool) {
         self.with(|s| s.frozen = frozen);
     }
@@ -130,8 +130,7 @@ impl Peer {
         self.with(|s| most * u32::try_from(next(&mut s.dice) % 1001).unwrap() / 1000)
     }
 
-    /// Runs a call as a server far away does: it may run although nobody waits for the answer any
-    /// more.
+    /// Runs a call like a distant server: it may run even if the caller no longer waits.
     async fn call<T, Fut>(&self, what: &'static str, run: Fut) -> Result<T, BackendError>
     where
         T: Send + 'static,
@@ -209,7 +208,7 @@ impl locktopus_contract::Layer for Peer {
         &self.info
     }
 
-    /// The length of the name, so that batches must be cut.
+    /// The length of the name, so that batches must be split.
     fn shard(&self, target: &LockTarget) -> u32 {
         u32::try_from(target.name().as_str().len()).unwrap()
     }
@@ -380,7 +379,7 @@ pub(crate) fn mutex(name: &str) -> LockTarget {
     )
 }
 
-/// Polls a future so many times and drops it.
+/// Polls a future this many times and drops it.
 pub(crate) async fn cut<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future: Pin<Box<F>> = Box::pin(future);
     let mut left = polls;
@@ -398,7 +397,7 @@ pub(crate) async fn cut<F: Future>(polls: usize, future: F) -> Option<F::Output>
     .await
 }
 
-/// Lets time pass until `check` holds; at most a minute of it.
+/// Lets time pass until `check` holds, for at most a minute.
 pub(crate) async fn until(what: &str, check: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !check() {
