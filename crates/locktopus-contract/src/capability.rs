@@ -45,10 +45,9 @@ pub trait WakeUps: Send + Sync {
     /// Listens for hints that the target may have become free, and for grants pushed to owners of
     /// this process.
     ///
-    /// Once this returns, every release that starts later reaches the owner to which it hands the
-    /// lock, or wakes at least one waiter of this process. Both messages may be lost, and a hint
-    /// may be false. After anything that can lose messages, every stream yields
-    /// [`Wake::Resync`](crate::Wake).
+    /// Once this returns, every release that starts later reaches the lock's new owner, or wakes at
+    /// least one waiter of this process. Both messages may be lost, and a hint may be false. After
+    /// anything that can lose messages, every stream yields [`Wake::Resync`](crate::Wake).
     async fn subscribe(
         &self,
         target: &LockTarget,

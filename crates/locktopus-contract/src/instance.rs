@@ -14,7 +14,7 @@ const LONGEST_TEXT: usize = 4096;
 /// The longest note, in characters.
 const LONGEST_NOTE: usize = 256;
 
-/// One `Locktopus`: 48 random bits, with which its owner ids begin. Twelve hex digits as text.
+/// One `Locktopus`: the 48 random bits at the start of its owner ids. Twelve hex digits as text.
 ///
 /// Not a secret: it is not enough to release a lock.
 ///

@@ -13,16 +13,15 @@ use crate::owner::{OwnerId, OwnerIds};
 
 /// The kind of lock that a name is used as.
 ///
-/// A name is in use as one kind at a time. A request for it as another kind fails with
-/// [`BackendErrorKind::OtherKind`](crate::BackendErrorKind::OtherKind) and changes nothing. The
-/// halves of a read-write lock count as one kind, and so do all mutexes, with any profile. Where a
-/// store cannot tell what another library wrote, it assumes the requested kind.
+/// A name is in use as one kind at a time: a request for it as another fails with
+/// [`OtherKind`](crate::BackendErrorKind::OtherKind) and changes nothing. The halves of a
+/// read-write lock are one kind, and so are all mutexes. A store that cannot tell what another
+/// library wrote assumes the requested kind.
 ///
 /// ```
 /// # use std::time::Duration;
 /// use locktopus_contract::{LockKind, Mode};
-/// let (lock, mutex, read) =
-///     (LockKind::Reentrant, LockKind::Mutex(Default::default()), LockKind::Read);
+/// let [lock, mutex, _, read, ..] = LockKind::all();
 /// assert_eq!((lock.as_str(), mutex.as_str(), read.as_str()), ("lock", "mutex", "read_lock"));
 /// assert!(lock.is_reentrant() && !mutex.is_reentrant() && mutex.profile().is_some());
 /// assert!(lock.has_tokens() && !read.has_tokens());
@@ -32,12 +31,8 @@ use crate::owner::{OwnerId, OwnerIds};
 /// assert!(lock.new_owner() != lock.new_owner());
 /// assert_eq!((read.family(), LockKind::from_word("read_lock")), ("rw_lock", Some(read)));
 /// assert!(LockKind::all().iter().filter(|kind| kind.has_strict_queue()).eq([&LockKind::Fair]));
-/// assert!(
-///     LockKind::all()
-///         .iter()
-///         .filter(|kind| !kind.is_held())
-///         .eq([&LockKind::RateLimiter, &LockKind::Latch])
-/// );
+/// let never_held = LockKind::all().into_iter().filter(|kind| !kind.is_held());
+/// assert!(never_held.eq([LockKind::RateLimiter, LockKind::Latch]));
 /// assert_eq!(LockKind::Fair.about(), "exclusive, in strict order of arrival");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,31 +44,26 @@ pub enum LockKind {
     Mutex(Arc<MutexProfile>),
     /// Exclusive, reentrant, in strict order of arrival. On Redis: Redisson's `RFairLock` layout.
     Fair,
-    /// The shared half of a read-write lock, reentrant. On Redis: Redisson's `RReadWriteLock`
-    /// layout.
+    /// The shared, reentrant half of a read-write lock. On Redis: Redisson's `RReadWriteLock`.
     Read,
     /// The exclusive half of a read-write lock, reentrant.
     Write,
     /// Counted permits. On Redis: Redisson's `RSemaphore` layout, plus a key for the holders.
     Semaphore,
-    /// Counted permits, each with an id and an expiry. On Redis: Redisson's
-    /// `RPermitExpirableSemaphore` layout.
+    /// Counted permits with ids and expiries. On Redis: Redisson's `RPermitExpirableSemaphore`.
     Permits,
     /// A number of permits for each period. On Redis: a layout of our own.
     RateLimiter,
-    /// A count-down latch. Tasks wait for it and never hold it. On Redis: Redisson's
-    /// `RCountDownLatch` layout.
+    /// A count-down latch, awaited and never held. On Redis: Redisson's `RCountDownLatch`.
     Latch,
 }
 
-/// The form in which a kind stores its owners.
+/// A kind's form of owner ids.
 #[derive(Debug, Clone, Copy)]
 enum OwnerForm {
-    /// Any number.
     Any,
     /// An even or an odd number, so a release of one kind never fits a lock of the other.
     Parity { odd: bool },
-    /// The id of a permit.
     Permit,
 }
 
@@ -264,9 +254,8 @@ impl LockKind {
         }
     }
 
-    /// Whether its grants carry fencing tokens: true for every exclusive kind except a single-key
-    /// mutex. Readers and permits have no tokens, because several hold at once and a token could
-    /// not order them.
+    /// Whether its grants carry fencing tokens: every exclusive kind except a single-key mutex.
+    /// Several readers or permits are held at once, so a token could not order them.
     #[must_use]
     pub fn has_tokens(&self) -> bool {
         self.spec().tokens && self.profile().is_none_or(|profile| profile.has_side_keys())
@@ -297,8 +286,7 @@ impl LockKind {
         self.spec().in_cohort && self.is_native()
     }
 
-    /// Whether a holder that keeps its lease after its release can learn that another owner wants
-    /// it.
+    /// Whether a holder that caches its lease can learn that another owner wants the lock.
     #[must_use]
     pub fn can_be_kept(&self) -> bool {
         self.spec().keepable && self.is_native()
@@ -318,8 +306,7 @@ impl LockKind {
             .map_or(lease, |profile| profile.stored_lease(lease))
     }
 
-    /// Whether a release can leave it held for a time. Only for a hold that a single owner has
-    /// alone, with a single expiry.
+    /// Whether a release can leave it held for a time: one owner alone, with a single expiry.
     #[must_use]
     pub fn can_linger(&self) -> bool {
         self.spec().lingers
@@ -342,10 +329,8 @@ impl LockKind {
 /// use locktopus_contract::{LockKind, LockName, LockTarget};
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// assert_eq!((target.name().as_str(), target.kind()), ("invoice:42", &LockKind::Reentrant));
-/// assert_eq!(
-///     (target.to_string(), target.key().as_ref()),
-///     ("lock \"invoice:42\"".to_owned(), "invoice:42")
-/// );
+/// assert_eq!(target.to_string(), "lock \"invoice:42\"");
+/// assert_eq!(target.key(), "invoice:42");
 /// assert!(target.check_name().is_ok());
 /// let braces = LockTarget::new(LockName::new("{invoice}")?, LockKind::Reentrant);
 /// assert!(braces.check_name().is_err()); // it would be confused with `invoice`
@@ -387,8 +372,8 @@ impl LockTarget {
     }
 
     /// Checks that the name is not confused with another name, or with the side keys of another
-    /// lock. Every backend that stores locks under their names refuses such names, so a program
-    /// meets the same rules on each backend.
+    /// lock. Every backend that stores locks under their names refuses those that are.
+    ///
     /// # Errors
     ///
     /// [`NameError::Ambiguous`] with the rule and what to use instead.
@@ -402,7 +387,6 @@ impl LockTarget {
     }
 }
 
-/// `lock "name"` or `mutex "name"`.
 impl fmt::Display for LockTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} \"{}\"", self.kind.as_str(), self.name)

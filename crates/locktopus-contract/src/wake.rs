@@ -274,8 +274,8 @@ impl WakeStream {
         *lock(&self.waiter.pending) = None;
     }
 
-    /// Keeps listening as the holder, from now on only for messages about its hold. One that has
-    /// already arrived is kept.
+    /// Keeps listening as the holder, from now on only for messages about its hold. It keeps such a
+    /// message that has already arrived.
     pub fn hold(&mut self) {
         self.looking = false;
         self.waiter.holds.store(true, Ordering::Release);

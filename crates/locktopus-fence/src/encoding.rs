@@ -21,7 +21,7 @@ impl fmt::Display for Fence {
     }
 }
 
-/// A text is no fence.
+/// The text is not a fence.
 ///
 /// ```
 /// use locktopus::{Fence, FenceParseError};
@@ -35,8 +35,8 @@ pub struct FenceParseError {
     problem: &'static str,
 }
 
-/// Reads exactly what `Display` writes: a fence has one text, so texts may be compared instead of
-/// fences.
+/// Accepts exactly the output of `Display`. A fence has only one text, so you may compare texts
+/// instead of fences.
 impl FromStr for Fence {
     type Err = FenceParseError;
 
@@ -85,7 +85,7 @@ fn name(text: &str) -> Option<LockName> {
 }
 
 fn token(text: &str) -> Option<FencingToken> {
-    // `parse` would also take a sign and leading zeros.
+    // `parse` would also accept a sign and leading zeros.
     let canonical = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
     let number = text.parse().ok().filter(|_| canonical)?;
     FencingToken::new(number)

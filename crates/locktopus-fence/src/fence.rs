@@ -7,14 +7,14 @@ use locktopus_contract::{FencingToken, LockName, LockTarget, OwnerId};
 
 use crate::mark::HolderMark;
 
-/// A fencing token with the lock it belongs to and, if known, its holder.
+/// A fencing token with its lock and, if known, its holder.
 ///
 /// It names kind and lock, so one lock's token cannot be used for another. Fences of different
-/// locks have no order. Neither have those of two holders with the same token, which only a server
-/// that lost data gives.
+/// locks have no order. Neither have fences of two holders with the same token, which only a server
+/// that lost data gives out.
 ///
 /// As text it is one word of printable ASCII, fit for a header, a column or a log line:
-/// `locktopus-fence1.<kind>.<name in base64url>.<token>`, and behind another dot the
+/// `locktopus-fence1.<kind>.<name in base64url>.<token>`, followed by another dot and the
 /// [mark](HolderMark) of the holder if it is known. It is neither a secret nor a proof: a client
 /// that may write to the resource could make one up.
 ///
@@ -36,11 +36,11 @@ pub struct Fence {
     pub(crate) holder: Option<HolderMark>,
 }
 
-/// The lock a fence is of.
+/// The lock of a fence.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FencedLock {
-    /// A word instead of a `LockKind`, because the protected side knows nothing of profiles and may
-    /// be older than the newest kind.
+    /// A word instead of a `LockKind`, because the protected side knows nothing about profiles and
+    /// may be older than the newest kind.
     pub(crate) kind: Cow<'static, str>,
     pub(crate) name: LockName,
 }
@@ -55,7 +55,7 @@ impl FencedLock {
 }
 
 impl Fence {
-    /// Binds a token to the lock it was given for.
+    /// Binds a token to its lock.
     #[must_use]
     pub fn new(target: &LockTarget, token: FencingToken) -> Self {
         Self {
@@ -73,7 +73,10 @@ impl Fence {
     /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
     /// let (token, owner) = (FencingToken::new(17).expect("in range"), OwnerId::generate());
     /// let fence = Fence::new(&target, token).held_by(&owner);
-    /// assert_eq!((fence.kind(), fence.name().as_str(), fence.token()), ("lock", "invoice:42", token));
+    /// assert_eq!(
+    ///     (fence.kind(), fence.name().as_str(), fence.token()),
+    ///     ("lock", "invoice:42", token)
+    /// );
     /// assert_eq!(fence.holder(), Some(HolderMark::of(&owner)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -83,13 +86,14 @@ impl Fence {
         self
     }
 
-    /// The kind of the lock, as [`LockKind::as_str`](locktopus_contract::LockKind::as_str) has it.
+    /// The kind of the lock, in the words of
+    /// [`LockKind::as_str`](locktopus_contract::LockKind::as_str).
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.lock.kind
     }
 
-    /// The name of the lock, namespace included.
+    /// The name of the lock, including the namespace.
     #[must_use]
     pub fn name(&self) -> &LockName {
         &self.lock.name
@@ -107,7 +111,8 @@ impl Fence {
         self.holder
     }
 
-    /// Whether this fence is of that lock. A resource that is protected by one lock should ask.
+    /// Whether this fence belongs to this lock. A resource that one lock protects should check
+    /// this.
     #[must_use]
     pub fn is_for(&self, target: &LockTarget) -> bool {
         self.lock.kind == target.kind().as_str() && self.lock.name == *target.name()
@@ -115,7 +120,7 @@ impl Fence {
 }
 
 impl PartialOrd for Fence {
-    /// Which grant came later. `None` for different locks, and for different holders with one
+    /// Which grant came later. `None` for different locks, and for different holders with the same
     /// token.
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         if self.lock != other.lock {

@@ -1,4 +1,4 @@
-//! The check at a resource that lives in this process.
+//! The check at a resource inside this process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use locktopus_contract::{FencingToken, LockTarget};
 use crate::fence::{Fence, FencedLock};
 use crate::mark::HolderMark;
 
-/// Stands before a resource and turns away holders that have been overtaken.
+/// Guards a resource: turns away holders that have been overtaken.
 ///
 /// It remembers the newest token of each lock. It refuses older ones, and the same one from another
 /// holder. Use one gate for each resource: writes through it run one at a time.
@@ -23,15 +23,15 @@ use crate::mark::HolderMark;
 /// let (gate, total) = (FenceGate::new(), AtomicU32::new(0));
 ///
 /// gate.with(&fence(8), || total.store(80, Ordering::Relaxed))?;
-/// // The holder before that one wakes up and writes too.
+/// // The previous holder wakes up and writes too.
 /// let late = gate.with(&fence(7), || total.store(70, Ordering::Relaxed));
 /// assert_eq!(late.unwrap_err().newest().get(), 8);
 /// assert_eq!(total.load(Ordering::Relaxed), 80);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A gate forgets everything when its process ends. A resource that outlives the process keeps the
-/// newest token beside its data (`docs/fencing.md`).
+/// A gate forgets everything when its process ends. A resource that outlives the process must store
+/// the newest token with its data (`docs/fencing.md`).
 #[derive(Debug)]
 pub struct FenceGate {
     state: Mutex<State>,
@@ -41,7 +41,7 @@ pub struct FenceGate {
 #[derive(Debug, Default)]
 struct State {
     seen: HashMap<FencedLock, Seen>,
-    /// The newest token of any lock that was forgotten, or 0.
+    /// The newest token of any forgotten lock, or 0.
     floor: u64,
 }
 
@@ -67,13 +67,14 @@ impl FenceGate {
     /// A gate that remembers about this many locks, at least one, and forgets those with the oldest
     /// tokens.
     ///
-    /// A lock it does not know must then come with a token newer than all it has forgotten. So it
-    /// still lets no overtaken holder in. It may refuse a holder that took its lock long ago and
-    /// comes for the first time ([`StaleCause::Forgotten`]). Choose a limit well above the number
-    /// of locks that are held at a time.
+    /// A lock that it does not know must then come with a token newer than all forgotten ones. So
+    /// the gate still admits no overtaken holder. It may refuse a holder that took its lock long
+    /// ago and appears for the first time ([`StaleCause::Forgotten`]). Choose a limit well above
+    /// the number of locks held at one time.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::FenceGate;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let gate = FenceGate::bounded(10_000);
@@ -89,19 +90,20 @@ impl FenceGate {
         }
     }
 
-    /// Checks a fence and remembers it. This does not protect a write that follows: a newer holder
-    /// can come in between. Use it when a new holder first appears, and [`with`](Self::with) for
-    /// writes.
+    /// Checks a fence and remembers it. This does not protect a write that follows, because a newer
+    /// holder can come in between. Use it when a new holder first appears, and [`with`](Self::with)
+    /// for writes.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::FenceGate;
     /// let gate = FenceGate::new();
     /// let (name, fence) = {
     ///     let guard = locks.lock("invoice:42").acquire().await?;
     ///     ("invoice:42", guard.fence().expect("a lock has one"))
-    /// }; // lost, and held by another task now
+    /// }; // the lock is lost, and another task holds it now
     /// # tokio::task::yield_now().await;
     /// let guard = locks.lock(name).acquire().await?;
     /// gate.admit(&guard.fence().expect("a lock has one"))?;
@@ -111,32 +113,34 @@ impl FenceGate {
     ///
     /// # Errors
     ///
-    /// [`StaleFence`]; then nothing is remembered.
+    /// [`StaleFence`]. Then nothing is remembered.
     pub fn admit(&self, fence: &Fence) -> Result<(), StaleFence> {
         self.with(fence, || ())
     }
 
     /// Checks a fence and writes in one step: no other holder comes in between.
     ///
-    /// `write` must not use this gate, or it waits for itself, and should not take long. If it
-    /// panics the fence stays admitted.
+    /// `write` must not use this gate, or it would wait for itself. It should not take long. If it
+    /// panics, the fence stays admitted.
     ///
     /// # Errors
     ///
-    /// [`StaleFence`]; then nothing is remembered and `write` did not run.
+    /// [`StaleFence`]. Then nothing is remembered and `write` did not run.
     pub fn with<R>(&self, fence: &Fence, write: impl FnOnce() -> R) -> Result<R, StaleFence> {
         self.with_all(std::slice::from_ref(fence), write)
     }
 
-    /// As [`with`](Self::with), for what several locks protect together: all fences are good, or
-    /// nothing happens.
+    /// Like [`with`](Self::with), for data that several locks protect together: either all fences
+    /// are good, or nothing happens.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::FenceGate;
     /// let gate = FenceGate::new();
-    /// let (from, to) = (locks.lock("account:1").acquire().await?, locks.lock("account:2").acquire().await?);
+    /// let (from, to) =
+    ///     (locks.lock("account:1").acquire().await?, locks.lock("account:2").acquire().await?);
     /// let fences: Vec<_> = [&from, &to].into_iter().filter_map(|guard| guard.fence()).collect();
     /// let moved = gate.with_all(&fences, || "moved")?; // neither, or both
     /// assert_eq!(moved, "moved");
@@ -160,11 +164,11 @@ impl FenceGate {
         }
         state.remember(fences);
         state.forget(self.limit, fences);
-        // Still locked: this is what makes check and write one.
+        // Still locked: this makes check and write one step.
         Ok(write())
     }
 
-    /// The newest token that came by of this lock; `None` if none did or it was forgotten.
+    /// The newest token seen for this lock. `None` if there was none or the gate forgot it.
     ///
     /// ```
     /// use locktopus::{Fence, FenceGate, FencingToken, LockKind, LockName, LockTarget};
@@ -181,7 +185,7 @@ impl FenceGate {
         self.state().seen.get(&lock).map(|seen| seen.token)
     }
 
-    /// A panic in `write` leaves no half-written state: the state is complete before `write` runs.
+    /// The state is complete before `write` runs, so a panic in `write` does no harm to it.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -203,7 +207,7 @@ impl State {
     fn remember(&mut self, fences: &[Fence]) {
         for fence in fences {
             let seen = self.seen.get(&fence.lock);
-            // Once the holder of a token is known, a fence without a mark does not make it unknown.
+            // Once the holder of a token is known, a fence without a mark does not hide it again.
             let holder = seen.filter(|seen| seen.token == fence.token);
             let holder = fence.holder.or_else(|| holder.and_then(|seen| seen.holder));
             let token = fence.token;
@@ -211,7 +215,7 @@ impl State {
         }
     }
 
-    /// Forgets an eighth more than it must, so that it need not look at everything each time.
+    /// Forgets an eighth more than necessary, so that it need not scan everything each time.
     fn forget(&mut self, limit: usize, except: &[Fence]) {
         let Some(excess) = self.seen.len().checked_sub(limit).filter(|n| *n > 0) else {
             return;
@@ -227,7 +231,7 @@ impl State {
     }
 }
 
-/// Whether a holder with that token and mark has overtaken this fence.
+/// Whether a holder with this token and mark has overtaken the fence.
 fn overtaken(
     fence: &Fence,
     newest: FencingToken,
@@ -247,7 +251,7 @@ fn overtaken(
     })
 }
 
-/// A fence was refused: do not write, you do not hold the lock any more.
+/// A fence was refused: do not write, you no longer hold the lock.
 ///
 /// ```
 /// use locktopus::{Fence, FenceGate, StaleCause, StaleFence};
@@ -276,7 +280,7 @@ impl StaleFence {
         &self.fence
     }
 
-    /// The token it was compared with.
+    /// The token that it was compared with.
     #[must_use]
     pub fn newest(&self) -> FencingToken {
         self.newest
@@ -293,13 +297,12 @@ impl StaleFence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StaleCause {
-    /// A holder with a greater token has been here.
+    /// A holder with a greater token was here earlier.
     Overtaken,
-    /// Another holder with the same token has been here: a server forgot a grant and repeated its
-    /// token. One of the two must not write. Nothing tells which, so the gate believes the first to
-    /// come.
+    /// Another holder with the same token was here: a server forgot a grant and repeated its token.
+    /// One of the two must not write. The gate cannot tell which, so it trusts the first one.
     SharedToken,
-    /// The gate has forgotten newer tokens than this one, and cannot tell whether one was of this
+    /// The gate has forgotten newer tokens than this one. One of them may have belonged to this
     /// lock.
     Forgotten,
 }

@@ -1,17 +1,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! Fencing on the side that is protected: tokens that say which lock they are of, and who may still
-//! write.
+//! Fencing on the protected side: tokens that name their lock, and the check whether a holder may
+//! still write.
 //!
-//! A holder calls `LockGuard::fence` and sends the [`Fence`] along with what it writes. A resource
-//! inside this process checks it with a [`FenceGate`]; `docs/fencing.md` has the same check for
-//! databases, Redis, object stores and services.
+//! A holder calls `LockGuard::fence` and sends the [`Fence`] with each write. A resource inside
+//! this process checks it with a [`FenceGate`]. `docs/fencing.md` has the same check for databases,
+//! Redis, object stores and services.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `mark` | a mark that tells holders apart |
 //! | `fence` | the token, bound to its lock and its holder |
 //! | `encoding` | a fence as one word of text, and back |
-//! | `gate` | the check at a resource that lives in this process |
+//! | `gate` | the check at a resource inside this process |
 //!
 //! Layers, lowest first: mark, fence, encoding|gate.
 

@@ -1,20 +1,20 @@
-//! A mark that tells holders apart, and gives no right to act for one.
+//! A mark that tells holders apart, without any right to act for them.
 
 use std::fmt;
 
 use locktopus_contract::OwnerId;
 
-/// A hash of an [`OwnerId`]: tells holders apart where the id itself must stay secret. The id is
-/// enough to release the lock. Sixteen hex digits as text.
+/// A hash of an [`OwnerId`]. It tells holders apart where the id must stay secret, because the id
+/// is enough to release the lock. Sixteen hex digits as text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HolderMark(u64);
 
-/// How many digits the text has.
+/// The number of digits in the text.
 const DIGITS: usize = 16;
 
 impl HolderMark {
     /// The mark of an owner: the first 64 bits of a SHA-1 hash. At least 64 bits of an id are
-    /// random and secret; they cannot be guessed within a lease.
+    /// random and secret, so it cannot be guessed within a lease.
     ///
     /// ```
     /// use locktopus::{HolderMark, OwnerId};
@@ -30,7 +30,7 @@ impl HolderMark {
         Self(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
     }
 
-    /// Reads what [`Display`](fmt::Display) writes, and nothing else.
+    /// Reads the output of [`Display`](fmt::Display), and nothing else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         (digits && text.len() == DIGITS)

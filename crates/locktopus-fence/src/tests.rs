@@ -91,7 +91,7 @@ fn only_fences_of_one_lock_have_an_order() {
     assert!(x < fence("a", 4).held_by(&owner("y")));
 }
 
-/// The beginning of what `printf "locktopus holder mark:" | sha1sum` says: others can recompute it.
+/// The start of the output of `printf "locktopus holder mark:" | sha1sum`: others can recompute it.
 #[test]
 fn marks_are_stable_and_show_no_id() {
     assert_eq!(HolderMark::of(&owner("")).to_string(), "3f3fcb2ceff2638e");
@@ -135,7 +135,7 @@ fn one_token_has_one_holder() {
     gate.admit(&by("y", 5)).unwrap_err();
     gate.admit(&by("x", 5)).unwrap();
     gate.admit(&by("y", 6)).unwrap();
-    // A mark that comes later counts as well.
+    // A mark that comes later counts too.
     gate.admit(&fence("a", 7)).unwrap();
     gate.admit(&by("x", 7)).unwrap();
     gate.admit(&by("y", 7)).unwrap_err();
@@ -171,7 +171,7 @@ fn a_panic_inside_leaves_the_gate_working() {
     gate.admit(&fence("a", 5)).unwrap();
 }
 
-/// However little a bounded gate remembers, it never admits what one that remembers everything
+/// Even with little memory, a bounded gate never admits a fence that a gate with full memory
 /// refuses.
 #[test]
 fn a_bounded_gate_forgets_nothing_that_matters() {
@@ -183,7 +183,7 @@ fn a_bounded_gate_forgets_nothing_that_matters() {
     };
     let (mut forgotten, mut stale, mut admitted) = (0, 0, 0);
     for now in 100..20_000 {
-        // Mostly new grants, and now and then an old one.
+        // Mostly new grants, and occasionally an old one.
         let age = if random(4) == 0 {
             random(90)
         } else {
@@ -210,7 +210,7 @@ fn a_bounded_gate_forgets_nothing_that_matters() {
     );
 }
 
-/// The holder that is writing is remembered, however old its token is.
+/// The gate remembers the holder that is writing, even if its token is old.
 #[test]
 fn a_full_gate_remembers_the_holder_before_it() {
     let gate = FenceGate::bounded(2);
@@ -221,7 +221,7 @@ fn a_full_gate_remembers_the_holder_before_it() {
     gate.admit(&fence("c", 4)).unwrap_err();
 }
 
-/// The last token of a forgotten lock may come again, but its holder is unknown by then.
+/// The last token of a forgotten lock may appear again, but its holder is unknown by then.
 #[test]
 fn a_forgotten_token_is_refused_to_everybody() {
     let gate = FenceGate::bounded(1);
@@ -238,14 +238,14 @@ fn a_forgotten_token_is_refused_to_everybody() {
     gate.admit(&fence("a", 11)).unwrap();
 }
 
-/// With check and write apart, an older value could be written over a newer one.
+/// If check and write were separate, an older value could overwrite a newer one.
 #[test]
 fn check_and_write_are_one() {
     let (gate, next, written) = (FenceGate::new(), AtomicU64::new(1), Mutex::new(Vec::new()));
     let writer = || {
         for _ in 0..5_000 {
             let token = next.fetch_add(1, Atomic::Relaxed);
-            // A thread that is overtaken here is refused.
+            // A thread that is overtaken here gets an error.
             let _ = gate.with(&fence("a", token), || written.lock().unwrap().push(token));
         }
     };

@@ -1,4 +1,4 @@
-//! The layers that do the same around each call write what they do once.
+//! Support for layers that do the same around each call, so that they write it only once.
 
 use std::future::Future;
 
@@ -7,10 +7,9 @@ use tokio::time::Instant;
 
 use crate::call::Call;
 
-/// What a layer does around each call that reaches the store. [`around_each_call!`] makes a backend
-/// of it.
+/// What a layer does around each call to the store. [`around_each_call!`] turns it into a backend.
 pub(crate) trait Around: Send + Sync {
-    /// Makes one call. `run` is a function of the deadline that the backend is to be given.
+    /// Makes one call. `run` takes the deadline for the backend.
     fn around<T, F, Fut>(
         &self,
         call: Call,
@@ -22,22 +21,22 @@ pub(crate) trait Around: Send + Sync {
         F: Fn(Instant) -> Fut + Send + Sync,
         Fut: Future<Output = Result<T, BackendError>> + Send;
 
-    /// Makes one call for a batch of extensions, each of which has an answer of its own.
+    /// Makes one call for a batch of extensions, each with its own answer.
     fn extend_around(
         &self,
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> impl Future<Output = Vec<Result<ExtendOutcome, BackendError>>> + Send;
 
-    /// What those who listen hear of a stream.
+    /// Changes the messages that listeners of a stream get.
     fn heard(&self, stream: WakeStream) -> WakeStream {
         stream
     }
 }
 
 /// A batch of extensions as one call, for a layer with a field `inner` that is [`Around`] each
-/// call. Written into each of them: what the trait itself would provide, Rust 1.88 refuses (E0308:
-/// one type is more general than the other).
+/// call. It is a macro because Rust 1.88 refuses the same code as a default method of the trait
+/// (E0308: one type is more general than the other).
 macro_rules! extend_as_one_call {
     () => {
         async fn extend_around(
@@ -261,7 +260,7 @@ pub(crate) fn for_each_of(
     let copy = || Err(BackendError::new(backend, kind, executed, message.clone()));
     let mut answers: Vec<_> = (1..count).map(|_| copy()).collect();
     if count > 0 {
-        // With its source.
+        // The original, with its source.
         answers.insert(0, Err(error));
     }
     answers
@@ -280,7 +279,7 @@ mod tests {
 
     use crate::{Chaos, Prefix, Retry, Timeout};
 
-    /// A backend that has locks and nothing else.
+    /// A backend with locks only and no capabilities.
     #[derive(Debug)]
     struct Bare(MemoryBackend);
 
@@ -314,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Which object answers for each capability.
+    /// The object that answers for each capability.
     fn answering(backend: &dyn LockBackend) -> [(&'static str, Option<*const ()>); 6] {
         macro_rules! each {
             ($($name:ident)+) => {
@@ -324,7 +323,7 @@ mod tests {
         each!(wake_ups counters groups directory instances diagnosis)
     }
 
-    /// These pass a layer unseen.
+    /// Capabilities that bypass a layer.
     const UNSEEN: &[(&str, &str)] = &[
         ("prefix", "diagnosis"),
         ("recorded", "counters"),

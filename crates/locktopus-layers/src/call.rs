@@ -1,7 +1,7 @@
 //! The calls that reach a backend's store.
 
-/// What a backend is asked to do. Questions that it answers without asking its store (names,
-/// shards, groups) are none.
+/// A call to a backend. Questions that it answers without its store (names, shards, groups) do not
+/// count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {
@@ -9,22 +9,22 @@ pub enum Call {
     Attempt,
     /// Give a lock back.
     Release,
-    /// Push expiries out: every renewal of the watchdog.
+    /// Extend leases: every renewal of the watchdog.
     Extend,
     /// Read the state of a lock.
     Inspect,
-    /// Read or change the number inside a semaphore or a latch.
+    /// Read or change the number of a semaphore, a rate limiter or a latch.
     Count,
-    /// Take a lock away from whoever holds it.
+    /// Take a lock away from its holders.
     Evict,
     /// List held locks.
     Scan,
-    /// Write, or take back, what an instance says about itself.
+    /// Write or remove the record of an instance.
     Announce,
-    /// Read what instances say about themselves.
+    /// Read the records of instances.
     Instances,
     /// Listen for grants and releases.
     Subscribe,
-    /// Look for what silently breaks locks.
+    /// Look for settings that silently break locks.
     Diagnose,
 }

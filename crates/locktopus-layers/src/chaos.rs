@@ -1,4 +1,4 @@
-//! Faults that a test asks for.
+//! Faults on request, for tests.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -19,24 +19,24 @@ use crate::call::Call;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It fails as if there were no connection: it surely did not run ([`Executed::No`]).
+    /// It fails as if there were no connection: it certainly did not run ([`Executed::No`]).
     Refuse,
-    /// It runs, and its answer is lost: it may have run ([`Executed::Maybe`]).
+    /// It runs, but its answer is lost: it may have run ([`Executed::Maybe`]).
     LoseAnswer,
-    /// It reaches the backend only after this time, or not at all if its deadline is before that.
+    /// It reaches the backend only after this time, or never if its deadline comes first.
     Delay(Duration),
-    /// It never reaches the backend, and its caller hears nothing until the deadline.
+    /// It never reaches the backend, and the caller gets no answer until the deadline.
     Hang,
 }
 
-/// Any backend, with the faults that a test asks for, when it asks for them.
+/// Wraps any backend and injects faults when a test asks for them.
 ///
-/// For tests of programs that use locks: what does yours do when its lease is lost in the middle,
-/// when the server is away, when a release is not answered? Without faults it changes nothing.
-/// Clones are the same layer: keep one to give orders.
+/// For tests of programs that use locks: what does yours do if it loses its lease halfway, if the
+/// server is away, or if a release gets no answer? Without faults it changes nothing. Clones are
+/// the same layer, so keep one to control it.
 ///
-/// Nothing is left to chance here; `locktopus-conformance` has a backend with seeded random faults,
-/// for authors of backends.
+/// Nothing here is random. For authors of backends, `locktopus-conformance` has a backend with
+/// seeded random faults.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -50,7 +50,7 @@ pub enum Fault {
 /// let locks = Locktopus::builder(chaos.clone()).build()?;
 /// let guard = locks.lock("invoice:42").acquire().await?;
 /// assert_eq!(chaos.lose("invoice:42").await?, 1);
-/// // Heard with the next renewal. On tokio's paused clock that takes no time.
+/// // The next renewal discovers it. On tokio's paused clock that takes no time.
 /// assert_eq!(guard.lost().await, LostCause::Missing);
 /// # Ok(()) }
 /// ```
@@ -64,22 +64,23 @@ pub struct Chaos {
 struct Orders {
     faults: Mutex<HashMap<Call, Order>>,
     deaf: AtomicBool,
-    /// The kinds that names were asked for as, for [`Chaos::lose`].
+    /// The kinds that names were requested as, for [`Chaos::lose`].
     seen: Mutex<HashMap<String, HashSet<LockTarget>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Order {
     fault: Fault,
-    /// For how many calls more; `None`: until it is taken back.
+    /// How many more calls it affects. `None`: until it is cancelled.
     times: Option<u32>,
 }
 
 impl Chaos {
-    /// Puts a layer on a backend. There are no faults yet.
+    /// Wraps a backend. There are no faults yet.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::sync::Arc;
     /// use locktopus_core::Locktopus;
     /// use locktopus_layers::Chaos;
@@ -98,11 +99,12 @@ impl Chaos {
         }
     }
 
-    /// Lets every such call fail in this way, until [`calm`](Self::calm) or another order for such
+    /// Makes every such call fail in this way, until [`calm`](Self::calm) or another order for such
     /// calls.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::sync::Arc;
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_layers::Chaos;
@@ -121,10 +123,11 @@ impl Chaos {
         lock(&self.orders.faults).insert(call, Order { fault, times });
     }
 
-    /// Lets the next `times` such calls fail in this way.
+    /// Makes the next `times` such calls fail in this way.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::sync::Arc;
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_layers::Chaos;
@@ -133,7 +136,7 @@ impl Chaos {
     /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
     /// let locks = Locktopus::builder(chaos.clone()).build()?;
     /// chaos.fail_times(Call::Attempt, Fault::Refuse, 1);
-    /// // Who waits asks again.
+    /// // The waiter retries.
     /// locks.lock("invoice:42").acquire().await?.release().await?;
     /// # Ok(()) }
     /// ```
@@ -142,11 +145,12 @@ impl Chaos {
         lock(&self.orders.faults).insert(call, Order { fault, times });
     }
 
-    /// Loses every notification: releases, pushed grants, recalls. Waiters find out by looking, as
-    /// in a network that loses messages silently.
+    /// Loses every notification: releases, pushed grants, recalls. Waiters find out by polling, as
+    /// in a network that silently loses messages.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::sync::Arc;
     /// # use std::time::Duration;
     /// # use locktopus_core::{Locktopus, WaitStrategy};
@@ -159,28 +163,30 @@ impl Chaos {
     /// let look = WaitStrategy::Notify { heartbeat: Duration::from_millis(20) };
     /// let waiting = tokio::spawn(locks.lock("invoice:42").strategy(look).acquire());
     /// guard.release().await?;
-    /// waiting.await??.release().await?; // it found out by looking
+    /// waiting.await??.release().await?; // it found out by polling
     /// # Ok(()) }
     /// ```
     pub fn drop_notifications(&self) {
         self.orders.deaf.store(true, Ordering::Release);
     }
 
-    /// Takes all orders back. What is lost stays lost.
+    /// Cancels all orders. What is lost stays lost.
     pub fn calm(&self) {
         lock(&self.orders.faults).clear();
         self.orders.deaf.store(false, Ordering::Release);
     }
 
-    /// Loses the leases of this name now, whoever holds them and as whatever kind: the backend does
-    /// not know them any more, and gives the lock to the next. How many were lost.
+    /// Loses all leases of this name now, for any holder and kind. The backend forgets them and
+    /// gives the lock to the next waiter. Returns how many were lost.
     ///
-    /// `name` is the name as it is stored, with its namespace. The holders are not told: they hear of it when they next speak to the backend, with `LostCause::Missing`
-    /// or `TakenOver`, which is after a third of the lease if the watchdog renews it. Until then
-    /// there are two who believe that they hold the lock, and only fencing tokens tell them apart.
+    /// `name` is the name as stored, with its namespace. The holders get no message. They discover
+    /// the loss at their next request, with `LostCause::Missing` or `TakenOver`: after a third of
+    /// the lease if the watchdog renews it. Until then two holders trust the lock, and only fencing
+    /// tokens tell them apart.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::sync::Arc;
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_layers::Chaos;
@@ -189,14 +195,14 @@ impl Chaos {
     /// let locks = Locktopus::builder(chaos.clone()).build()?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
     /// assert_eq!(chaos.lose("invoice:42").await?, 1);
-    /// assert!(guard.ensure_valid().is_ok()); // it has not heard of it yet
+    /// assert!(guard.ensure_valid().is_ok()); // it has not discovered the loss yet
     /// assert!(guard.release().await.is_err());
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// The backend's. Faults that are ordered for [`Call::Evict`] do not apply.
+    /// The backend's. Faults ordered for [`Call::Evict`] do not apply.
     ///
     /// # Cancel safety
     ///
@@ -208,7 +214,7 @@ impl Chaos {
             let deadline = clock::timer_in(self.inner.info().call_timeout);
             match self.inner.evict(&target, deadline).await {
                 Ok(eviction) => lost += eviction.evicted.len(),
-                // What it was asked for as earlier.
+                // It was requested as this kind earlier.
                 Err(error) if error.kind() == BackendErrorKind::OtherKind => {}
                 Err(error) => return Err(error),
             }
@@ -305,7 +311,7 @@ impl Around for Chaos {
 
 around_each_call!(Chaos, {
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
-        // Every name passes here before anything is asked about it.
+        // Every name passes here before any other request about it.
         self.note(target);
         self.inner.check(target)
     }

@@ -1,4 +1,4 @@
-//! Names that get a prefix on their way to the backend.
+//! Adds a prefix to names on their way to the backend.
 
 use std::error::Error as _;
 
@@ -14,22 +14,24 @@ use tokio::time::Instant;
 
 /// Any backend, with a prefix before every lock name.
 ///
-/// Two prefixes on one backend are two sets of locks that cannot meet, as long as neither is the
-/// beginning of the other: end them with a separator. The names in answers and errors of other
-/// kinds are without the prefix; those in [`NameError`]s are as they would be stored. Other
-/// libraries that share a lock use the whole name.
+/// Two prefixes on one backend give two separate sets of locks, unless one prefix is the start of
+/// the other. So end them with a separator. Names in answers and other errors come without the
+/// prefix; names in [`NameError`]s come as they would be stored. Other libraries that share a lock
+/// use the whole name.
 ///
-/// `LocktopusBuilder::namespace` does the same for one `Locktopus`; this is
-/// for those who hand a backend to code that builds its own, and must not see the locks of others.
+/// `LocktopusBuilder::namespace` does the same for one `Locktopus`. Use this layer to give a
+/// backend to code that builds its own `Locktopus` and must not see other locks.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::sync::Arc;
 /// # use locktopus_core::Locktopus;
 /// # use locktopus_layers::Prefix;
 /// # use locktopus_memory::MemoryBackend;
 /// let shared = Arc::new(MemoryBackend::new());
-/// let tenant = |id: u32| Locktopus::builder(Prefix::new(shared.clone(), format!("tenant-{id}:"))).build();
+/// let tenant =
+///     |id: u32| Locktopus::builder(Prefix::new(shared.clone(), format!("tenant-{id}:"))).build();
 /// let (seven, eight) = (tenant(7)?, tenant(8)?);
 /// let _held = seven.lock("import").acquire().await?;
 /// assert!(eight.lock("import").try_acquire().await?.is_some());
@@ -55,8 +57,8 @@ impl Prefix {
         Ok(LockTarget::new(name, target.kind().clone()))
     }
 
-    /// As [`prefixed`](Self::prefixed), for callers that did not ask [`check`](LockBackend::check)
-    /// before.
+    /// Like [`prefixed`](Self::prefixed), for callers that did not call
+    /// [`check`](LockBackend::check) first.
     fn placed(&self, target: &LockTarget) -> Result<LockTarget, BackendError> {
         self.prefixed(target).map_err(|error| {
             let name = self.inner.info().name;
@@ -74,7 +76,7 @@ impl Prefix {
     }
 }
 
-/// Where the error names a target as the backend knows it, names it as the caller does.
+/// If the error names a target in the backend's form, changes it to the caller's form.
 fn as_asked(error: BackendError, asked: &LockTarget) -> BackendError {
     let name = error.backend();
     let Some(source) = error.source() else {

@@ -1,4 +1,4 @@
-//! A history of what a backend granted.
+//! A history of a backend's grants.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,20 +17,20 @@ use locktopus_history::{
 };
 use tokio::time::Instant;
 
-/// Any backend, whose grants are written down for the checker of `locktopus-history`.
+/// Any backend, with its grants recorded for the checker of `locktopus-history`.
 ///
-/// Put it under a program, or under each process of a system that shares one clock, and ask
-/// afterwards whether any lock was granted to two: the judgement does not rely on what the lock
-/// says of itself. What is recorded is what the backend promised: a grant is valid from when it was
-/// received until its lease ends, counted from before it was asked for. Turns that tasks of one
-/// process pass to each other are one grant of the backend.
+/// Put it under a program, or under each process of a system that shares one clock. Afterwards,
+/// check whether any lock was granted twice at once. The verdict does not depend on what the lock
+/// says about itself: a grant is valid from its receipt until its lease ends, counted from before
+/// the request. Turns that tasks of one process pass to each other count as one grant.
 ///
-/// Not seen: the work under the lock (see
-/// [`AttemptLog::use_started`]), and evictions by others: until they are told, the victims believe in their leases. A record that cannot be written is logged, once; [`first_failure`](Self::first_failure)
-/// has it, and such a history proves nothing.
+/// Not recorded: the work under the lock (see [`AttemptLog::use_started`]), and evictions by others
+/// until the victims notice. A failure to write a record is logged once, and
+/// [`first_failure`](Self::first_failure) returns it. Such a history proves nothing.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use locktopus_core::Locktopus;
@@ -43,11 +43,10 @@ use tokio::time::Instant;
 /// let locks = Locktopus::builder(backend.clone()).build()?;
 /// locks.lock("invoice:42").acquire().await?.release().await?;
 /// locks.shutdown(Duration::from_secs(1)).await;
-///
 /// recorder.close()?;
 /// let verdict = Checker::new().check(&recorder.history().expect("recorded to memory"));
 /// assert!(verdict.passed(Property::ValidityOverlap), "{verdict}");
-/// assert!(backend.first_failure().is_none()); // the history is whole
+/// assert!(backend.first_failure().is_none()); // the history is complete
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
@@ -56,7 +55,7 @@ pub struct Recorded {
     book: Arc<Book>,
 }
 
-/// The attempts that are not over.
+/// The unfinished attempts.
 #[derive(Debug)]
 struct Book {
     log: WorkerLog,
@@ -66,22 +65,21 @@ struct Book {
     failure: Mutex<Option<RecordError>>,
 }
 
-/// What is known of one owner's attempt.
+/// The known facts about one owner's attempt.
 #[derive(Debug)]
 struct Open {
     log: AttemptLog,
     target: LockTarget,
     permits: u32,
     lease: Duration,
-    /// Of the last attempt that was answered with a place in the queue: when it was sent.
+    /// When the last attempt was sent that was answered with a place in the queue.
     queued: Option<u64>,
-    /// Once it was granted: until when it is valid.
+    /// Once it was granted: the end of its validity.
     valid_until: Option<u64>,
 }
 
 impl Recorded {
-    /// Records what this backend does as one worker. `number` must be used once in the whole
-    /// history.
+    /// Records this backend's actions as one worker. `number` must be unique in the whole history.
     #[must_use]
     pub fn new(inner: DynBackend, recorder: &Recorder, number: u32) -> Self {
         let book = Book {
@@ -97,7 +95,7 @@ impl Recorded {
         }
     }
 
-    /// The first record that could not be written, if there was one. It is told once.
+    /// The first record that could not be written, if there was one. Returned only once.
     #[must_use]
     pub fn first_failure(&self) -> Option<RecordError> {
         lock(&self.book.failure).take()
@@ -155,7 +153,7 @@ impl Book {
         }
     }
 
-    /// It holds the lock until then: for the first time, or as it was told again.
+    /// It holds the lock until then, as a first grant or as a confirmation.
     fn holds(&self, known: &mut Open, token: Option<FencingToken>, until: u64) {
         let before = known.valid_until;
         let until = before.map_or(until, |before| before.max(until));
@@ -172,8 +170,7 @@ impl Book {
         });
     }
 
-    /// A grant out of the queue. Its lease began after the attempt was sent that confirmed the
-    /// place.
+    /// A grant from the queue. Its lease began after the attempt that confirmed the place was sent.
     fn pushed(&self, owner: &OwnerId, token: FencingToken) {
         let mut open = lock(&self.open);
         if let Some(known) = open.get_mut(owner)
@@ -181,7 +178,7 @@ impl Book {
             && let Some(queued) = known.queued
         {
             let until = queued.saturating_add(nanos(known.lease));
-            // One that is spent already is no promise: whoever gets it asks.
+            // An expired grant is no promise: its receiver asks again.
             if until > self.clock.now_ns() {
                 let token = known.target.kind().has_tokens().then_some(token);
                 self.holds(known, token, until);
@@ -210,8 +207,7 @@ impl Book {
         }
     }
 
-    /// An attempt ended with an error. Unless it surely left nothing, a repetition or a release
-    /// will tell.
+    /// An attempt failed. If it may have left something, a later request shows the result.
     fn erred(&self, owner: &OwnerId, error: &BackendError) {
         let leaves_nothing = error.executed() == Executed::No
             && lock(&self.open)
@@ -222,7 +218,7 @@ impl Book {
         }
     }
 
-    /// A release is about to be sent: from now on nobody believes in the lease.
+    /// A release is about to be sent: from now on, the holder no longer trusts the lease.
     fn releases(&self, owner: &OwnerId) -> Option<AttemptLog> {
         let known = lock(&self.open).remove(owner)?;
         if known.valid_until.is_some() {
@@ -256,7 +252,7 @@ impl Book {
         open.remove(&request.owner);
     }
 
-    /// Those who hold this lock are about to lose it.
+    /// The holders of this lock are about to lose it.
     fn evicts(&self, target: &LockTarget) {
         let mut open = lock(&self.open);
         open.retain(|_, known| {

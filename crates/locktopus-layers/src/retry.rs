@@ -1,4 +1,4 @@
-//! Repetition of what was surely not executed.
+//! Repeats calls that certainly did not run.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use tokio::time::Instant;
 use crate::around::{Around, around_each_call};
 use crate::call::Call;
 
-/// Any backend, of which calls that failed without having run are made again.
+/// Any backend, with calls repeated that failed without having run.
 ///
-/// Only an error that says [`Executed::No`] and [`is_transient`](BackendError::is_transient) is
-/// followed by another call, after a pause, and before the deadline. What may have run is never
-/// repeated here: the core does that where it is safe, under the same owner, and nobody else knows
-/// where it is.
+/// An error causes a repetition only if it is [`Executed::No`] and
+/// [transient](BackendError::is_transient). The repetition follows after a pause and before the
+/// deadline. A call that may have run is never repeated here. The core does that when it is safe,
+/// under the same owner, and only the core knows when that is.
 ///
-/// The core itself repeats the attempts of those who wait, and renewals. This layer adds repetition
-/// for what is asked once: `try_acquire`, `inspect`, `force_release`, numbers of semaphores.
+/// The core itself repeats waiters' attempts, and renewals. This layer adds repetitions of requests
+/// that the core makes once: `try_acquire`, `inspect`, `force_release`, numbers of semaphores.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -45,7 +45,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Asks up to three times more, after 10, 20 and 40 ms, each shortened by chance by up to a
+    /// Retries up to three times, after 10, 20 and 40 ms, each pause shortened at random by up to a
     /// half.
     #[must_use]
     pub fn new(inner: DynBackend) -> Self {
@@ -57,7 +57,7 @@ impl Retry {
         }
     }
 
-    /// How often to ask again. Zero: never.
+    /// How many retries. Zero: none.
     #[must_use]
     pub fn repetitions(mut self, times: u32) -> Self {
         self.repetitions = times;
@@ -71,8 +71,7 @@ impl Retry {
         self
     }
 
-    /// When to ask again after `error` ended the call that had `done` repetitions before; `None`:
-    /// not again.
+    /// When to retry after `error` ended the call, with `done` retries so far. `None`: not at all.
     fn next(&self, error: &BackendError, done: u32, deadline: Instant) -> Option<Instant> {
         let surely_not = error.executed() == Executed::No && error.is_transient();
         if !surely_not || done >= self.repetitions {
@@ -82,8 +81,8 @@ impl Retry {
             .first_pause
             .saturating_mul(2_u32.saturating_pow(done.min(16)));
         let now = Instant::now();
-        // Shortening takes a half at most: twice the time that is left never fits, and nothing
-        // longer can overflow.
+        // Shortening takes at most a half, so twice the remaining time never fits. The limit also
+        // prevents an overflow.
         let never_fits = deadline.saturating_duration_since(now).saturating_mul(2);
         let pause = shortened(doubled.min(self.longest_pause).min(never_fits));
         let at = now.checked_add(pause)?;
@@ -117,7 +116,7 @@ impl Around for Retry {
             done += 1;
         }
     }
-    /// Repeats those extensions of the batch that were not executed, and no others.
+    /// Repeats those extensions of the batch that did not run, and no others.
     async fn extend_around(
         &self,
         batch: &[ExtendRequest],
@@ -149,10 +148,10 @@ impl Around for Retry {
 
 around_each_call!(Retry, {});
 
-/// A pause shortened by chance by up to a half, so that those who failed together do not ask
+/// A pause shortened at random by up to a half, so that clients that failed together do not retry
 /// together.
 fn shortened(pause: Duration) -> Duration {
-    // Without random numbers all pauses are whole.
+    // Without random numbers, pauses keep their full length.
     let chance = getrandom::u32().unwrap_or(0);
     pause.mul_f64(1.0 - f64::from(chance) / f64::from(u32::MAX) / 2.0)
 }

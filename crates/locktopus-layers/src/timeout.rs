@@ -1,4 +1,4 @@
-//! A bound for the time that each call takes.
+//! Limits the time of each call.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::around::{Around, around_each_call, extend_as_one_call};
 use crate::call::Call;
 
-/// What a backend that keeps to its deadline may take to say so: its own error tells more than one
-/// made here.
+/// Extra time for the error of a backend that respects its deadline: its own error says more than
+/// one from here.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// Any backend, with a bound for the time that each call takes.
+/// Any backend, with a limit on the time of each call.
 ///
-/// The backend is given the earlier deadline, and 20 ms more to answer with an error of its own. A
-/// call that is cut off then fails with [`BackendErrorKind::Timeout`] and [`Executed::Maybe`]: it
-/// may have run, and the core asks again under the same owner, or gives back.
-/// [`close`](locktopus_contract::LockBackend::close) is not bounded here; the core does that.
+/// The backend gets the earlier deadline, plus 20 ms to answer with an error of its own. A call
+/// that is cut off then fails with [`BackendErrorKind::Timeout`] and [`Executed::Maybe`]. It may
+/// have run, so the core retries under the same owner, or releases.
+/// [`close`](locktopus_contract::LockBackend::close) has no limit here; the core sets one.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -36,8 +36,8 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Lets no call of this backend take longer than `limit`. A backend whose own
-    /// [`call_timeout`](BackendInfo::call_timeout) is shorter keeps that.
+    /// Limits each call of this backend to `limit`. A backend with a shorter
+    /// [`call_timeout`](BackendInfo::call_timeout) keeps its own.
     #[must_use]
     pub fn new(inner: DynBackend, limit: Duration) -> Self {
         let mut info = inner.info().clone();

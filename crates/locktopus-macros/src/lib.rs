@@ -3,8 +3,8 @@
 //! | module | what is in it |
 //! |---|---|
 //! | `template` | names with arguments in them |
-//! | `options` | what is written in the attribute, checked |
-//! | `expand` | the function that comes out |
+//! | `options` | the options in the attribute, checked |
+//! | `expand` | the generated function |
 //!
 //! Layers, lowest first: template, options, expand.
 
@@ -15,7 +15,7 @@ mod template;
 use proc_macro::TokenStream;
 use syn::parse_macro_input;
 
-/// Runs an `async fn` under a lock. Described where it is exported: `locktopus::locked`.
+/// Runs an `async fn` under a lock. Documented where it is exported: `locktopus::locked`.
 #[proc_macro_attribute]
 pub fn locked(options: TokenStream, function: TokenStream) -> TokenStream {
     let options = parse_macro_input!(options as options::Written);
@@ -27,7 +27,7 @@ pub fn locked(options: TokenStream, function: TokenStream) -> TokenStream {
         })
         .and_then(|function| expand::expand(options, &function));
     let with_error = |error: syn::Error| {
-        // With the function as it is, so that its callers have no errors of their own.
+        // Keeps the original function, so that its callers get no errors of their own.
         let error = error.into_compile_error();
         quote::quote!(#error #written)
     };

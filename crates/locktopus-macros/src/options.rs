@@ -1,4 +1,4 @@
-//! What is written in the attribute, checked.
+//! The options in the attribute, checked.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Expr, Ident, LitStr, Token};
 
-/// `locktopus::MIN_LEASE`, which a macro cannot ask.
+/// The value of `locktopus::MIN_LEASE`, which a macro cannot read.
 const MIN_LEASE: Duration = Duration::from_millis(20);
 
 const OPTIONS: &str =
     "name, locks, kind, wait, lease, fixed_lease, at_least, max_hold, when_busy and bind";
 
-/// The options as they are written, each once.
+/// The options as written, each at most once.
 #[derive(Default)]
 pub(crate) struct Written {
     pub(crate) name: Option<LitStr>,
@@ -38,15 +38,15 @@ pub(crate) struct Timed {
 /// A kind of lock.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// `LockKind::can_linger`, which a macro cannot ask.
+    /// The result of `LockKind::can_linger`, which a macro cannot call.
     pub(crate) lingers: bool,
     /// The method of `Locktopus` that takes the name.
     pub(crate) method: &'static str,
-    /// What makes a request of what it returns.
+    /// Turns the method's result into a request.
     pub(crate) then: &'static str,
 }
 
-/// What happens if somebody else has it.
+/// The behaviour if another owner holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenBusy {
     Wait,
@@ -54,7 +54,7 @@ pub(crate) enum WhenBusy {
     Error,
 }
 
-/// Every kind that is held, by `LockKind::as_str`. The first one is taken if none is given.
+/// Every kind that can be held, by `LockKind::as_str`. The first one is the default.
 pub(crate) const KINDS: [(&str, Kind); 7] = [
     ("lock", kind(true, "lock", "")),
     ("mutex", kind(true, "mutex", "")),

@@ -4,21 +4,21 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Expr, Ident, LitStr, Member};
 
-/// The name of a lock, as text for `format!` and what goes into it.
+/// The name of a lock: text for `format!` and its arguments.
 pub(crate) struct Template {
     format: LitStr,
     arguments: Vec<Expr>,
 }
 
-/// One step through the text.
+/// A part of the text.
 enum Piece<'a> {
     Text(&'a str),
-    /// What is between two braces.
+    /// The text between two braces.
     Argument(&'a str),
 }
 
 impl Template {
-    /// Reads a template. `known`: the arguments of the function, `self` among them if it has one.
+    /// Reads a template. `known`: the arguments of the function, including `self` if it has one.
     pub(crate) fn parse(text: &LitStr, known: &[String]) -> syn::Result<Self> {
         let (value, span) = (text.value(), text.span());
         if value.is_empty() {
@@ -54,7 +54,7 @@ impl ToTokens for Template {
     }
 }
 
-/// Text and arguments in turn. Doubled braces stay as they are: `format!` reads them.
+/// Text and arguments in turn. Doubled braces stay, because `format!` reads them.
 fn pieces(value: &str) -> Result<Vec<Piece<'_>>, String> {
     let mut pieces = Vec::new();
     let mut rest = value;
@@ -79,7 +79,7 @@ fn pieces(value: &str) -> Result<Vec<Piece<'_>>, String> {
     Ok(pieces)
 }
 
-/// `id`, or a field of an argument as `order.id`.
+/// `id`, or a field of an argument, such as `order.id`.
 fn argument(path: &str, known: &[String], span: Span) -> syn::Result<Expr> {
     let parts: Vec<_> = path.split('.').map(|part| raw(part.trim())).collect();
     let root = &parts[0];
@@ -105,7 +105,7 @@ fn argument(path: &str, known: &[String], span: Span) -> syn::Result<Expr> {
     Ok(expression)
 }
 
-/// `r#type` for `type`, as `format!` has it.
+/// `r#type` for `type`, as in `format!`.
 fn raw(part: &str) -> String {
     let raw = format!("r#{part}");
     let keyword = syn::parse_str::<Ident>(part).is_err() && syn::parse_str::<Ident>(&raw).is_ok();
@@ -120,8 +120,8 @@ fn is_path(expression: &Expr) -> bool {
     }
 }
 
-/// As if it were written where the name is: found by the caller's rules, and complained about
-/// there.
+/// Treats the expression as if it were written at the name: resolved by the caller's rules, with
+/// errors shown there.
 fn respan(expression: &mut Expr, span: Span) {
     match expression {
         Expr::Path(path) => {

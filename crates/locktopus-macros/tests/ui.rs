@@ -1,6 +1,6 @@
-//! What the compiler says about attributes that are wrong, and where.
+//! The compiler's errors for wrong attributes, and their positions.
 //!
-//! `TRYBUILD=overwrite` writes down what it says now.
+//! `TRYBUILD=overwrite` records the present errors.
 
 #[test]
 fn mistakes_are_shown_where_they_are() {

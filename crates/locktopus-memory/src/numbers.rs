@@ -54,7 +54,7 @@ impl Entry {
     /// Changes the number, once for each operation.
     pub(super) fn count(&mut self, operation: &OwnerId, action: CounterAction) -> CounterOutcome {
         let done = self.operations.iter().find(|(id, _)| id == operation);
-        // A read is not an operation, whatever its id.
+        // A read is not an operation, even if its id is known.
         if let Some((_, outcome)) = done.filter(|_| action != CounterAction::Read) {
             return *outcome;
         }

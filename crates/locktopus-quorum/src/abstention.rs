@@ -8,7 +8,7 @@ use locktopus_contract::{BackendError, BackendErrorKind, Executed, LockTarget, O
 /// The name of quorums in errors and reports.
 pub(super) const NAME: &str = "quorum";
 
-/// A node that did not vote.
+/// A node's abstention.
 #[derive(Debug, Clone)]
 pub(super) struct Abstention {
     reason: String,
@@ -32,7 +32,7 @@ impl Abstention {
         }
     }
 
-    /// It was asked, and its answer is not a vote.
+    /// It answered, but its answer is not a vote.
     pub(super) fn void(reason: impl Into<String>) -> Self {
         Self {
             executed: Executed::Maybe,
@@ -40,7 +40,7 @@ impl Abstention {
         }
     }
 
-    /// It was asked, and took too long.
+    /// Its answer took too long.
     pub(super) fn late(after: Duration) -> Self {
         Self::void(format!("no answer within {after:.0?}"))
     }

@@ -1,5 +1,5 @@
-//! Takes a lock on a majority: one round of attempts. If the nodes did not agree on the proposed
-//! token, a second round writes the largest one back.
+//! Takes a lock on a majority: one round of attempts. If they disagree about the proposed token, a
+//! second round writes the largest one back.
 
 use std::sync::Arc;
 
@@ -61,8 +61,8 @@ struct Round<'a> {
     /// tell nothing about the clocks.
     floor: Option<FencingToken>,
     proposal: Option<Proposal>,
-    /// The nodes that did not answer the last time. All false if they are a majority, because then
-    /// their votes are needed.
+    /// The nodes that failed to answer the last time. All false if they are a majority, because
+    /// then their votes are needed.
     silent: Vec<bool>,
     over: bool,
 }
@@ -101,7 +101,7 @@ impl<'a> Round<'a> {
     async fn run(&mut self) -> Result<AttemptOutcome, BackendError> {
         let begun = Instant::now();
         let mut heard = begun;
-        // The round does not wait for late answers, but counts them: the fan goes on in the
+        // The round does not wait for late answers, but counts them: the fan continues in the
         // background.
         let mut fan = FanOut::new(self.members);
         for node in 0..self.members.nodes.len() {

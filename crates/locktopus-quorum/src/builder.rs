@@ -133,8 +133,8 @@ impl QuorumBuilder {
     }
 
     /// How long to wait for the answer of one node. For leases below four times this long, a
-    /// quarter of the lease. A slower node does not count in this round. So the shortest usable
-    /// lease is a little over four times as long as an exchange with the nodes takes.
+    /// quarter of the lease. Slower nodes do not count in this round. So the shortest usable lease
+    /// is a little over four times as long as an exchange with the nodes takes.
     ///
     /// Default: the longest call timeout of the nodes, which the option `timeout` of their URLs
     /// sets (1 s by default). A shorter value ends rounds sooner when a node is down, and leaves

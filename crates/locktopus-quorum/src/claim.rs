@@ -1,4 +1,4 @@
-//! What the nodes may hold for one owner, and which task must give it back.
+//! The possible holds of one owner on the nodes, and the tasks that give them back.
 //!
 //! A release must never overtake an attempt of the same owner that counts towards a majority.
 //! Otherwise the majority would silently be one vote short. So each node is either open to an
@@ -35,7 +35,7 @@ struct State {
     wanted: bool,
     permits: u32,
     token: Option<FencingToken>,
-    /// How long the nodes were asked to remember the token.
+    /// The requested time to remember the token.
     retention: Option<TokenRetention>,
     /// When its hold has expired on every node.
     until: BootInstant,

@@ -1,4 +1,4 @@
-//! Threats to the locks of a quorum: those of each node, and nodes that are not independent.
+//! Threats to the locks of a quorum: those of each node, and nodes that depend on each other.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) async fn diagnose(
         diagnosis.primaries.extend(named);
         let named = nodes.iter().map(|text| format!("{}: {text}", node.label));
         diagnosis.nodes.extend(named);
-        // A node with a probe does not vote after a restart until everything that it forgot has
+        // After a restart, a node with a probe votes only once everything that it forgot has
         // expired.
         let forgets = |finding: &Finding| finding.check == "persistence" && node.probe.is_some();
         let named = findings.into_iter().filter(|finding| !forgets(finding));

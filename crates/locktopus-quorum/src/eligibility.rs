@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(super) struct Eligibility {
     known: Option<Known>,
-    /// The last identified server, even if it must be asked again.
+    /// The last identified server, even if that must be checked again.
     last: Option<Last>,
 }
 

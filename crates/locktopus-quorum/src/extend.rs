@@ -257,7 +257,7 @@ impl Ballot {
     }
 
     /// Whether another owner may have a majority, judging by the answers so far. A single node may
-    /// only be late to run an earlier holder's release, for which no one waits.
+    /// only be late to run an earlier holder's release in the background.
     fn may_be_taken_over(&self) -> bool {
         let by_another = self.count(ExtendOutcome::TakenOver);
         let unknown = self.votes.len() - self.gone() - self.count(ExtendOutcome::Extended);

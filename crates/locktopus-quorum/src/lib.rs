@@ -1,4 +1,4 @@
-//! RedLock: one backend over several independent ones, of which a majority must agree. Use it for
+//! RedLock: one backend over several independent ones. A majority of them must agree. Use it for
 //! locks that must stay exclusive even if a server loses its data, with three or more servers that
 //! do not replicate each other.
 //!
@@ -84,10 +84,10 @@ use locktopus_contract::{
 /// # Guarantees
 ///
 /// Mutual exclusion, as long as three conditions hold. The clocks of clients and nodes run at the
-/// same speed within the margin. Nodes do not forget locks early. Nodes are independent: no
-/// replicas of one another, no shards of one cluster, no automatic failover. If a restart may make
-/// a node forget, add it with a [probe](locktopus_contract::NodeProbe). It then votes only once its
-/// server has been up for the [longest lease](QuorumBuilder::max_lease).
+/// same speed within the margin. Nodes never forget locks early. They are independent: no replicas
+/// of one another, no shards of one cluster, no automatic failover. If a restart may make a node
+/// forget, add it with a [probe](locktopus_contract::NodeProbe). It then votes only once its server
+/// has been up for the [longest lease](QuorumBuilder::max_lease).
 ///
 /// Configure all clients with the same nodes. Locktopus cannot check this: two clients with
 /// different lists may both find a majority. Change one node at a time, and let the longest lease
@@ -98,7 +98,7 @@ use locktopus_contract::{
 /// The client proposes the token: its clock plus some slack. So the nodes usually answer with the
 /// same token, and taking a lock needs one round trip. If they do not, the client writes the
 /// largest token of the majority back to a majority before it returns the token. So tokens grow
-/// over the grants of a name, whatever was proposed. A client whose clock differs from the nodes'
+/// over the grants of a name, with any proposal. A client whose clock differs from the nodes'
 /// clocks by more than a second proposes nothing. A node that loses its counter falls back on its
 /// clock. Then tokens grow only if the nodes' clocks differ by less than the time between two
 /// holders. A single-key mutex has no token.
@@ -203,7 +203,7 @@ impl LockBackend for QuorumBackend {
     }
 
     fn shard(&self, target: &LockTarget) -> u32 {
-        // Each node's batches are split by that node's own shards, whatever this returns.
+        // This need not be exact: each node's batches are split by that node's own shards.
         self.members.nodes[0].backend.shard(target)
     }
 
@@ -235,8 +235,7 @@ impl LockBackend for QuorumBackend {
     }
 
     async fn close(&self) {
-        // Give pending releases a moment. A node that is down must not keep the process from
-        // ending.
+        // Give pending releases a moment. One dead node must not keep the process from ending.
         self.members.tasks.close();
         let _ = tokio::time::timeout(self.members.node_timeout, self.members.tasks.wait()).await;
         self.members.closed.cancel();
@@ -249,7 +248,7 @@ impl LockBackend for QuorumBackend {
     }
 
     fn instances(&self) -> Option<&dyn Instances> {
-        // Only nodes that keep records are asked.
+        // Only nodes that keep records take part.
         let mut nodes = self.members.nodes.iter();
         let keeps = nodes.any(|node| node.backend.instances().is_some());
         keeps.then_some(self as _)

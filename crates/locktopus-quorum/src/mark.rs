@@ -1,5 +1,5 @@
-//! What one node may hold for one owner, as far as the answers prove. Independent of calls and
-//! clocks.
+//! The possible hold of one owner on one node, as far as the answers prove. Independent of calls
+//! and clocks.
 //!
 //! Messages may overtake each other, between connections and behind routers. So only answers prove
 //! anything. A release that was sent while an attempt was on its way says nothing about that
@@ -11,7 +11,7 @@ use locktopus_contract::{AttemptOutcome, ReleaseOutcome};
 
 use super::abstention::Abstention;
 
-/// What one node may hold.
+/// The possible hold on one node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Mark {
     in_flight: u32,
@@ -26,8 +26,8 @@ pub(super) struct Mark {
     /// An attempt was granted since the last release was sent, and that release may have overtaken
     /// it.
     raced: bool,
-    /// A release found the only attempt under way. So the attempt has run, whatever its answer will
-    /// be.
+    /// A release found the only attempt under way. So the attempt has run, even if its answer
+    /// fails.
     found: bool,
     /// When to send the next release if that is to be the last one.
     due: Option<Instant>,

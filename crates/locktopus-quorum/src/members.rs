@@ -39,7 +39,7 @@ pub(super) struct Members {
     pub(super) proposals: Proposals,
     pub(super) tasks: TaskTracker,
     pub(super) closed: CancellationToken,
-    /// The runtimes on which this quorum is used.
+    /// The runtimes that use this quorum.
     pub(super) runtimes: PerRuntime<Handle>,
     /// Nodes to clean whose task ended with its runtime. The next call starts it again.
     pub(super) unclean: Mutex<Vec<(Arc<Claim>, usize)>>,

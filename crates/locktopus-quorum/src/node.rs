@@ -108,8 +108,7 @@ impl Node {
         lock(&self.eligibility).identity().cloned()
     }
 
-    /// Reads the server's identity unless it is known, and waits for the answer whatever the
-    /// result.
+    /// Reads the server's identity unless it is known, and waits for any answer.
     pub(super) async fn identify(self: &Arc<Self>, deadline: Instant) -> Result<(), Abstention> {
         self.admitted(deadline).await.map(drop)
     }
@@ -119,7 +118,7 @@ impl Node {
         known.unwrap_or_else(|_| Err(Abstention::not_asked("it did not say who it is in time")))
     }
 
-    /// The connection on which the node may vote now. `None` if it is assumed never to lose data.
+    /// The connection that the node may vote on now. `None` if it is assumed never to lose data.
     async fn admit(self: &Arc<Self>) -> Result<Option<u64>, Abstention> {
         let Some(probe) = &self.probe else {
             return Ok(None);
@@ -128,7 +127,7 @@ impl Node {
             let turn = Arc::clone(&self.asking).lock_owned().await;
             if self.judge(probe.generation()).asks() {
                 // Continues even without a caller. Otherwise a node that answers more slowly than
-                // leases allow would be asked for ever and never become known.
+                // leases allow would never become known.
                 let node = Arc::clone(self);
                 let asked = tokio::spawn(async move {
                     let _turn = turn;
@@ -163,7 +162,7 @@ impl Node {
                 }
                 Err(_) => return Err(Abstention::not_asked("it did not say who it is in time")),
             };
-            // Otherwise it is unknown on which of the two connections this answer came.
+            // Otherwise either of two connections may have carried this answer.
             if probe.generation() == before {
                 let age = self.age(&identity, deadline).await;
                 let twin = self.twin(&identity, age);

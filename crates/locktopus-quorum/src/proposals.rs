@@ -44,7 +44,7 @@ struct State {
     ahead: Option<Micros>,
 }
 
-/// What a round knows about its tokens in advance.
+/// A round's advance knowledge about its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Proposal {
     sent: Micros,
@@ -277,7 +277,7 @@ mod tests {
         assert!(state.next(clock::now(), || NOON).token.is_some());
         tokio::time::advance(Duration::from_nanos(1)).await;
         assert_eq!(state.next(clock::now(), || NOON).token, None);
-        // Of two nodes, the one that is less far ahead counts.
+        // The less advanced of two nodes counts.
         let proposal = state.next(clock::now(), || NOON);
         state.learn(proposal, vec![NOON + 12, NOON + 9], clock::now());
         assert_eq!(state.ahead, Some(9));

@@ -23,7 +23,7 @@ use locktopus_contract::{
 pub struct NodeView {
     /// The node.
     pub label: String,
-    /// The lock's state on this node, or the reason why the node did not answer.
+    /// The lock's state on this node, or why the node gave no answer.
     pub state: Result<LockState, String>,
 }
 
@@ -110,7 +110,7 @@ pub(super) async fn inspect(
     Ok(state)
 }
 
-/// The holder, with the time for which a majority will keep it.
+/// The holder, with the remaining time that a majority agrees on.
 fn seen_by_majority(mut votes: Vec<HolderState>, majority: usize) -> Option<HolderState> {
     let left = |holder: &HolderState| holder.remaining.unwrap_or(Duration::MAX);
     votes.sort_unstable_by_key(|holder| std::cmp::Reverse(left(holder)));

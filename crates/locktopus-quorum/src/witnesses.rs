@@ -33,9 +33,8 @@ pub(super) fn note_of(run_id: &str, age: Age) -> Sighting {
 }
 
 /// Asks the other nodes for the age of the server behind the node with this index and label, and
-/// leaves a note on nodes that do not know it. They have until `answers`. If none of them knows,
-/// the silent ones get `again` for a second answer. A server seen for the longest lease needs no
-/// other proof.
+/// leaves a note where it is unknown. They have until `answers`. If none of them knows, the silent
+/// ones get `again` for a second answer. A server seen for the longest lease needs no other proof.
 pub(super) async fn age(
     witnesses: &Witnesses,
     (index, label): (usize, &str),
@@ -123,7 +122,7 @@ pub(super) async fn remind(
 ) {
     let told = recall(probe, label, deadline).await;
     if told.is_ok_and(|told| told.is_none()) {
-        // If it returns again, it is told again.
+        // If it goes away and returns, it gets another note.
         let _ = timeout_at(deadline, probe.note(label, sighting, deadline)).await;
     }
 }

@@ -1,14 +1,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! Recipes made of locks alone: one leader at a time, and work that one of many instances does.
+//! Recipes built from locks: one leader at a time, and jobs that one of many instances runs.
 //!
-//! Begin at [`LeaderElection`] or [`Job`]. Both use only the public API of `locktopus-core`, as a
+//! Start at [`LeaderElection`] or [`Job`]. Both use only the public API of `locktopus-core`, as a
 //! recipe of your own would.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `pauses` | what to do about an error: wait a little, or give up |
 //! | `leader` | leader election: a mutex that is kept, and a loop that campaigns again |
-//! | `job` | periodic jobs: which runs are due, which were begun, one of them at a time |
+//! | `job` | periodic jobs: which runs are due, which have begun, one at a time |
 //!
 //! Layers, lowest first: pauses, leader, job.
 

@@ -1,4 +1,4 @@
-//! How a loop handles an error: it waits a little and goes on, or gives up.
+//! Error handling of a loop: it waits a little and retries, or gives up.
 
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use locktopus_core::{BackendErrorKind, CancellationToken, LockError};
 
-/// Bound of the first pause after something went wrong.
+/// The longest first pause after an error.
 const FIRST: Duration = Duration::from_millis(100);
-/// Bound of all later pauses: as long as that of reconnections.
+/// The longest later pause: the same as for reconnections.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Pauses that double, each shortened by chance to no less than half.
+/// Pauses that double, each shortened at random to no less than half.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     next: Duration,
@@ -22,7 +22,7 @@ impl Pauses {
         Self { next: FIRST }
     }
 
-    /// It went well for a while: the next pause is a short one again.
+    /// It went well for a while, so the next pause is short again.
     pub(crate) fn reset(&mut self) {
         self.next = FIRST;
     }
@@ -34,19 +34,19 @@ impl Pauses {
     }
 }
 
-/// A random duration between the two, which keeps a crowd apart.
+/// A random duration between the two, to spread out clients that act together.
 pub(crate) fn jitter(low: Duration, high: Duration) -> Duration {
-    // Each has keys of its own: random enough for a pause, and no secret.
+    // Each `RandomState` has its own keys: random enough for a pause, and not secret.
     let random = u128::from(RandomState::new().hash_one(()));
     let spread = high.saturating_sub(low).as_nanos();
     low + Duration::from_nanos(u64::try_from((spread * (random >> 32)) >> 32).unwrap_or(u64::MAX))
 }
 
-/// Whether the same call may succeed later with the same program and the same rights.
+/// Whether the same call may succeed later with the same program and the same permissions.
 pub(crate) fn may_pass(error: &LockError) -> bool {
     match error {
         LockError::WaitTimeout { .. } | LockError::Lost { .. } => true,
-        // A server that is out of memory refuses, and has some again later.
+        // A server that is out of memory refuses, and may have some again later.
         LockError::Backend { source, .. } => {
             source.is_transient() || source.kind() == BackendErrorKind::Refused
         }
@@ -54,7 +54,7 @@ pub(crate) fn may_pass(error: &LockError) -> bool {
     }
 }
 
-/// `work`, unless the token is cancelled before it is done.
+/// Runs `work`, unless the token is cancelled first.
 pub(crate) async fn unless_cancelled<F: Future>(
     cancel: Option<&CancellationToken>,
     work: F,

@@ -2,23 +2,24 @@
 
 use locktopus_core::LockError;
 
-/// Why a service under a lock did not answer. Each calls for another reaction, and has a
+/// Why a service under a lock did not answer. Each case calls for a different reaction, and has a
 /// [status](Self::status) of its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockedError<E> {
-    /// Somebody else holds the lock: the same request is worked on elsewhere. The service was not
-    /// called.
+    /// Another owner holds the lock, so the same request is already in progress elsewhere. The
+    /// service was not called.
     #[error("the lock of this request is held by another one")]
     Busy,
-    /// The lock was lost while the service worked, which was stopped at its current await point.
-    /// What it had done by then is done.
+    /// The lock was lost while the service worked, and the service was stopped at its current await
+    /// point. Its earlier work stays done.
     #[error("the request was stopped because its lock was lost")]
     Lost(#[source] LockError),
-    /// The lock could not be asked for. The service was not called.
+    /// The lock could not be requested. The service was not called.
     #[error("the locks cannot be reached")]
     Unavailable(#[source] LockError),
-    /// The lock cannot be had like this, now or later: a bad name, say. The service was not called.
+    /// The lock can never be taken like this, for example because of a bad name. The service was
+    /// not called.
     #[error("the lock of this request cannot be taken")]
     Refused(#[source] LockError),
     /// The service's own error.
@@ -27,10 +28,10 @@ pub enum LockedError<E> {
 }
 
 impl<E> LockedError<E> {
-    /// The HTTP status that tells it apart: 409 (conflict) if busy, 423 (locked) if lost, 503
-    /// (unavailable), and 500 for the others.
+    /// The HTTP status for it: 409 (conflict) if busy, 423 (locked) if lost, 503 if unavailable,
+    /// and 500 for the others.
     ///
-    /// Busy and unavailable requests were not begun, so their clients may send them again.
+    /// The service never saw busy and unavailable requests, so clients may send them again.
     ///
     /// ```
     /// use locktopus_tower::LockedError;
@@ -46,7 +47,7 @@ impl<E> LockedError<E> {
         }
     }
 
-    /// What the lock's error means for a request.
+    /// The meaning of the lock's error for a request.
     pub(crate) fn of(error: LockError) -> Self {
         match error {
             busy if busy.is_busy() => Self::Busy,

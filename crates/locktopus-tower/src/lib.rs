@@ -1,20 +1,26 @@
-//! A [tower](https://docs.rs/tower) layer that holds a distributed lock, chosen by the request,
-//! while a service answers.
+//! A [tower](https://docs.rs/tower) layer that holds a distributed lock while a service answers.
+//! The request chooses the lock.
 //!
 //! For handlers that must not run twice at the same time: a payment with an idempotency key, a
-//! webhook that is delivered again while its first delivery is worked on, a command for one
-//! shopping cart. `examples/recipes` has it in axum.
+//! webhook delivered again while its first delivery is in progress, a command for one shopping
+//! cart. `examples/recipes` shows it with axum.
 //!
 //! ```
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use locktopus_core::Locktopus;
 //! use locktopus_memory::MemoryBackend;
 //! use locktopus_tower::LockLayer;
 //! use tower::{Layer, Service, ServiceExt, service_fn};
 //!
 //! let locks = Locktopus::builder(MemoryBackend::new()).build()?;
-//! let pay = service_fn(|invoice: u32| async move { Ok::<_, std::io::Error>(format!("paid {invoice}")) });
-//! let mut once = LockLayer::new(move |invoice: &u32| Some(locks.lock(format!("invoice:{invoice}")))).layer(pay);
+//! let pay =
+//!     service_fn(
+//!         |invoice: u32| async move { Ok::<_, std::io::Error>(format!("paid {invoice}")) },
+//!     );
+//! let mut once =
+//!     LockLayer::new(move |invoice: &u32| Some(locks.lock(format!("invoice:{invoice}"))))
+//!         .layer(pay);
 //! assert_eq!(once.ready().await?.call(42).await?, "paid 42");
 //! # Ok(()) }
 //! ```
@@ -37,12 +43,13 @@ type Attach<R> = dyn Fn(&mut R, Lease) + Send + Sync;
 
 /// Holds a lock while a service answers. See the [crate].
 ///
-/// What the service does is dropped at its current await point as soon as the lock is lost
-/// ([`LockedError::Lost`]). Dropping the future of a call does that too, and gives the lock back in
+/// As soon as the lock is lost, the service's future is dropped at its current await point
+/// ([`LockedError::Lost`]). Dropping the future of a call does the same, and releases the lock in
 /// the background.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use locktopus_core::Locktopus;
 /// # use locktopus_memory::MemoryBackend;
 /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -65,14 +72,15 @@ pub struct LockLayer<R> {
 }
 
 impl<R> LockLayer<R> {
-    /// Takes the lock that `lock_of` makes of each request: its name, kind and lease. `None`: the
-    /// request needs no lock.
+    /// Takes the lock that `lock_of` returns for each request: its name, kind and lease. `None`:
+    /// the request needs no lock.
     ///
-    /// A lock that somebody else holds is not waited for
-    /// ([`LockedError::Busy`]), unless [`waiting`](Self::waiting) says so.
+    /// If another owner holds the lock, the request fails with [`LockedError::Busy`] at once,
+    /// unless you set [`waiting`](Self::waiting).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -93,18 +101,21 @@ impl<R> LockLayer<R> {
         }
     }
 
-    /// Waits for a lock that somebody else holds, as its [`LockRequest`] says:
-    /// [`wait_at_most`](LockRequest::wait_at_most), or else for ever.
+    /// Waits for a lock that another owner holds, as long as its [`LockRequest`] says:
+    /// [`wait_at_most`](LockRequest::wait_at_most), otherwise for ever.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
     /// # use std::time::Duration;
     /// use locktopus_tower::LockLayer;
     ///
-    /// let lock_of = move |cart: &u32| Some(locks.lock(format!("cart:{cart}")).wait_at_most(Duration::from_secs(2)));
+    /// let lock_of = move |cart: &u32| {
+    ///     Some(locks.lock(format!("cart:{cart}")).wait_at_most(Duration::from_secs(2)))
+    /// };
     /// let layer = LockLayer::new(lock_of).waiting();
     /// # drop(layer);
     /// # Ok(()) }
@@ -115,12 +126,12 @@ impl<R> LockLayer<R> {
         self
     }
 
-    /// Gives the service the
-    /// [`Lease`]: for its fencing token, and to look whether the lock is still held. In HTTP, say `|request,
-    /// lease| { request.extensions_mut().insert(lease); }`.
+    /// Gives the service the [`Lease`], for its fencing token and to check whether the lock is
+    /// still held. For HTTP: `|request, lease| { request.extensions_mut().insert(lease); }`.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -129,9 +140,12 @@ impl<R> LockLayer<R> {
     /// use tower::{Layer, Service, ServiceExt, service_fn};
     ///
     /// type Request = (u32, Option<Lease>);
-    /// let layer = LockLayer::new(move |(cart, _): &Request| Some(locks.lock(format!("cart:{cart}"))))
+    /// let lock_of = move |(cart, _): &Request| Some(locks.lock(format!("cart:{cart}")));
+    /// let layer = LockLayer::new(lock_of)
     ///     .attach_lease(|request: &mut Request, lease| request.1 = Some(lease));
-    /// let order = service_fn(|(_, lease): Request| async move { lease.ok_or(std::fmt::Error).map(|lease| lease.token()) });
+    /// let order = service_fn(|(_, lease): Request| async move {
+    ///     lease.ok_or(std::fmt::Error).map(|lease| lease.token())
+    /// });
     /// let mut order: LockService<_, _> = layer.layer(order);
     /// assert!(order.ready().await?.call((7, None)).await?.is_some());
     /// # Ok(()) }

@@ -41,14 +41,14 @@ where
         self.inner.poll_ready(cx).map_err(LockedError::Inner)
     }
 
-    /// Takes the lock, lets the service answer, and gives the lock back.
+    /// Takes the lock, lets the service answer, and releases the lock.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the service's where it stands and gives the lock back in the
-    /// background.
+    /// Dropping the future drops the service's future at its current await point, and releases the
+    /// lock in the background.
     fn call(&mut self, mut request: R) -> Self::Future {
-        // The one that was found ready, and not its clone, which may not be.
+        // Use the service that was ready, not its clone, which may not be.
         let fresh = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, fresh);
         let Some(lock) = (self.layer.lock_of)(&request) else {

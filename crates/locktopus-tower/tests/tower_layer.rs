@@ -1,5 +1,4 @@
-//! Requests of one lock are answered one at a time, and every way in which they are not has its own
-//! error.
+//! Requests for one lock are answered one at a time, and each way to fail has its own error.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::convert::Infallible;
@@ -17,7 +16,7 @@ use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A request: the lock that it needs, if any, and the lease that it is given.
+/// A request: the lock that it needs, if any, and the lease that it gets.
 #[derive(Debug, Clone, Default)]
 struct Order {
     lock: Option<&'static str>,
@@ -34,9 +33,9 @@ fn order(lock: &'static str) -> Order {
 struct Shop {
     locks: Locktopus,
     chaos: Chaos,
-    /// One permit lets one order be answered.
+    /// Each permit lets one order be answered.
     open: Arc<Semaphore>,
-    /// Orders that were begun.
+    /// Orders that have begun.
     begun: Arc<AtomicUsize>,
 }
 
@@ -148,8 +147,8 @@ async fn a_backend_that_is_away_is_no_conflict() {
     assert_eq!((error.status(), shop.begun()), (500, 0));
 }
 
-/// Nothing was begun, and the same request may be sent again: to this process, or to one that is
-/// not about to end.
+/// The request has not begun, so clients may send it again: to this process, or to one that is not
+/// shutting down.
 #[tokio::test(start_paused = true)]
 async fn locks_that_are_being_closed_are_away() {
     let shop = Shop::new();
@@ -179,8 +178,7 @@ async fn locks_that_are_being_closed_are_away() {
     assert_eq!((error.status(), shop.begun()), (503, 0));
 }
 
-/// Whether a lock that cannot be asked for is a matter of time, or of a mistake that sending it
-/// again does not mend.
+/// Whether a failed lock request is temporary, or a mistake that sending it again does not fix.
 #[tokio::test(start_paused = true)]
 async fn what_passes_and_what_does_not_are_told_apart() {
     let shop = Shop::new();
@@ -196,7 +194,7 @@ async fn what_passes_and_what_does_not_are_told_apart() {
         panic!("{error:?}");
     };
     shop.chaos.calm();
-    // In use as another kind of lock: nobody who waits is going to get it.
+    // In use as another kind of lock: no waiter is going to get it.
     let _mutex = shop.locks.mutex("b").acquire().await.unwrap();
     let error = service.oneshot(order("b")).await.unwrap_err();
     let LockedError::Refused(LockError::Backend { .. }) = error else {
@@ -253,7 +251,7 @@ async fn the_lock_goes_with_a_dropped_call_and_with_an_error_of_the_service() {
     );
 }
 
-/// A service must only be called when it said that it is ready.
+/// Callers must not call a service before it says that it is ready.
 #[tokio::test(start_paused = true)]
 async fn the_service_that_was_ready_is_called() {
     #[derive(Debug, Default)]

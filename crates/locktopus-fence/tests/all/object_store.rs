@@ -1,5 +1,5 @@
-//! The steps that docs/fencing.md gives for object stores, in every order of the steps of several
-//! writers, on a store in memory that has the conditions which the real ones document.
+//! The steps in docs/fencing.md for object stores, in every interleaving of several writers, on an
+//! in-memory store with the conditional writes that real stores document.
 
 use locktopus_contract::{FencingToken, LockKind, LockName, LockTarget, OwnerId};
 use locktopus_fence::Fence;
@@ -15,7 +15,7 @@ struct Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Read,
-    /// With `If-Match`, or with `If-None-Match: *` where there was no object.
+    /// With `If-Match`, or with `If-None-Match: *` if there was no object.
     Write(Option<u32>),
     Stopped,
     Written,
@@ -45,7 +45,7 @@ const WHOLE: Page = Page {
 struct World {
     object: Option<Object>,
     writers: Vec<Writer>,
-    /// Something was overwritten that is not older.
+    /// Something that is not older was overwritten.
     harmed: bool,
 }
 
@@ -83,7 +83,7 @@ impl World {
         };
     }
 
-    /// How every order ends.
+    /// The end of every interleaving.
     fn ends(self, page: Page, ends: &mut Vec<Self>) {
         let is_done = |writer: &Writer| matches!(writer.next, Next::Stopped | Next::Written);
         let todo = self.writers.iter().enumerate();
@@ -108,7 +108,7 @@ fn ends(page: Page, fences: &[Fence]) -> Vec<World> {
     ends
 }
 
-/// A fence of a new holder.
+/// A new holder's fence.
 fn fence(lock: &str, token: u64) -> Fence {
     let target = LockTarget::new(LockName::new(lock).unwrap(), LockKind::Reentrant);
     Fence::new(&target, FencingToken::new(token).unwrap()).held_by(&OwnerId::generate())
@@ -126,7 +126,7 @@ fn the_newest_holder_writes_last_in_every_order() {
     }
 }
 
-/// The first to come is believed, and not overwritten.
+/// The first one wins, and is not overwritten.
 #[test]
 fn one_of_two_that_have_no_order_writes() {
     for other in [fence("a", 2), fence("b", 9)] {
@@ -139,7 +139,7 @@ fn one_of_two_that_have_no_order_writes() {
     }
 }
 
-/// A holder writes more than once, also where its own write is in between.
+/// A holder writes more than once, even with its own write in between.
 #[test]
 fn a_holder_is_not_stopped_by_itself() {
     let own = fence("a", 2);
@@ -149,7 +149,7 @@ fn a_holder_is_not_stopped_by_itself() {
     }
 }
 
-/// Each half of the steps is needed.
+/// Each half of the steps is necessary.
 #[test]
 fn without_the_look_or_the_condition_an_old_holder_overwrites() {
     let halves = [

@@ -1,4 +1,4 @@
-//! A layer on a backend that conforms conforms.
+//! A layer on a conforming backend conforms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use locktopus_contract::{DynBackend, LockName, LockTarget};
 use locktopus_layers::{Chaos, Prefix, Retry, Timeout};
 use locktopus_memory::MemoryBackend;
 
-/// The suite on clients of one embedded store, each under a layer. `stored` says what the layer
-/// makes of a target.
+/// The suite on clients of one embedded store, each under a layer. `stored` is the target as the
+/// layer stores it.
 fn suite(
     layer: impl Fn(DynBackend) -> DynBackend + Send + Sync + 'static,
     stored: impl Fn(LockTarget) -> LockTarget + Send + Sync + 'static,

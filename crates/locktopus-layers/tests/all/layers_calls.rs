@@ -1,4 +1,4 @@
-//! Timeout and retry, by the calls that reach the backend.
+//! Timeout and retry, observed through the calls that reach the backend.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ fn attempt(within: Duration) -> AcquireAttempt {
     AcquireAttempt::new(target("a"), owner, LEASE, Instant::now() + within)
 }
 
-/// Counts attempts, and answers extensions as it is told: by their number.
+/// Counts attempts, and decides by their number how to answer extensions.
 #[derive(Debug)]
 struct Counting {
     inner: Chaos,
@@ -131,7 +131,7 @@ async fn nothing_is_asked_after_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn of_a_batch_only_what_failed_is_extended_again() {
-    // Owners are told apart by their first byte: one is not executed at first, one may have been.
+    // The owner's first byte decides: one does not run at first, one may have run.
     let (_chaos, counting) = Counting::new(|owner, number| match (owner.expose()[0], number) {
         (b'n', 0) => Some(Executed::No),
         (b'm', _) => Some(Executed::Maybe),
@@ -186,7 +186,7 @@ async fn a_call_takes_no_longer_than_its_limit() {
     }
 }
 
-/// A backend that does what it is asked to and never says so, whatever the deadline.
+/// A backend that runs every request and never answers, not even at the deadline.
 #[derive(Debug)]
 struct Stuck {
     inner: MemoryBackend,
@@ -218,7 +218,7 @@ impl locktopus_contract::Layer for Stuck {
     }
 }
 
-/// Nobody may take for undone what may have run: it would be asked again, and never given back.
+/// A call that may have run must not count as undone: it would be repeated, and never given back.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_ignores_its_deadline_is_cut_off_and_may_have_run() {
     let limit = Duration::from_millis(40);
@@ -252,7 +252,7 @@ async fn a_backend_that_ignores_its_deadline_is_cut_off_and_may_have_run() {
         .unwrap();
     locks.lock("b").try_acquire().await.unwrap_err();
     assert_eq!(stuck.attempts.load(Ordering::Relaxed), 1);
-    // What the attempt took is given back long before the lease is over.
+    // The attempt's hold is given back long before the lease is over.
     let others = Locktopus::builder(store).build().unwrap();
     let begun = Instant::now();
     let guard = others.lock("b").wait_at_most(LEASE).acquire().await;

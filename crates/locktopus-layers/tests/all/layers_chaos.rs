@@ -1,4 +1,4 @@
-//! The chaos layer does what it is told, and the library under it what it promises then.
+//! The chaos layer follows its orders, and the library above it keeps its promises.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,7 +136,7 @@ async fn delayed_calls_arrive_late_and_held_up_calls_never() {
     }
 }
 
-/// How long a waiter waits for a lock that is given back after a second.
+/// How long a waiter waits for a lock that is released after a second.
 async fn waits(chaos: &Chaos, locks: &Locktopus, store: &MemoryBackend, deaf: bool) -> Duration {
     let strategy = WaitStrategy::HandOff {
         heartbeat: Duration::from_secs(20),

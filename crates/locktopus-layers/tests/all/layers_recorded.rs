@@ -1,4 +1,4 @@
-//! Recorded histories: right where the backend is right, and a proof where it is not.
+//! Recorded histories: clean if the backend is right, and a proof if it is not.
 #![cfg(all(feature = "history", unix))]
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn judge(recorder: &Recorder) -> Verdict {
     Checker::new().check(&recorder.history().unwrap())
 }
 
-/// Programs that contend for locks of several kinds, some of whose tasks give up.
+/// Programs that contend for locks of several kinds. Some of their tasks give up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_memory_backend_grants_rightly_under_contention() {
     let (store, recorder) = (MemoryBackend::new(), Recorder::in_memory());
@@ -93,7 +93,7 @@ async fn the_memory_backend_grants_rightly_under_contention() {
     assert!(verdict.facts.granted > 100, "{verdict}");
 }
 
-/// A store that forgets a lock grants it twice, and that is seen.
+/// A store that forgets a lock grants it twice, and the history shows it.
 #[tokio::test]
 async fn a_forgotten_lock_is_a_proven_overlap() {
     let (store, recorder) = (MemoryBackend::new(), Recorder::in_memory());
@@ -111,7 +111,7 @@ async fn a_forgotten_lock_is_a_proven_overlap() {
     assert!(!verdict.passed(Property::ValidityOverlap), "{verdict}");
 }
 
-/// A grant that was pushed out of the queue is in the history, though no call was answered with it.
+/// A grant pushed from the queue is in the history, although it was not the answer to any call.
 #[tokio::test]
 async fn a_pushed_grant_is_recorded() {
     let (store, recorder) = (MemoryBackend::new(), Recorder::in_memory());
@@ -129,7 +129,7 @@ async fn a_pushed_grant_is_recorded() {
     assert_eq!(verdict.facts.granted, 2, "{verdict}");
 }
 
-/// What an operator takes away is no overlap: it is taken away before it is given to another.
+/// An operator's eviction is no overlap: it takes effect before the next grant.
 #[tokio::test]
 async fn an_eviction_is_no_overlap() {
     let (store, recorder) = (MemoryBackend::new(), Recorder::in_memory());

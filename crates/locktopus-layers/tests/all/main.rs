@@ -1,5 +1,5 @@
-//! What needs no server, in one program: linking one for each file took most of the time of a
-//! build.
+//! Tests that need no server, in one program: linking one for each file took most of the build
+//! time.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod conformance_layers;

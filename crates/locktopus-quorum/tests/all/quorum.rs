@@ -121,7 +121,7 @@ async fn a_restarted_node_does_not_vote_until_the_longest_lease_has_passed() {
     peers[0].restart_empty();
     peers[1].restart_empty();
     let other = quorum_common::locks(probed(&peers).max_lease(max_lease).build().unwrap());
-    // Within one `Locktopus`, no node would be asked while a member holds the lock.
+    // One `Locktopus` would send nothing while one of its tasks holds the lock.
     let again = quorum_common::locks(quorum.clone());
     for asked in [&again, &other] {
         let error = asked.mutex("job").try_acquire().await.unwrap_err();
@@ -373,7 +373,7 @@ async fn a_repetition_is_granted_the_same_token() {
     }
 }
 
-/// The counter of one node is far ahead, and the next majority does not include it.
+/// The counter of one node is far ahead, and the next majority excludes it.
 #[tokio::test(start_paused = true)]
 async fn tokens_grow_over_different_majorities() {
     let peers = peers(3, 9);

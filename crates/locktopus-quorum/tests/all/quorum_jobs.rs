@@ -1,7 +1,6 @@
-//! Jobs on a quorum: each run begins once, whichever majority answers.
+//! Jobs on a quorum: each run begins once, with any majority.
 //!
-//! Times are real, because runs are due by the wall clock. Most are already due when the job
-//! starts.
+//! Times are real, because runs are due by the wall clock. Most are past when the job starts.
 
 use crate::quorum_common;
 

@@ -1,5 +1,4 @@
-//! RedLock at its limits: how long it waits for which node, which settings it accepts, and what it
-//! reports about its nodes.
+//! RedLock at its limits: its waits for nodes, its accepted settings, and its reports about nodes.
 
 use crate::quorum_common;
 
@@ -249,7 +248,7 @@ async fn a_node_may_take_a_quarter_of_the_lease() {
     }
 }
 
-/// A node that tells its identity at the last moment can still be asked.
+/// A node that tells its identity at the last moment can still vote.
 #[tokio::test(start_paused = true)]
 async fn a_node_may_say_who_it_is_until_the_deadline() {
     let peers = peers(3, 67);
@@ -294,7 +293,7 @@ async fn a_server_that_is_behind_another_node_now_votes_there() {
     for (probe, server) in probes.iter().zip(["new", "y", "x"]) {
         *probe.0.lock().unwrap() = (2, server);
     }
-    // They are asked for their identities, and are too young to vote.
+    // The quorum reads their identities, and they are too young to vote.
     let diagnosis = quorum.diagnose(soon()).await.unwrap();
     assert!(diagnosis.findings.len() >= 2, "{diagnosis:?}");
     sleep(61 * SECOND).await;
@@ -561,7 +560,7 @@ async fn a_quorum_says_what_it_is() {
     assert!(quorum.check(&mutex("job")).is_ok());
 }
 
-/// Pending releases get a moment. After that, no node is asked.
+/// Pending releases get a moment. After that, nothing is sent.
 #[tokio::test(start_paused = true)]
 async fn a_closed_quorum_asks_nobody() {
     let peers = peers(3, 61);
@@ -720,7 +719,7 @@ async fn where_no_node_answers_nobody_knows_an_instance() {
     assert_eq!(begun.elapsed(), 100 * MS);
 }
 
-/// The time by which its calls must be answered, counted from when they were made.
+/// The deadlines of its calls, counted from when they were made.
 #[derive(Debug)]
 struct Timed {
     peer: Peer,
@@ -794,8 +793,8 @@ async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
     }
 }
 
-/// A node that was down during the release is told later, and keeps the lock held as long as the
-/// others do.
+/// A node that was down during the release hears of it later, and keeps the lock held as long as
+/// the others.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_cleaned_later_leaves_the_lock_held_as_well() {
     let peers = peers(3, 72);

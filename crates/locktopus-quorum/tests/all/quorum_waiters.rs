@@ -92,8 +92,7 @@ async fn who_waits_behind_such_a_waiter_wins_when_it_gives_up() {
     wins(behind).await;
 }
 
-/// If outages are not retried, an error of the quorum is final. A recovered node must not cause
-/// one.
+/// Without retries of outages, an error of the quorum is final. A recovered node must cause none.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_well_again_is_no_missing_quorum() {
     let peers = peers(3, 62);

@@ -157,8 +157,8 @@ async fn nobody_before(until: Instant, what: &str, mut is_granted: impl AsyncFnM
 }
 
 /// A majority restarts without its data, with a clock that is behind and is corrected soon. No new
-/// program gets a held lock, whatever other programs saw meanwhile, even if the other nodes have
-/// been silent since.
+/// program gets a held lock, even if other programs looked meanwhile or the other nodes have been
+/// silent since.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_behind_at_a_restart_makes_no_server_old() {
     for count in [3, 5] {
@@ -255,8 +255,8 @@ async fn young_nodes_are_waited_for_by_those_who_have_the_time() {
     }
 }
 
-/// As above, but the other nodes' clocks were also wrong when they were told, and are corrected
-/// too.
+/// As above, but the other nodes' clocks were also wrong at the time of the notes, and are
+/// corrected too.
 #[tokio::test(start_paused = true)]
 async fn a_note_by_a_wrong_clock_makes_no_restarted_server_old() {
     // How far the clocks were set, and whether a program looked before they were corrected.
@@ -356,7 +356,7 @@ async fn what_one_program_has_seen_makes_no_restarted_server_older_for_others() 
     assert!(told <= lived + MOMENT * 20, "{told:?} after {lived:?}");
 }
 
-/// Notes cost nothing while a majority keeps running, whatever the others do.
+/// Notes cost nothing while a majority keeps running, even if the others restart.
 #[tokio::test(start_paused = true)]
 async fn a_new_program_waits_for_no_server_that_others_know() {
     for count in [3, 5] {

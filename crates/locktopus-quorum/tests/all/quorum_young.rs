@@ -1,5 +1,5 @@
-//! Young nodes of a quorum. They tell their uptime in whole seconds, as servers do, and are asked
-//! for their identity again.
+//! Young nodes of a quorum. They tell their uptime in whole seconds, as servers do, and must tell
+//! it again and again.
 
 use crate::quorum_common;
 
@@ -62,8 +62,8 @@ fn blip(peer: &Peer) {
     peer.revive();
 }
 
-/// Two of three nodes are up, so both must vote, and one of them started a while ago. It is asked
-/// for its identity again and again.
+/// Two of three nodes are up, so both must vote, and one of them started a while ago. It must tell
+/// its identity again and again.
 async fn kept_for(max_lease: Duration, lease: Duration, phase: Duration) {
     let peers = peers(3, 1);
     let quorum = whole_seconds(&peers, phase).max_lease(max_lease);
@@ -109,7 +109,7 @@ async fn being_asked_again_and_again_who_it_is_costs_no_lock() {
     }
 }
 
-/// A server that is connected to only when it is asked something, so the question itself opens the
+/// A client that connects to its server only for a question, so the question itself opens the
 /// connection that carries the answer.
 #[derive(Debug)]
 struct Dialled {

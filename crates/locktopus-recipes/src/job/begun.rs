@@ -1,20 +1,20 @@
-//! Which runs were begun, on the backend.
+//! Notes on the backend about which runs have begun.
 //!
-//! A run has a name of its own. The instance that takes the mutex of that name begins it. The
-//! backend remembers the last fencing token of a name after the mutex is free again: where there is
-//! one, the run was begun. So two instances need not agree what time it is, and nothing has to be
-//! written that an instance could write too late.
+//! Each run has a name of its own. The instance that takes the mutex of that name begins the run.
+//! The backend remembers the last fencing token of a name after the mutex is free again. If there
+//! is one, the run has begun. So two instances need not agree on the time, and no instance has to
+//! write a note that could arrive too late.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktopus_core::{LockError, LockRequest, LockState, Locktopus, Owner, TokenRetention};
 
-/// The notes on the runs of one job.
+/// The notes about the runs of one job.
 #[derive(Debug)]
 pub(super) struct Begun {
     locks: Locktopus,
     job: String,
-    /// How long they are kept.
+    /// How long the notes are kept.
     keep: Duration,
 }
 
@@ -25,13 +25,13 @@ impl Begun {
         Self { locks, job, keep }
     }
 
-    /// Whether the run of this time was begun.
+    /// Whether the run due at this time has begun.
     pub(super) async fn has(&self, run: SystemTime) -> Result<bool, LockError> {
         Ok(was_used(&self.mark(run).inspect().await?))
     }
 
-    /// Notes that the run of this time is begun; false if it was before, and is being noted at this
-    /// moment.
+    /// Notes that the run due at this time has begun. False if it has already begun, or another
+    /// instance is noting it right now.
     pub(super) async fn note(&self, run: SystemTime) -> Result<bool, LockError> {
         let Some(mark) = self.mark(run).try_acquire().await? else {
             return Ok(false);
@@ -57,10 +57,9 @@ impl Begun {
     }
 }
 
-/// For how long the mark of a run is kept. Where clocks differ it is noted when the first one shows
-/// that it is due, and asked for until it is over for so long by the last one. The job itself must
-/// not be remembered for longer than its runs: a job that is not known to have run has missed
-/// nothing.
+/// How long the mark of a run is kept. If clocks differ, the fastest instance notes the run, and the
+/// slowest asks about it until the run is too old by its own clock. The job itself must not be
+/// remembered for longer than its runs: a job that is not known to have run has missed nothing.
 fn kept_for(remembered: Duration) -> Duration {
     (remembered * 2 + TokenRetention::SHORTEST).min(TokenRetention::LONGEST)
 }
@@ -80,7 +79,7 @@ mod tests {
         for remembered in [minute, minute * 11, longest / 2 - minute] {
             assert!(kept_for(remembered) > remembered * 2);
         }
-        // The longest that a job is given: its runs are kept for longer all the same.
+        // The longest time for a job. Its runs are kept for even longer.
         assert_eq!(kept_for(longest - minute), longest);
     }
 }

@@ -18,7 +18,7 @@ use crate::pauses::{Pauses, may_pass, unless_cancelled};
 /// Clocks of instances may differ by this much, for any period.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10 * 60);
 
-/// So many periods are remembered beyond those that may be caught up.
+/// How many periods to remember beyond those that may be caught up.
 const PERIODS: u32 = 30;
 
 /// How long runs at given times are remembered.
@@ -29,27 +29,26 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// A job with a schedule, from [`Job::every`](crate::Job::every) and its siblings.
 ///
-/// One of all instances that have a job of this name does each run. Chance decides which one; any
-/// other replaces an instance that goes away.
+/// Of all instances that have a job of this name, one does each run. Chance decides which one. If
+/// it goes away, any other replaces it.
 ///
-/// **Each run is begun at most once** by all instances together, as long as the backend keeps its
-/// data. A run whose instance crashes, is cut off, or takes longer than [`at_most`](Self::at_most)
-/// was begun, and is not repeated; so let the work be such that the next run makes up for it, or do
-/// in it what can be done again.
+/// **Each run begins at most once** across all instances, as long as the backend keeps its data. A
+/// run whose instance crashes, is cut off, or takes longer than [`at_most`](Self::at_most) has
+/// begun, and is not repeated. So let the next run make up for it, or make the work safe to repeat.
 ///
-/// **Clocks need not agree**: the backend knows which runs were begun, by the time they were due.
-/// An instance whose clock is ahead runs early. An instance whose clock is behind finds its runs
-/// begun. This holds for differences of up to [`remember_for`](Self::remember_for).
+/// **Clocks need not agree.** The backend knows which runs have begun, by the times when they were
+/// due. An instance whose clock is ahead runs early. An instance whose clock is behind finds its
+/// runs begun. This holds for differences of up to [`remember_for`](Self::remember_for).
 ///
-/// **What is not promised**: a backend that loses its data has forgotten what was begun. A quorum
-/// forgets a run once a majority may be without a node that noted it. If only a bare majority noted
-/// it, one node that loses its data is enough. Its locks stay exclusive then, but its jobs are
-/// begun again, so let its nodes keep their data. An instance that is stopped in the middle of a
-/// step may finish that step later, so send the [token](Tick::token) of the run along with each
-/// write.
+/// **Not promised:** a backend that loses its data forgets which runs have begun. A quorum forgets
+/// a run once there may be a majority without a node that noted it. If only a bare majority noted
+/// it, one node that loses its data is enough. Its locks stay exclusive then, but its jobs begin
+/// again, so let its nodes keep their data. An instance that is stopped in the middle of a step may
+/// finish that step later, so send the [token](Tick::token) of the run with each write.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # let locks = locktopus::connect("memory:").await?;
 /// use std::time::SystemTime;
@@ -57,7 +56,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// # let soon = SystemTime::now() + Duration::from_millis(20);
 /// let job: ScheduledJob = Job::new(&locks, "report")
 ///     .at_times([soon])
-///     .renewed_lease(Duration::from_secs(20)) // for so long nothing runs after a crash
+///     .renewed_lease(Duration::from_secs(20)) // after a crash, nothing runs for this long
 ///     .at_least(Duration::from_millis(10))
 ///     .at_most(Duration::from_secs(60))
 ///     .catch_up(CatchUp::Once)
@@ -86,7 +85,7 @@ pub struct ScheduledJob {
 impl ScheduledJob {
     pub(super) fn new(locks: &Locktopus, name: String, times: Times) -> Self {
         Self {
-            // A lease that is kept for later would keep others from the next run.
+            // A cached lease would delay other instances' next run.
             request: locks.mutex(&name).lease_cache(Duration::ZERO),
             locks: locks.clone(),
             name,
@@ -100,62 +99,62 @@ impl ScheduledJob {
         }
     }
 
-    /// Holds the job's mutex by a lease of this length while it runs, renewed after a third of it.
-    /// How long nothing is run after an instance crashed in a run. Default:
+    /// Sets the lease of the job's mutex during a run, renewed after a third of that time. If an
+    /// instance crashes during a run, nothing runs for this long. Default:
     /// [`LocktopusBuilder::renewed_lease`](locktopus_core::LocktopusBuilder::renewed_lease), 30 s.
     pub fn renewed_lease(mut self, lease: Duration) -> Self {
         self.request = self.request.renewed_lease(lease);
         self
     }
 
-    /// Keeps the job's mutex for at least this long, even if the run is done earlier. No instance
-    /// begins another run before that, not even to catch up. It ends with this instance, and after
-    /// [`at_most`](Self::at_most) at the latest.
+    /// Keeps the job's mutex for at least this long, even if the run finishes earlier. No instance
+    /// begins another run before that, not even to catch up. It ends when this instance ends, and
+    /// after [`at_most`](Self::at_most) at the latest.
     ///
-    /// Not needed to keep a run from being begun twice where clocks differ: see
+    /// You do not need this to keep a run from beginning twice when clocks differ: see
     /// [`remember_for`](Self::remember_for).
     pub fn at_least(mut self, time: Duration) -> Self {
         self.at_least = time;
         self
     }
 
-    /// Ends a run after this long, counted from when it asked for the job's mutex: the work is
-    /// dropped at its current await point. Without it a run that hangs keeps all later ones from
-    /// being run.
+    /// Ends a run after this long, counted from its request for the job's mutex: the work is
+    /// dropped at its current await point. Without a limit, a run that hangs blocks all later ones.
     pub fn at_most(mut self, time: Duration) -> Self {
         self.at_most = Some(time);
         self.request = self.request.max_hold(time);
         self
     }
 
-    /// What to do about runs that were missed. Default: [`CatchUp::Skip`].
+    /// What to do about missed runs. Default: [`CatchUp::Skip`].
     pub fn catch_up(mut self, policy: CatchUp) -> Self {
         self.catch_up = policy;
         self
     }
 
-    /// How long after its time a run may begin and not count as missed. Default: half of the time
-    /// until the next one, but at most a minute.
+    /// How late a run may begin without counting as missed. Default: half of the time until the
+    /// next run, but at most a minute.
     pub fn tolerance(mut self, time: Duration) -> Self {
         self.tolerance = Some(time);
         self
     }
 
-    /// For how long it matters which runs were begun, from a minute to ten years. A run that was
-    /// due longer ago is neither caught up nor begun, however long the
-    /// [tolerance](Self::tolerance). No two clocks may differ by more than this, and no two [given
-    /// times](crate::Job::at_times) may be further apart. The backend keeps a small key for each
-    /// run for twice this time and a minute. Default: 30 periods more than may be caught up, and at
-    /// least ten minutes; eight days for given times.
+    /// How long it matters which runs have begun, from a minute to ten years. A run that was due
+    /// longer ago is neither caught up nor begun, even within its [tolerance](Self::tolerance). No
+    /// two clocks may differ by more than this, and no two [given times](crate::Job::at_times) may
+    /// be further apart. The backend keeps a small key for each run, for twice this time plus a
+    /// minute. Default: 30 periods more than may be caught up, and at least ten minutes. Eight days
+    /// for given times.
     pub fn remember_for(mut self, time: Duration) -> Self {
         self.remember_for = Some(time);
         self
     }
 
-    /// Ends [`run`](Self::run) when this token is cancelled. A run that is under way is dropped.
+    /// Ends [`run`](Self::run) when you cancel this token. A run under way is dropped.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use std::time::Duration;
     /// use locktopus::{CancellationToken, Job, LockError};
@@ -171,16 +170,17 @@ impl ScheduledJob {
         self
     }
 
-    /// Waits for each time that the job is due, and does `work` then, unless another instance does.
+    /// Waits for each time when the job is due, then does `work`, unless another instance does.
     /// Every instance calls this, with the same schedule.
     ///
-    /// The work is dropped at its current await point, before it takes another step, when its lease
-    /// is lost; that is logged as a warning. Errors of the work are its own: handle them in it.
-    /// Errors of the backend that may pass are logged as warnings and waited out; what was due
-    /// meanwhile was missed.
+    /// If the lease is lost, the work is dropped at its current await point, before it takes
+    /// another step, and a warning is logged. Handle the work's own errors inside it. Temporary
+    /// errors of the backend are logged as warnings and waited out. Runs due in the meantime were
+    /// missed.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use std::time::{Duration, SystemTime};
     /// use locktopus::Job;
@@ -192,15 +192,15 @@ impl ScheduledJob {
     ///
     /// # Errors
     ///
-    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when you end it. Errors that stay until
-    /// something is changed: [`LockError::Name`]; [`LockError::Option`], also for [given
-    /// times](crate::Job::at_times) that do not grow; [`LockError::Backend`] for a missing right, a
-    /// name in use as another kind, or a backend without fencing tokens. `Ok` when there are no
-    /// more [given times](crate::Job::at_times).
+    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when you end it. Errors that do not go
+    /// away on their own: [`LockError::Name`]; [`LockError::Option`], also for [given
+    /// times](crate::Job::at_times) that do not grow; [`LockError::Backend`] for a missing
+    /// permission, a name in use as another kind, or a backend without fencing tokens. `Ok` when
+    /// there are no more [given times](crate::Job::at_times).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands, and gives the mutex back in the
+    /// Dropping the future drops the work at its current await point, and releases the mutex in the
     /// background. The run counts as begun.
     pub async fn run<F, Fut>(self, work: F) -> Result<(), LockError>
     where
@@ -290,7 +290,7 @@ where
     }
 }
 
-/// Until the wall clock shows that time.
+/// Sleeps until the wall clock shows that time.
 async fn sleep_until(time: SystemTime) {
     while let Ok(left) = time.duration_since(SystemTime::now()) {
         if left.is_zero() {

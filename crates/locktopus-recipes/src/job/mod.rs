@@ -1,13 +1,13 @@
-//! Periodic jobs: what is due at fixed times is run once, by one of many instances.
+//! Periodic jobs: one of many instances does each run when it is due.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `times` | which times are due, by the wall clock |
-//! | `catch_up` | what to do about runs that were missed |
-//! | `begun` | which runs were begun, on the backend |
+//! | `catch_up` | what to do about missed runs |
+//! | `begun` | which runs have begun, on the backend |
 //! | `tick` | one run, as the work sees it |
 //! | `instance` | one instance of the job: its options and its loop |
-//! | `round` | what an instance does when something is due |
+//! | `round` | an instance's work when something is due |
 //!
 //! Layers, lowest first: times, catch_up, begun, tick, round, instance.
 
@@ -27,22 +27,23 @@ pub use tick::Tick;
 
 use self::times::Times;
 
-/// A job that is due at fixed times and done once by all instances of a service. It needs a
-/// schedule: [`every`](Self::every) or one of its siblings.
+/// A job that is due at fixed times. All instances of a service together run it once each time. It
+/// needs a schedule: [`every`](Self::every) or one of its siblings.
 ///
 /// Runs never overlap: the instance that runs the job holds the [mutex](Locktopus::mutex) of that
-/// name. Which runs were begun is noted as the fencing tokens of `NAME@MILLISECONDS`, with the
-/// run's time since the epoch.
+/// name. The fencing tokens of `NAME@MILLISECONDS`, with the run's time since the epoch, record
+/// which runs have begun.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::{CancellationToken, CatchUp, Job, LockError};
 /// let stop = CancellationToken::new();
 /// # stop.cancel();
 /// let ended = Job::new(&locks, "report")
-///     .every(Duration::from_secs(15 * 60)) // on the quarter hours, by the clock on the wall
+///     .every(Duration::from_secs(15 * 60)) // on the quarter hours, by the wall clock
 ///     .at_most(Duration::from_secs(10 * 60))
 ///     .catch_up(CatchUp::Once)
 ///     .cancel_on(stop)
@@ -61,8 +62,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// Names the job. Every instance of a service does so, and gives it the same schedule; this
-    /// sends nothing.
+    /// Names the job. Every instance of a service does so, and gives it the same schedule. Sends
+    /// nothing.
     pub fn new(locks: &Locktopus, name: impl Into<String>) -> Self {
         Self {
             locks: locks.clone(),
@@ -70,12 +71,13 @@ impl Job {
         }
     }
 
-    /// Is due at all multiples of `period` since the epoch (1970-01-01 00:00 UTC): with 15 minutes
-    /// on the quarter hours, with a day at midnight UTC. At least 100 ms; cut to whole
+    /// Due at all multiples of `period` since the epoch (1970-01-01 00:00 UTC): with 15 minutes on
+    /// the quarter hours, with a day at midnight UTC. At least 100 ms. Rounded down to whole
     /// milliseconds.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::Job;
@@ -87,10 +89,12 @@ impl Job {
         self.every_at(period, Duration::ZERO)
     }
 
-    /// As [`every`](Self::every), so much later each time: with a day and two hours at 02:00 UTC.
+    /// Like [`every`](Self::every), but `offset` later each time: with a day and two hours at 02:00
+    /// UTC.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::Job;
@@ -103,16 +107,17 @@ impl Job {
         self.scheduled(Times::every(period, offset))
     }
 
-    /// Is due at each of these times. Each must be later than the one before it, and every instance
-    /// must have the same ones. The job ends when there are no more. It ends with
+    /// Due at each of these times. Each must be later than the one before it, and every instance
+    /// must have the same ones. The job ends when there are no more. It fails with
     /// [`LockError::Option`](locktopus_core::LockError::Option) at a time that is not later.
     ///
     /// For calendars and time zones: most libraries for cron expressions have an iterator. Times
-    /// that are over when the job is started count as missed runs, so begin early enough to [catch
-    /// up](ScheduledJob::catch_up).
+    /// that have already passed when the job starts count as missed runs, so begin early enough to
+    /// [catch up](ScheduledJob::catch_up).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::{Duration, SystemTime};
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::Job;

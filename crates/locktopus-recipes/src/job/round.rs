@@ -13,10 +13,10 @@ use super::tick::Tick;
 use super::times::{Due, Times};
 use crate::pauses::jitter;
 
-/// The longest tolerance by default.
+/// The longest default tolerance.
 const TOLERANCE: Duration = Duration::from_secs(60);
 
-/// By then an instance that has just taken the job's mutex has noted which run it begins.
+/// By then, an instance that has just taken the job's mutex has noted which run it begins.
 const NOTED_BY_THEN: Duration = Duration::from_millis(50);
 
 /// One instance of a job.
@@ -30,32 +30,32 @@ pub(super) struct Runner {
     pub(super) at_least: Duration,
     pub(super) catch_up: CatchUp,
     pub(super) tolerance: Option<Duration>,
-    /// For so long after its time it is known of a run whether it was begun.
+    /// How long after a run's time the backend still knows whether it has begun.
     pub(super) remembered: Duration,
-    /// Nothing has to be done about the run of this time, or any before.
+    /// Nothing is left to do about the run of this time, or any before.
     pub(super) settled: Option<SystemTime>,
-    /// The job has run before, so that a run that was not begun was missed.
+    /// The job has run before, so a run that has not begun was missed.
     pub(super) known: bool,
 }
 
 /// The answer to whether a run is due.
 enum Sight {
-    /// Something is due.
+    /// A run is due.
     Due(Look),
-    /// Nothing, until this time if there are more.
+    /// Nothing is due until this time, if there are more.
     Nothing(Option<SystemTime>),
 }
 
-/// What is due, and what that means.
+/// The due runs, and what they mean.
 struct Look {
     due: Due,
     newest: SystemTime,
-    /// The newest is not due at this moment, but was before.
+    /// The newest run is late: no longer due but missed.
     missed: bool,
 }
 
 impl Runner {
-    /// Does what has to be done at this moment. When to look again, unless nothing more is to come.
+    /// Does everything that is due now. Returns when to check again, or `None` for never.
     pub(super) async fn round<F, Fut>(
         &mut self,
         work: &mut F,
@@ -74,11 +74,11 @@ impl Runner {
                 continue;
             }
             if !self.known {
-                // Before the mutex is taken: that is how the job becomes known.
+                // Before taking the mutex, because taking it makes the job known.
                 self.known = was_used(&self.request.clone().inspect().await?);
             }
             let Some(guard) = self.turn(&look).await? else {
-                // Another instance runs it. The next due run looks for what is still missing.
+                // Another instance runs it. The next due run checks what is still missing.
                 if self.begun.has(look.newest).await? {
                     self.settled = Some(look.newest);
                 }
@@ -91,11 +91,11 @@ impl Runner {
         }
     }
 
-    /// What is due and not settled; or else when to look again.
+    /// The runs that are due and not settled, or else when to check again.
     async fn look(&mut self) -> Result<Sight, LockError> {
         let now = SystemTime::now();
         let mut due = self.times.due(now, self.catch_up.look_back()).await?;
-        // An older run may have been missed or begun: that is forgotten.
+        // It is forgotten whether an older run was missed or has begun.
         due.past
             .retain(|run| now.duration_since(*run).unwrap_or_default() < self.remembered);
         Ok(match due.past.first() {
@@ -111,7 +111,7 @@ impl Runner {
         })
     }
 
-    /// Until when a run may begin and is not missed. `None`: for ever, as no clock shows that time.
+    /// The last moment for a run to begin in time. `None`: later than any clock can show.
     fn in_time_until(&self, newest: SystemTime, next: Option<SystemTime>) -> Option<SystemTime> {
         newest.checked_add(self.tolerance.unwrap_or_else(|| {
             let gap = next.and_then(|next| next.duration_since(newest).ok());
@@ -119,7 +119,7 @@ impl Runner {
         }))
     }
 
-    /// Whether anything has to be done.
+    /// Whether there is anything to do.
     async fn concerns(&self, look: &Look) -> Result<bool, LockError> {
         if look.missed && self.catch_up == CatchUp::Skip {
             return Ok(false);
@@ -127,8 +127,8 @@ impl Runner {
         Ok(!self.begun.has(look.newest).await?)
     }
 
-    /// The job's mutex, unless another instance runs what is due. Instances that merely come at the
-    /// same moment do not wait in its queue.
+    /// The job's mutex, unless another instance runs what is due. An instance that merely arrives
+    /// at the same moment does not wait in its queue.
     async fn turn(&self, look: &Look) -> Result<Option<LockGuard>, LockError> {
         let request = self.request.clone().owner(&Owner::new());
         if let Some(guard) = request.clone().try_acquire().await? {
@@ -138,7 +138,7 @@ impl Runner {
         if self.begun.has(look.newest).await? {
             return Ok(None);
         }
-        // Another instance is still at an earlier run.
+        // Another instance is still busy with an earlier run.
         let patience = match self.catch_up {
             CatchUp::Skip => self.in_time_until(look.newest, look.due.next),
             CatchUp::Once | CatchUp::All { .. } => look.due.next,
@@ -163,7 +163,7 @@ impl Runner {
             return Ok(None);
         }
         if look.missed && !self.known {
-            // It was not there to be missed. From here on it is.
+            // A new job cannot have missed it. From here on, it can.
             self.begun.note(look.newest).await?;
             (self.settled, self.known) = (Some(look.newest), true);
             return Ok(None);
@@ -193,7 +193,7 @@ impl Runner {
         if guard.token().is_none() {
             return Err(self.no_tokens()?);
         }
-        // As late as can be: what was looked up under the mutex is true for as long as it is held.
+        // As late as possible: earlier readings are true only while the mutex is held.
         guard.ensure_valid()?;
         let begun = self.begun.note(run).await?;
         self.known = true;
@@ -214,8 +214,8 @@ impl Runner {
         };
         match lease.while_held(work(tick)).await {
             Ok(()) => {
-                // By this instance and not by the backend, as a mutex that was only taken to look
-                // must not be kept.
+                // This instance waits, not the backend, because a mutex that was taken only to
+                // check must not be kept.
                 let rest = self.at_least.saturating_sub(lease.held_for());
                 let _ = lease.while_held(tokio::time::sleep(rest)).await;
                 release(guard, &self.job).await;

@@ -4,10 +4,11 @@ use std::time::SystemTime;
 
 use locktopus_core::{FencingToken, Lease};
 
-/// One run of a job. What [`ScheduledJob::run`](crate::ScheduledJob::run) gives to the work.
+/// One run of a job. [`ScheduledJob::run`](crate::ScheduledJob::run) passes it to the work.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// # use locktopus::Job;
 /// use std::time::{Duration, SystemTime};
@@ -27,20 +28,20 @@ pub struct Tick {
 }
 
 impl Tick {
-    /// When it was due. The same in every instance, so it names the run: a report of that hour, a
-    /// key of what it writes.
+    /// The time when it was due. The same in every instance, so it identifies the run: use it for
+    /// the report of that hour, or in the key of what it writes.
     #[must_use]
     pub fn scheduled_at(&self) -> SystemTime {
         self.scheduled_at
     }
 
-    /// Whether it had been missed, and is run to [catch up](crate::CatchUp).
+    /// Whether it was missed and now runs to [catch up](crate::CatchUp).
     #[must_use]
     pub fn was_missed(&self) -> bool {
         self.missed
     }
 
-    /// The fencing token of this run, greater than those of all runs before.
+    /// The fencing token of this run, greater than those of all earlier runs.
     #[must_use]
     pub fn token(&self) -> Option<FencingToken> {
         self.lease.token()

@@ -1,4 +1,4 @@
-//! Which times are due, by the wall clock.
+//! The times when a job is due, by the wall clock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,34 +8,34 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktopus_core::OptionError;
 
-/// Questions to the backend take their time; what is due more often than this needs a loop.
+/// Requests to the backend take time. Anything due more often than this needs a loop.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// The longest period.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// How many past times of an iterator are skipped before other tasks get a turn.
+/// How many past times of an iterator to skip before other tasks get a turn.
 const AT_ONCE: u32 = 1_000;
 
 /// When a job is due.
 pub(super) enum Times {
-    /// At multiples of the period since the epoch, and so much later.
+    /// At multiples of the period since the epoch, each plus the offset.
     Every { period: Duration, offset: Duration },
-    /// At those of an iterator.
+    /// At the times of an iterator.
     Given {
         /// Never locked: the mutex only makes the iterator shareable.
         ahead: Mutex<Peekable<Box<dyn Iterator<Item = SystemTime> + Send>>>,
-        /// Those that were due already, newest first.
+        /// Times that are already past, newest first.
         past: VecDeque<SystemTime>,
-        /// The newest time that left the iterator.
+        /// The newest time taken from the iterator.
         last: Option<SystemTime>,
     },
 }
 
-/// What is due at some moment.
+/// The due times at some moment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Due {
-    /// The times that are there, newest first.
+    /// The past times, newest first.
     pub(super) past: Vec<SystemTime>,
     /// The next one.
     pub(super) next: Option<SystemTime>,
@@ -55,7 +55,7 @@ impl Times {
         }
     }
 
-    /// The time between two of them, where it is always the same.
+    /// The time between two of them, if it is always the same.
     pub(super) fn period(&self) -> Option<Duration> {
         match self {
             Self::Every { period, .. } => Some(*period),
@@ -74,8 +74,8 @@ impl Times {
     }
 
     /// The newest `most` times that are due at `now`. Yields now and then, because an iterator may
-    /// have many past times. Fails if the iterator does not grow, because skipping would never end;
-    /// what is due before such a time is returned first.
+    /// have many past times. Fails if the iterator does not grow, because skipping would never end.
+    /// Times before the bad one are returned first.
     pub(super) async fn due(&mut self, now: SystemTime, most: usize) -> Result<Due, OptionError> {
         let (ahead, past, last) = match self {
             Self::Every { period, offset } => return Ok(multiples(*period, *offset, now, most)),
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((due.past, due.next), (vec![at(50), at(3)], None));
     }
 
-    /// At once or after good times; due already or not yet.
+    /// At once or after good times; already due or not yet.
     #[tokio::test]
     async fn times_that_do_not_grow_are_an_error() {
         let stuck: [(&[u64], u64); 5] = [

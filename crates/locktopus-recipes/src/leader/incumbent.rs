@@ -5,11 +5,12 @@ use std::time::Duration;
 use locktopus_core::{FencingToken, HeldLock, LockState};
 use locktopus_fence::HolderMark;
 
-/// The leader, as the backend saw it. From
+/// The leader, in the backend's view. Returned by
 /// [`LeaderElection::observe`](crate::LeaderElection::observe).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::{Incumbent, LeaderElection};
 /// let election = LeaderElection::new(&locks, "scheduler");
@@ -23,16 +24,17 @@ use locktopus_fence::HolderMark;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incumbent {
-    /// Tells leaders apart, and cannot be used to resign for them.
+    /// Tells leaders apart. It cannot be used to resign for them.
     pub mark: HolderMark,
-    /// The last token of the lock: that of the leader, or of one before it in the same process.
-    /// `None` on backends without tokens.
+    /// The last token of the lock: the leader's, or an earlier leader's in the same process. `None`
+    /// on backends without tokens.
     pub last_token: Option<FencingToken>,
-    /// What is left of its lease; renewal moves it. `None` if it never ends.
+    /// What is left of its lease. Renewals change it. `None` if it never ends.
     pub remaining: Option<Duration>,
-    /// How many candidates wait in the backend's queue. Those of one process may count as one.
+    /// How many candidates wait in the backend's queue. All candidates of one process may count as
+    /// one.
     pub candidates: usize,
-    /// Whether it is this [`Locktopus`](locktopus_core::Locktopus) or a clone of it.
+    /// Whether this [`Locktopus`](locktopus_core::Locktopus) or a clone of it leads.
     pub is_here: bool,
 }
 

@@ -6,18 +6,22 @@ use std::time::Duration;
 use locktopus_core::{CancellationToken, FencingToken, Lease, LockError, LockGuard, LostCause};
 use locktopus_fence::{Fence, HolderMark};
 
-/// Being the leader: from [`LeaderElection::campaign`](crate::LeaderElection::campaign).
+/// Leadership, returned by [`LeaderElection::campaign`](crate::LeaderElection::campaign).
 ///
-/// **Dropping it resigns in the background**, as dropping a [`LockGuard`] releases.
-/// [`resign`](Self::resign) is the way that tells whether this was the leader to the end.
+/// **Dropping it resigns in the background**, as dropping a [`LockGuard`] releases. Call
+/// [`resign`](Self::resign) to learn whether this was the leader to the end.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// # use locktopus::LeaderElection;
 /// let leadership = LeaderElection::new(&locks, "scheduler").campaign().await?;
-/// let fence = leadership.token(); // let what you write to refuse smaller tokens
-/// # tokio::spawn({ let locks = locks.clone(); async move { locks.mutex("scheduler").force_release("example").await } });
+/// let fence = leadership.token(); // let the target of your writes refuse smaller tokens
+/// # tokio::spawn({
+/// #     let locks = locks.clone();
+/// #     async move { locks.mutex("scheduler").force_release("example").await }
+/// # });
 /// tokio::select! {
 ///     cause = leadership.leading() => println!("no longer the leader: {cause}"),
 ///     () = std::future::pending() => { /* the leader's work */ }
@@ -37,11 +41,13 @@ impl Leadership {
         Self { guard }
     }
 
-    /// Waits until this is no longer the leader, and says why. It ends at the latest when the local
-    /// deadline passes, even if the network fails, and at once if leadership is lost already.
+    /// Waits until this is no longer the leader, and returns the reason. It returns when the local
+    /// deadline passes at the latest, even if the network fails, and at once if leadership is
+    /// already lost.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// use locktopus::LostCause;
@@ -58,14 +64,14 @@ impl Leadership {
         self.guard.lost().await
     }
 
-    /// Whether this is the leader still, by the clock and not by a flag. Ask right before each side
-    /// effect.
+    /// Whether this is still the leader, by the clock and not by a flag. Call it right before each
+    /// side effect.
     #[must_use]
     pub fn is_leading(&self) -> bool {
         self.guard.ensure_valid().is_ok()
     }
 
-    /// Checks that this is the leader still.
+    /// Checks that this is still the leader.
     ///
     /// # Errors
     ///
@@ -74,11 +80,12 @@ impl Leadership {
         self.guard.ensure_valid()
     }
 
-    /// The fencing token of this term, greater than those of all terms before; `None` on backends
-    /// without.
+    /// The fencing token of this term, greater than those of all earlier terms. `None` on backends
+    /// without tokens.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// let leadership = LeaderElection::new(&locks, "scheduler").campaign().await?;
@@ -103,27 +110,27 @@ impl Leadership {
     }
 
     /// The mark of this leader, as others see it: [`Incumbent::mark`](crate::Incumbent::mark).
-    /// `None` once it leads no more.
+    /// `None` once it no longer leads.
     #[must_use]
     pub fn mark(&self) -> Option<HolderMark> {
         self.is_leading()
             .then(|| HolderMark::of(self.guard.owner()))
     }
 
-    /// How long this may be believed in without another renewal; zero once it leads no more.
+    /// How long you may trust this without another renewal. Zero once it no longer leads.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.guard.remaining()
     }
 
-    /// A view of the lease of this term, for tasks that work for the leader.
+    /// A view of this term's lease, for tasks that work for the leader.
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.guard.lease()
     }
 
-    /// A token that is cancelled when this is the leader no more. Cancelling it has no effect on
-    /// the election.
+    /// A token that is cancelled when this is no longer the leader. Cancelling it yourself has no
+    /// effect on the election.
     #[must_use]
     pub fn lost_token(&self) -> CancellationToken {
         self.guard.lost_token()
@@ -133,7 +140,8 @@ impl Leadership {
     /// await point, before it takes another step.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// let leadership = LeaderElection::new(&locks, "scheduler").campaign().await?;
@@ -149,7 +157,7 @@ impl Leadership {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands. Leadership is not affected.
+    /// Dropping the future drops the work at its current await point. Leadership is not affected.
     pub async fn while_leading<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
         self.lease().while_held(work).await
     }
@@ -157,12 +165,16 @@ impl Leadership {
     /// Resigns, so that the next candidate leads at once, and waits for the answer.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// let election = LeaderElection::new(&locks, "scheduler");
     /// let first = election.campaign().await?;
-    /// let next = tokio::spawn({ let election = election.clone(); async move { election.campaign().await } });
+    /// let next = tokio::spawn({
+    ///     let election = election.clone();
+    ///     async move { election.campaign().await }
+    /// });
     /// first.resign().await?;
     /// assert!(next.await??.is_leading());
     /// # Ok(()) }
@@ -170,18 +182,18 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if leadership had been lost before: what was done since may have
-    /// overlapped with the next leader. [`LockError::Backend`] if the backend gave no definite
-    /// answer; resigning goes on in the background, and at the latest the lease ends.
+    /// [`LockError::Lost`] if leadership was already lost: any work since then may have overlapped
+    /// with the next leader. [`LockError::Backend`] if the backend gave no definite answer. Then
+    /// resigning continues in the background, and the lease ends at the latest.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if the future is dropped, resigning goes on in the background.
+    /// Cancel safe: if the future is dropped, resigning continues in the background.
     pub async fn resign(self) -> Result<(), LockError> {
         self.guard.release().await
     }
 
-    /// Resigns where there is nothing else to do about an error.
+    /// Resigns, for callers that can do no more about an error than log it.
     pub(super) async fn resign_or_warn(self) {
         if let Err(error) = self.resign().await {
             tracing::warn!(%error, "the leader's work has ended, but resigning failed");

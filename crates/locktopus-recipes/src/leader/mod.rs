@@ -1,7 +1,7 @@
-//! Leader election: of many candidates one leads at a time.
+//! Leader election: one of many candidates leads at a time.
 //!
-//! The leader holds the mutex of the election's name; candidates wait in its queue. A mutex,
-//! because a leader never enters it twice, and because every backend has it.
+//! The leader holds the mutex of the election's name, and candidates wait in its queue. It is a
+//! mutex because a leader never enters it twice, and because every backend has mutexes.
 
 mod incumbent;
 mod leadership;
@@ -15,21 +15,22 @@ use tokio::time::Instant;
 
 use crate::pauses::{Pauses, may_pass, unless_cancelled};
 
-/// A term that lasted longer went well: what ended it is not a reason to hesitate.
+/// A term that lasted longer went well. Its end is no reason to hesitate.
 const GOOD_TERM: Duration = Duration::from_secs(5);
 
-/// An election: of all who campaign under its name, one leads at a time. Cheap to clone; each
+/// An election: of all candidates under its name, one leads at a time. Cheap to clone. Each
 /// campaign is a candidate of its own.
 ///
-/// The leader holds the [mutex](Locktopus::mutex) of that name. Commands that show or break locks
-/// show and break leaders too.
+/// The leader holds the [mutex](Locktopus::mutex) of that name. So commands that show or break
+/// locks show and break leaders too.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::LeaderElection;
 /// let scheduled = LeaderElection::new(&locks, "scheduler").run(|lease| async move {
-///     // One instance at a time is here. Send the token along with each write.
+///     // One instance at a time is here. Send the token with each write.
 ///     lease.token()
 /// }).await?;
 /// assert!(scheduled.is_some());
@@ -38,13 +39,13 @@ const GOOD_TERM: Duration = Duration::from_secs(5);
 ///
 /// **One leader at a time, as far as a lease promises it**: while the backend keeps its data
 /// ([`SafetyMode`](locktopus_core::SafetyMode) says what a failover does), and as long as the
-/// leader stops when it is told. A leader that pauses between checking its [`Leadership`] and
-/// writing may write late. Hand its [token](Leadership::token) on to what it writes to, and let
-/// that refuse smaller ones: tokens grow from term to term.
+/// leader stops when it learns of the loss. A leader that pauses between checking its
+/// [`Leadership`] and writing may write late. Pass its [token](Leadership::token) on to the target
+/// of the write, which should refuse smaller tokens: tokens grow from term to term.
 ///
-/// A leader that crashes or is cut off is followed by the next candidate when its lease has ended
-/// (30 s unless [set](Self::renewed_lease)); one that [resigns](Leadership::resign), at once. A
-/// leader that is cut off knows before that, by its own clock.
+/// If a leader crashes or is cut off, the next candidate follows when its lease has ended (30 s
+/// unless [set](Self::renewed_lease)). If it [resigns](Leadership::resign), the next one follows at
+/// once. A leader that is cut off knows earlier, by its own clock.
 #[derive(Debug, Clone)]
 #[must_use = "an election does nothing until somebody campaigns"]
 pub struct LeaderElection {
@@ -54,11 +55,12 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// Names the election. All who campaign under this name on the same backend take part; this
-    /// sends nothing.
+    /// Names the election. All candidates under this name on the same backend take part. Sends
+    /// nothing.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::LeaderElection;
     /// let election = LeaderElection::new(&locks, "scheduler");
@@ -68,22 +70,24 @@ impl LeaderElection {
     pub fn new(locks: &Locktopus, name: impl Into<RawName>) -> Self {
         Self {
             locks: locks.clone(),
-            // A lease that is kept for later would keep the next candidate waiting.
+            // A cached lease would delay the next candidate.
             request: locks.mutex(name).lease_cache(Duration::ZERO),
             cancel: None,
         }
     }
 
-    /// Leads by a lease of this length, renewed after a third of it. After a crash, this is how
-    /// long there is no leader. Default:
+    /// Sets the lease of the leader, renewed after a third of that time. After a crash, there is no
+    /// leader for this long. Default:
     /// [`LocktopusBuilder::renewed_lease`](locktopus_core::LocktopusBuilder::renewed_lease), 30 s.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
-    /// let election = LeaderElection::new(&locks, "scheduler").renewed_lease(Duration::from_secs(6));
+    /// let election =
+    ///     LeaderElection::new(&locks, "scheduler").renewed_lease(Duration::from_secs(6));
     /// let leadership = election.campaign().await?;
     /// assert!(leadership.remaining() <= Duration::from_secs(6));
     /// # Ok(()) }
@@ -93,10 +97,11 @@ impl LeaderElection {
         self
     }
 
-    /// Ends each term after this long, so that leadership goes round. Without it a term has no end.
+    /// Ends each term after this long, so that leadership rotates. Default: terms have no limit.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
@@ -110,11 +115,12 @@ impl LeaderElection {
         self
     }
 
-    /// Stops campaigning when this token is cancelled, and ends [`run`](Self::run), also while it
+    /// When you cancel this token, campaigning stops and [`run`](Self::run) ends, even while it
     /// leads. A [`Leadership`] is not affected.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// use locktopus::{CancellationToken, LockError};
@@ -134,7 +140,8 @@ impl LeaderElection {
     /// Waits until this candidate is the leader.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// let election = LeaderElection::new(&locks, "scheduler");
@@ -146,22 +153,24 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// As [`LockRequest::acquire`]: [`LockError::Cancelled`] and [`LockError::ShutDown`] if the
-    /// campaign was ended, [`LockError::Backend`] if the backend could not be reached for
+    /// The same as for [`LockRequest::acquire`]: [`LockError::Cancelled`] and
+    /// [`LockError::ShutDown`] if the campaign was ended, [`LockError::Backend`] if the backend
+    /// could not be reached for
     /// [`tolerate_outage`](locktopus_core::LocktopusBuilder::tolerate_outage) (10 s).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: dropping the future withdraws the candidate, which loses its place among those
-    /// who wait. If it was just elected, it resigns in the background.
+    /// Cancel safe: dropping the future withdraws the candidate, which loses its place in the
+    /// queue. If it was just elected, it resigns in the background.
     pub async fn campaign(&self) -> Result<Leadership, LockError> {
         self.candidate().acquire().await.map(Leadership::new)
     }
 
-    /// Becomes the leader if there is neither a leader nor a candidate; `None` otherwise.
+    /// Becomes the leader if there is neither a leader nor a candidate. Otherwise returns `None`.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// let election = LeaderElection::new(&locks, "scheduler");
@@ -174,20 +183,21 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// As [`LockRequest::try_acquire`].
+    /// The same as for [`LockRequest::try_acquire`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe, as [`campaign`](Self::campaign).
+    /// Cancel safe, like [`campaign`](Self::campaign).
     pub async fn try_campaign(&self) -> Result<Option<Leadership>, LockError> {
         let elected = self.candidate().try_acquire().await?;
         Ok(elected.map(Leadership::new))
     }
 
-    /// Asks the backend who leads now; `None` if there is no leader. Takes nothing.
+    /// Asks the backend who leads now. `None` if there is no leader. Takes nothing.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::LeaderElection;
     /// let election = LeaderElection::new(&locks, "scheduler");
@@ -207,7 +217,7 @@ impl LeaderElection {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe; reads only.
+    /// Cancel safe: it only reads.
     pub async fn observe(&self) -> Result<Option<Incumbent>, LockError> {
         let state = self.request.clone().inspect().await?;
         Ok(Incumbent::of(&state, &self.locks.held_locks()))
@@ -216,23 +226,23 @@ impl LeaderElection {
     /// Campaigns, does `work` while it leads, and campaigns again whenever leadership is lost,
     /// until the work is done.
     ///
-    /// The work gets the lease that it leads by; its token is new in each term. When leadership is
-    /// lost the work is dropped at its current await point, before it takes another step, and
-    /// `work` is called anew in the next term. Tasks that it spawned are its own to end:
-    /// [`Lease::lost_token`] tells them. When the work returns, the leader resigns, and its output
-    /// is returned.
+    /// The work gets its lease, with a new token in each term. If leadership is lost, the work is
+    /// dropped at its current await point, before it takes another step, and the next term calls
+    /// `work` again. If the work spawned tasks, it must end them itself: [`Lease::lost_token`]
+    /// tells them. When the work returns, the leader resigns, and its output is returned.
     ///
-    /// After a loss, and after an error of the backend that may pass, it waits before the next
-    /// campaign: 50 to 100 ms at first, doubled up to 1 to 2 s. Each such error is logged as a
-    /// warning.
+    /// After a loss, and after a temporary error of the backend, it waits before the next campaign:
+    /// 50 to 100 ms at first, then doubling up to 1 to 2 s. Each such error is logged as a warning.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::{CancellationToken, LeaderElection, LockError};
     /// let stop = CancellationToken::new();
     /// # stop.cancel();
-    /// let ended = LeaderElection::new(&locks, "scheduler").cancel_on(stop).run(|lease| async move {
+    /// let election = LeaderElection::new(&locks, "scheduler").cancel_on(stop);
+    /// let ended = election.run(|lease| async move {
     ///     loop {
     ///         lease.ensure_valid()?; // right before each side effect
     ///         // ... hand out work under lease.token() ...
@@ -246,14 +256,14 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when you end it. Errors that stay until
-    /// something is changed: [`LockError::Name`]; [`LockError::Option`]; [`LockError::Backend`] for
-    /// a missing right, a name in use as another kind, or something that the backend lacks.
+    /// [`LockError::Cancelled`] and [`LockError::ShutDown`] when you end it. Errors that do not go
+    /// away on their own: [`LockError::Name`]; [`LockError::Option`]; [`LockError::Backend`] for a
+    /// missing permission, a name in use as another kind, or something that the backend lacks.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work where it stands; the candidate withdraws or resigns in
-    /// the background.
+    /// Dropping the future drops the work at its current await point. The candidate withdraws or
+    /// resigns in the background.
     pub async fn run<F, Fut>(&self, mut work: F) -> Result<Fut::Output, LockError>
     where
         F: FnMut(Lease) -> Fut,
@@ -303,7 +313,7 @@ impl LeaderElection {
         Ok(LockError::Cancelled { target })
     }
 
-    /// The request of a new candidate, also in the scope of an owner.
+    /// The request of a new candidate, even in the scope of an owner.
     fn candidate(&self) -> LockRequest {
         self.request.clone().owner(&Owner::new())
     }

@@ -1,6 +1,6 @@
-//! Periodic jobs: each run is begun once, in order, and what was missed is caught up as asked for.
+//! Periodic jobs: each run begins once, in order, and missed runs are caught up as requested.
 //!
-//! Times are real, because runs are due by the wall clock. Most are over when the job is started.
+//! Times are real, because runs are due by the wall clock. Most are past when the job starts.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 const SOON: Duration = Duration::from_secs(20);
 const EARLY: Duration = Duration::from_secs(3_600);
 
-/// So many seconds ago, to the millisecond.
+/// This many seconds ago, to the millisecond.
 fn ago(seconds: u64) -> SystemTime {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -30,7 +30,7 @@ fn job(locks: &Locktopus, times: &[SystemTime]) -> ScheduledJob {
     job.tolerance(Duration::from_secs(2))
 }
 
-/// The runs of a job whose times are all over, in order.
+/// The runs of a job whose times are all past, in order.
 async fn runs(job: ScheduledJob) -> Vec<Tick> {
     let mut runs = Vec::new();
     let all = job.run(|tick| {
@@ -48,7 +48,7 @@ async fn run_times(job: ScheduledJob) -> Vec<SystemTime> {
 type Running = JoinHandle<Result<(), LockError>>;
 type Ticks = Arc<Mutex<Vec<Tick>>>;
 
-/// Runs it in the background; the first run never ends.
+/// Runs it in the background. The first run never ends.
 fn hang(job: ScheduledJob) -> (Running, Ticks) {
     let ticks = Ticks::default();
     let seen = Arc::clone(&ticks);
@@ -114,7 +114,7 @@ async fn what_was_missed_is_skipped_run_once_or_all() {
     assert_eq!(once.len(), 1, "{once:?}");
     assert_eq!(once[0].scheduled_at(), times[4]);
     assert!(once[0].was_missed());
-    // Begun is begun.
+    // A run that has begun does not begin again.
     assert_eq!(run_times(job(&locks, &times).catch_up(all)).await, []);
 
     let later: Vec<_> = (0..5).map(|n| ago(30 - n)).collect();
@@ -129,7 +129,7 @@ async fn what_was_missed_is_skipped_run_once_or_all() {
     assert_eq!(caught_up, times[times.len() - 2..]);
 }
 
-/// It may have been begun, and forgotten since.
+/// It may have begun and been forgotten since.
 #[tokio::test]
 async fn a_run_that_was_due_before_what_is_remembered_is_not_begun() {
     let locks = Scripted::new().locks();
@@ -150,7 +150,7 @@ async fn a_run_that_was_due_before_what_is_remembered_is_not_begun() {
     assert_eq!(run_times(newest).await, times[2..]);
 }
 
-/// Instances need not agree what time it is: one that comes to it an hour later finds that it was
+/// Instances need not agree on the time: one that reaches it an hour later finds that the run has
 /// begun.
 #[tokio::test]
 async fn an_instance_that_is_late_finds_the_run_begun() {
@@ -191,7 +191,7 @@ async fn the_next_run_is_not_begun_before_at_least_is_over() {
     });
     timeout(SOON, ran).await.unwrap().unwrap();
     assert_eq!(begun.len(), 2);
-    // The mutex was taken a moment before the run was begun.
+    // The mutex was taken a moment before the run began.
     assert!(begun[1] - begun[0] > least * 9 / 10);
 }
 
@@ -208,7 +208,7 @@ async fn a_run_that_loses_its_lock_is_dropped_and_not_repeated() {
     assert_eq!(ticks.len(), 2);
 }
 
-/// An instance waits for one that is at an earlier run, and does what is due since.
+/// An instance waits for another one's earlier run, and does what has become due since.
 #[tokio::test]
 async fn others_go_on_when_an_instance_goes_away() {
     let backend = Scripted::new();
@@ -230,7 +230,7 @@ async fn others_go_on_when_an_instance_goes_away() {
     assert_eq!(next, times[1..]);
 }
 
-/// A program that keeps its leases for a moment does not keep others from the next run.
+/// A program that caches its leases does not delay others' next run.
 #[tokio::test]
 async fn the_mutex_is_free_after_a_run() {
     let backend = Scripted::new();
@@ -258,7 +258,7 @@ async fn errors_that_pass_are_waited_out_and_others_end_the_job() {
     assert_eq!(source.kind(), BackendErrorKind::Denied);
 }
 
-/// Noting it may have gone through: then it counts as begun, because it must not be begun twice.
+/// The note may have been written. Then the run counts as begun, because it must not begin twice.
 #[tokio::test]
 async fn a_run_whose_note_got_no_answer_is_not_begun_twice() {
     let backend = Scripted::new();
@@ -295,7 +295,7 @@ async fn times_that_stop_growing_end_the_job_with_an_error() {
     }
 }
 
-/// There is one thread, so the job can only be cancelled if it yields while it skips past times.
+/// With one thread, the job can be cancelled only if it yields while it skips past times.
 #[tokio::test]
 async fn a_job_with_endless_old_times_can_be_cancelled() {
     let stop = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! Leader election: one at a time, told when it ends, and a loop that campaigns again.
+//! Leader election: one leader at a time, notice of its end, and a loop that campaigns again.
 
 use crate::common;
 
@@ -113,8 +113,8 @@ async fn the_loop_campaigns_again_after_a_loss() {
     assert!(matches!(ended, Err(LockError::ShutDown)), "{ended:?}");
 }
 
-/// A leader that loses again and again does not campaign in a tight loop. A term that lasted starts
-/// anew.
+/// A leader that loses again and again does not campaign in a tight loop. After a long term, the
+/// pauses start small again.
 #[tokio::test(start_paused = true)]
 async fn losses_in_a_row_are_followed_by_growing_pauses_until_a_term_lasts() {
     let backend = Scripted::new();
@@ -138,7 +138,7 @@ async fn losses_in_a_row_are_followed_by_growing_pauses_until_a_term_lasts() {
     leader.abort();
 }
 
-/// A program that keeps its leases for a moment does not keep the next leader waiting.
+/// A program that caches its leases does not delay the next leader.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_resigned_keeps_no_lease() {
     let backend = Scripted::new();
@@ -275,7 +275,7 @@ async fn candidates_of_one_owner_do_not_lead_together() {
         .await;
 }
 
-/// A process that was stopped goes on: its clock says that the lease is over, and no task of it has
+/// A stopped process continues: its clock says that the lease is over, and none of its tasks has
 /// noticed yet.
 #[tokio::test]
 async fn work_takes_no_step_after_the_lease_is_over() {
@@ -291,7 +291,7 @@ async fn work_takes_no_step_after_the_lease_is_over() {
         Poll::<()>::Pending
     }));
     let mut work = pin!(work);
-    // By hand, so that nothing else of this runtime can run between the two.
+    // By hand, so that nothing else on this runtime can run between the two.
     let mut context = Context::from_waker(Waker::noop());
     assert!(work.as_mut().poll(&mut context).is_pending());
     let ended = work.as_mut().poll(&mut context);
