@@ -33,17 +33,19 @@ use crate::wake::WakeStream;
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors and cancel safety
+/// # Errors
+///
+/// The same as for [`LockBackend`].
+///
+/// # Cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
 pub trait WakeUps: Send + Sync {
-    /// Adds a listener for this target if this process already listens and has missed nothing
-    /// since. Sends nothing.
+    /// Adds a listener if this process already listens and has missed nothing. Sends nothing.
     fn listen(&self, target: &LockTarget) -> Option<WakeStream>;
 
-    /// Listens for hints that the target may have become free, and for grants pushed to owners of
-    /// this process.
+    /// Listens for hints that the target may be free, and for grants to this process's owners.
     ///
     /// Once this returns, every release that starts later reaches the lock's new owner, or wakes at
     /// least one waiter of this process. Both messages may be lost, and a hint may be false. After
@@ -76,7 +78,11 @@ pub trait WakeUps: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors and cancel safety
+/// # Errors
+///
+/// The same as for [`LockBackend`].
+///
+/// # Cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -97,7 +103,11 @@ pub trait Counters: Send + Sync {
 /// # Ok::<(), locktopus::NameError>(())
 /// ```
 ///
-/// # Errors and cancel safety
+/// # Errors
+///
+/// The same as for [`LockBackend`].
+///
+/// # Cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -125,7 +135,11 @@ pub trait Groups: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors and cancel safety
+/// # Errors
+///
+/// The same as for [`LockBackend`].
+///
+/// # Cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -139,8 +153,7 @@ pub trait Directory: Send + Sync {
         deadline: Instant,
     ) -> Result<LockPage, BackendError>;
 
-    /// Ends every hold of a lock, fences its tokens, and hands the lock on. Places in the queue
-    /// stay.
+    /// Ends every hold of a lock, fences its tokens, and hands the lock on. Queue places stay.
     async fn evict(&self, target: &LockTarget, deadline: Instant)
     -> Result<Eviction, BackendError>;
 }
@@ -166,7 +179,11 @@ pub trait Directory: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors and cancel safety
+/// # Errors
+///
+/// The same as for [`LockBackend`].
+///
+/// # Cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
@@ -174,8 +191,7 @@ pub trait Instances: Send + Sync {
     /// Keeps the record of an instance, or forgets it.
     async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError>;
 
-    /// The records of these instances: one answer for each, in order. `None` where there is no
-    /// record.
+    /// The records of these instances: one answer for each, in order. `None`: no record.
     async fn records(
         &self,
         query: &InstanceQuery,
@@ -196,7 +212,11 @@ pub trait Instances: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// # Errors and cancel safety
+/// # Errors
+///
+/// The same as for [`LockBackend`].
+///
+/// # Cancel safety
 ///
 /// The same as for [`LockBackend`].
 #[async_trait]
