@@ -159,7 +159,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     ) -> Vec<Result<ExtendOutcome, BackendError>>;
 
     /// Reads the state of a lock from the node that accepts writes, never from a replica. Changes
-    /// nothing: a call that also notifies waiters cleans up what has ended.
+    /// nothing. Expired holds and places stay for a call that also notifies waiters.
     async fn inspect(
         &self,
         target: &LockTarget,
@@ -242,7 +242,7 @@ pub struct BackendInfo {
     /// How long a release can [leave the lock held](crate::Linger), at most. Zero: releases cannot,
     /// and requests for a minimum hold time are refused.
     pub longest_linger: Duration,
-    /// How long the backend remembers a grant's token if the request does not say. With "for ever",
+    /// How long the backend remembers a grant's token if the request does not say. If for ever,
     /// extensions need not [prolong](crate::ExtendRequest::keep_token) it.
     pub token_retention: TokenRetention,
     /// How long the core waits for one answer. After that, the request may or may not have run.
@@ -256,12 +256,12 @@ pub struct BackendInfo {
     pub outlives: Duration,
 }
 
-/// The reason why a backend's fencing tokens grow.
+/// How a backend makes its fencing tokens grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TokenSource {
-    /// A clock, in microseconds, together with the last token. A holder runs ahead of the clock if
-    /// it reserves more tokens with a grant than the grant lasts microseconds.
+    /// A clock, in microseconds, together with the last token. A grant that reserves more tokens
+    /// than it lasts microseconds runs ahead of the clock.
     #[default]
     Clock,
     /// A number that the store counts up and never forgets. A grant may reserve any number of

@@ -22,7 +22,7 @@ pub enum BackendErrorKind {
     /// The login failed, or a permission is missing.
     Denied,
     /// The name is in use as another kind of lock, or for something else. The
-    /// [source](Error::source) is an [`OtherKind`] that says as what.
+    /// [source](Error::source) is an [`OtherKind`] that names the present use.
     OtherKind,
     /// The request asks for more permits than the semaphore has, or the semaphore has no number of
     /// permits yet. The [source](Error::source) is a [`TooFewPermits`].

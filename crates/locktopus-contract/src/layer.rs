@@ -21,8 +21,9 @@ use crate::request::{
 /// that it changes.
 ///
 /// Everything else is forwarded, capabilities too. If a layer changes what passes through a
-/// capability, it implements that trait and returns itself: `self.inner.counters().map(|_| self as
-/// _)`. Each layer is a [`LockBackend`]. This trait only helps to write one.
+/// capability, it implements that trait and returns itself:
+/// `self.inner.counters().map(|_| self as _)`. Each layer is a [`LockBackend`]. This trait only
+/// helps to write one.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

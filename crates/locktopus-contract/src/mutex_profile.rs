@@ -51,7 +51,6 @@ pub use value::ValueEncoding;
 ///   lease expires is up to it.
 /// * To release the other library's hold you need its value, and it needs ours: the bytes of
 ///   `LockGuard::owner`.
-///   `LockGuard::owner`.
 ///
 /// # Unsupported libraries
 ///

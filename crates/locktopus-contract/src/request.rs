@@ -346,7 +346,7 @@ impl ExtendRequest {
     reason = "whoever gets it must look at each case"
 )]
 pub enum ExtendOutcome {
-    /// The owner still holds the lock. It expires one lease after execution, or at its earlier
+    /// The owner still holds the lock. It expires one lease after execution, or at its previous
     /// expiry time if that is later.
     Extended,
     /// The lock is gone: expired, deleted, evicted, or the server lost it.

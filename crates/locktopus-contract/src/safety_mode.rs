@@ -30,8 +30,8 @@ pub enum SafetyMode {
     #[default]
     Plain,
     /// A grant counts once enough replicas have confirmed it (`WAIT`). If they do not confirm in
-    /// time, the grant is given back. A failover loses fewer locks, but still some: it may promote
-    /// a replica that has not confirmed, unless `need` is [`All`](ReplicaNeed::All).
+    /// time, the grant is given back. A failover loses fewer locks, but may still lose some: it may
+    /// promote a replica that has not confirmed, unless `need` is [`All`](ReplicaNeed::All).
     Replicated {
         /// How many replicas must confirm.
         need: ReplicaNeed,
@@ -44,8 +44,8 @@ pub enum SafetyMode {
     ///
     /// If a replaced primary is promoted again, it may look as it did before. Only the Sentinels
     /// can tell then: clients show the server the Sentinels' configuration epoch. A client that
-    /// hears of no failover in between cannot tell either: it has no Sentinels, or reached none of
-    /// them all that time.
+    /// hears of no failover in between (no Sentinels, or none reachable all that time) cannot tell
+    /// either.
     Quarantine {
         /// The longest lease. Longer ones are refused. All programs that share the servers must
         /// choose the same.

@@ -9,11 +9,11 @@ use std::num::NonZeroU64;
 /// the largest it has seen. Then a holder that was paused past its lease cannot overwrite its
 /// successor's work. Source: Kleppmann, "How to do distributed locking" (2016).
 ///
-/// On Redis and in memory tokens are hybrid: `max(previous + 1, server time in microseconds)`. They
-/// keep growing even if a failover loses the counter, as long as the new primary's clock is not
-/// behind by more than the time since the lost grant. A backend may
-/// [count](crate::TokenSource::Count) instead. On all backends tokens stay below 2^53, so Lua,
-/// JavaScript and JSON represent them exactly.
+/// On Redis tokens are hybrid: `max(previous + 1, server time in microseconds)`. They keep growing
+/// even if a failover loses the counter, as long as the new primary's clock is not behind by more
+/// than the time since the lost grant. A backend may [count](crate::TokenSource::Count) instead.
+/// `memory:` counts up from the time at which the store was made. On all backends tokens stay below
+/// 2^53, so Lua, JavaScript and JSON represent them exactly.
 ///
 /// ```
 /// use locktopus_contract::FencingToken;

@@ -39,7 +39,7 @@ pub enum TokenRetention {
 
 impl TokenRetention {
     /// The shortest allowed value: a minute. Attempts and grants that take longer have expired, and
-    /// clocks under supervision are off by less.
+    /// synchronised clocks differ by less.
     pub const SHORTEST: Duration = Duration::from_secs(60);
 
     /// The longest allowed value: ten years.

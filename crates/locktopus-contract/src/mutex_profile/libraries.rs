@@ -85,7 +85,7 @@ libraries! {
     /// Go's redsync: the plain name, 16 bytes in base64.
     ///
     /// Its locks are meant for several independent servers. With `SetNXOnExtend`, an extension
-    /// takes a lock that has gone.
+    /// takes a lock that no longer exists.
     redsync: "redsync", Library { value: ValueEncoding::Base64, ..USUAL };
 
     /// node-redlock 5 with one resource: the plain resource name, 32 hex digits.
@@ -99,7 +99,7 @@ libraries! {
 
     /// RedLock.net: `redlock:{resource}` (its default format), a UUID.
     ///
-    /// Its extension takes a lock that has gone.
+    /// Its extension takes a lock that no longer exists.
     redlock_net: "redlock-net", PREFIXED;
 
     /// The mutex of .NET's Medallion DistributedLock: the plain key; host, process and 32 hex
