@@ -95,8 +95,8 @@ use crate::token_retention::TokenRetention;
 ///   heir's, with that much lease left, and notifies no waiter. If it is repeated, it finds the
 ///   heir and is answered `Released`. If neither of them holds the lock, it is an ordinary release.
 ///   The core asks for it only if the backend sets [`BackendInfo::longest_linger`].
-/// * **Deadlines** are instants of `tokio::time`. An answer after the deadline is useless. At the
-///   latest soon after it, return an error of kind `Timeout`.
+/// * **Deadlines** are instants of `tokio::time`. An answer after the deadline is useless. Return
+///   an error of kind `Timeout` by then, or soon after.
 /// * **Safety.** [`BackendInfo::safety`] says how the backend avoids granting one lock twice when a
 ///   server fails. A grant counts only if it meets that mode. Before it reports a failure, the
 ///   backend gives back a grant that does not count, or the error says

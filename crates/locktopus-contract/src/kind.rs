@@ -61,9 +61,11 @@ pub enum LockKind {
 /// A kind's form of owner ids.
 #[derive(Debug, Clone, Copy)]
 enum OwnerForm {
+    /// Any number.
     Any,
     /// An even or an odd number, so a release of one kind never fits a lock of the other.
     Parity { odd: bool },
+    /// The id of a permit.
     Permit,
 }
 
@@ -230,8 +232,7 @@ impl LockKind {
         self.spec().held
     }
 
-    /// The word for the use of a name: `rw_lock` for both halves of a read-write lock, the
-    /// [word](Self::as_str) of all other kinds.
+    /// `rw_lock` for both halves of a read-write lock, otherwise the [word](Self::as_str).
     #[must_use]
     pub fn family(&self) -> &'static str {
         self.spec().family
@@ -298,8 +299,7 @@ impl LockKind {
         self.profile().is_none_or(|profile| profile.announces())
     }
 
-    /// The lease as servers store it. A mutex shared with a library that counts in seconds rounds
-    /// it up. A backend may keep a lock longer than asked, never shorter.
+    /// The lease as stored, never shorter: rounded up for libraries that count in seconds.
     #[must_use]
     pub fn stored_lease(&self, lease: Duration) -> Duration {
         self.profile()
@@ -372,7 +372,7 @@ impl LockTarget {
     }
 
     /// Checks that the name is not confused with another name, or with the side keys of another
-    /// lock. Every backend that stores locks under their names refuses those that are.
+    /// lock. Every backend that stores locks by name refuses all others.
     ///
     /// # Errors
     ///

@@ -16,10 +16,10 @@ use crate::backend_error::BackendError;
 ///
 /// # Contract
 ///
-/// * [`generation`](Self::generation) changes before anything is sent over a new connection, for
-///   any reason the connection was made. If it reads the same before a call and after its answer,
-///   then the call ran on the server identified in that generation. A client that reconnects
-///   silently must count its connections for this.
+/// * [`generation`](Self::generation) changes whenever the connection is replaced, for any reason,
+///   and before anything is sent over the new one. If it reads the same before a call and after its
+///   answer, then the call ran on the server identified in that generation. A client that
+///   reconnects silently must count its connections for this.
 /// * [`identity`](Self::identity) asks over the connection that carries the node's calls.
 /// * The node is one server without automatic failover: a promoted replica is old enough but has
 ///   lost data.

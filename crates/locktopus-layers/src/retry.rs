@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::around::{Around, around_each_call};
 use crate::call::Call;
 
-/// Any backend, with calls repeated that failed without having run.
+/// Any backend, with repetition of calls that failed without having run.
 ///
 /// An error causes a repetition only if it is [`Executed::No`] and
 /// [transient](BackendError::is_transient). The repetition follows after a pause and before the

@@ -1,4 +1,4 @@
-//! Takes a lock on a majority: one round of attempts. If they disagree about the proposed token, a
+//! Takes a lock on a majority: one round of attempts. If the nodes disagree about its token, a
 //! second round writes the largest one back.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ struct Round<'a> {
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
     tally: Tally,
-    /// The smallest acceptable token, and the proposal in it. `None` for the proposal: the tokens
+    /// The smallest token to ask for, and the proposal behind it. Without a proposal, the tokens
     /// tell nothing about the clocks.
     floor: Option<FencingToken>,
     proposal: Option<Proposal>,

@@ -98,10 +98,10 @@ use locktopus_contract::{
 /// The client proposes the token: its clock plus some slack. So the nodes usually answer with the
 /// same token, and taking a lock needs one round trip. If they do not, the client writes the
 /// largest token of the majority back to a majority before it returns the token. So tokens grow
-/// over the grants of a name, with any proposal. A client whose clock differs from the nodes'
-/// clocks by more than a second proposes nothing. A node that loses its counter falls back on its
-/// clock. Then tokens grow only if the nodes' clocks differ by less than the time between two
-/// holders. A single-key mutex has no token.
+/// over the grants of a name, even after a bad proposal. A client whose clock differs from the
+/// nodes' clocks by more than a second proposes nothing. A node that loses its counter falls back
+/// on its clock. Then tokens grow only if the nodes' clocks differ by less than the time between
+/// two holders. A single-key mutex has no token.
 ///
 /// An owner that repeats its attempt gets the same token, if it asks the same `QuorumBackend`.
 /// Through another one, it gets the same token or a larger one, because some nodes may have granted

@@ -9,7 +9,7 @@ use super::fan_out::FanOut;
 use super::members::Members;
 use locktopus_contract::{BackendError, Executed, ReleaseOutcome, ReleaseRequest};
 
-/// Releases on all nodes. Silent nodes get repetitions in the background until the lease has ended.
+/// Releases on all nodes, and again in the background on silent ones until the lease has ended.
 pub(super) async fn release(
     members: &Arc<Members>,
     request: &ReleaseRequest,

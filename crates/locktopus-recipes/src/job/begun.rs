@@ -57,8 +57,8 @@ impl Begun {
     }
 }
 
-/// How long the mark of a run is kept. If clocks differ, the fastest instance notes the run, and the
-/// slowest asks about it until the run is too old by its own clock. The job itself must not be
+/// How long the mark of a run is kept. If clocks differ, the fastest instance notes the run, and
+/// the slowest asks about it until the run is too old by its own clock. The job itself must not be
 /// remembered for longer than its runs: a job that is not known to have run has missed nothing.
 fn kept_for(remembered: Duration) -> Duration {
     (remembered * 2 + TokenRetention::SHORTEST).min(TokenRetention::LONGEST)

@@ -1,8 +1,8 @@
 //! What to do about missed runs.
 
 /// What to do about missed runs. No instance began them when they were due, or within the
-/// [tolerance](crate::ScheduledJob::tolerance) after that. The reasons: no instance was running,
-/// the backend was away, or an earlier run took too long.
+/// [tolerance](crate::ScheduledJob::tolerance) after that. Possible reasons: no instance was
+/// running, the backend was away, or an earlier run took too long.
 ///
 /// A run that has begun is not missed, no matter how it ended. A new job has missed nothing before
 /// its first instance starts.

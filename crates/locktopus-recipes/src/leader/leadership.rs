@@ -184,7 +184,7 @@ impl Leadership {
     ///
     /// [`LockError::Lost`] if leadership was already lost: any work since then may have overlapped
     /// with the next leader. [`LockError::Backend`] if the backend gave no definite answer. Then
-    /// resigning continues in the background, and the lease ends at the latest.
+    /// resigning continues in the background, and the lease ends in any case.
     ///
     /// # Cancel safety
     ///

@@ -57,8 +57,7 @@ pub async fn connect_quorum(
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let urls = ["redis://a", "redis://b", "redis://c"];
-/// let locks =
-///     locktopus::connect_quorum_with(&urls, |builder| builder.label("billing-worker")).await?;
+/// let locks = locktopus::connect_quorum_with(&urls, |builder| builder.label("billing-worker")).await?;
 /// # Ok(()) }
 /// ```
 ///
@@ -115,12 +114,10 @@ pub async fn connect_quorum_with(
 /// The backend of [`connect_quorum`], which you can configure.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// let urls = ["redis://lock1", "redis://lock2", "redis://lock3"];
-/// let quorum =
-///     locktopus::quorum_of(&urls, |builder| builder.node_timeout(Duration::from_millis(200)))?;
+/// let quorum = locktopus::quorum_of(&urls, |builder| builder.node_timeout(Duration::from_millis(200)))?;
 /// assert_eq!(quorum.majority(), 2);
 /// # Ok(()) }
 /// ```
