@@ -371,8 +371,8 @@ impl LockTarget {
         }
     }
 
-    /// Checks that the name is not confused with another name, or with the side keys of another
-    /// lock. Every backend that stores locks by name refuses all others.
+    /// Checks that the name is not confused with another name, or with a side key of another lock.
+    /// Every backend that stores locks by name calls this.
     ///
     /// # Errors
     ///
