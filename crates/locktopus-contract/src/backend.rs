@@ -33,23 +33,38 @@ use crate::token_retention::TokenRetention;
 ///
 /// | method | what a backend can do | without it |
 /// |---|---|---|
-/// | [`wake_ups`](Self::wake_ups) | notify waiters | waiters poll, with growing pauses |
-/// | [`counters`](Self::counters) | count: semaphores, latches | [`check`](Self::check) refuses those kinds |
-/// | [`groups`](Self::groups) | take several locks at once | they are taken one by one |
-/// | [`directory`](Self::directory) | list locks, end holds | held locks cannot be listed, and no release can be forced |
-/// | [`instances`](Self::instances) | keep a few lines of text for a time | holders are shown without labels |
-/// | [`diagnosis`](Self::diagnosis) | find weak settings of its store | a diagnosis names one node, the [`BackendInfo::description`] |
+/// | [`wake_ups`] | notify waiters | waiters poll, with growing pauses |
+/// | [`counters`] | count: semaphores, rate limiters, latches | [`check`] refuses those kinds |
+/// | [`groups`] | take several locks at once | they are taken one by one |
+/// | [`directory`] | list locks, end holds | no list of held locks, and no forced release |
+/// | [`instances`] | keep a few lines of text for a time | holders are shown without labels |
+/// | [`diagnosis`] | find weak settings of its store | a diagnosis only names the backend |
 ///
-/// A request may ask for something that a backend does not offer:
+/// A backend may lack more than that:
 ///
-/// | not offered | method | what the backend does | result |
-/// |---|---|---|---|
-/// | naming rules of its own | [`check`](Self::check) | calls [`LockTarget::check_name`] | |
-/// | some kinds | [`check`](Self::check) | answers [`NameError::UnsupportedKind`] for each of them | users get an error before anything is sent |
-/// | a queue | [`attempt`](Self::attempt) | answers [`Held`](AttemptOutcome::Held) and ignores `place`; no [`with_queues`](BackendInfo::with_queues) | waiters retry, in no order |
-/// | recalls | [`attempt`](Self::attempt) | ignores `recall`; no [`with_recalls`](BackendInfo::with_recalls) | no lease is kept after its release |
-/// | minimum hold times | [`release`](Self::release) with `linger` | leaves [`BackendInfo::longest_linger`] at zero | requests for a minimum hold time are refused |
-/// | forgetting tokens after a time | [`attempt`](Self::attempt), [`extend`](Self::extend) | ignores `token_retention` and `keep_token`; no [`with_token_retention`](BackendInfo::with_token_retention) | tokens are remembered for ever |
+/// * **Naming rules of its own.** [`check`] calls [`LockTarget::check_name`].
+/// * **Some kinds.** [`check`] answers [`NameError::UnsupportedKind`] for each of them, so users
+///   get an error before anything is sent.
+/// * **A queue.** [`attempt`] answers [`Held`](AttemptOutcome::Held) and ignores `place`, and the
+///   backend does not call [`with_queues`](BackendInfo::with_queues). Waiters retry, in no order.
+/// * **Recalls.** [`attempt`] ignores `recall`, and the backend does not call
+///   [`with_recalls`](BackendInfo::with_recalls). Then no lease is kept after its release.
+/// * **Minimum hold times.** [`BackendInfo::longest_linger`] stays zero. Then no [`release`] has a
+///   `linger`, and requests for a minimum hold time are refused.
+/// * **Forgetting tokens after a time.** [`attempt`] and [`extend`] ignore `token_retention` and
+///   `keep_token`, and the backend does not call
+///   [`with_token_retention`](BackendInfo::with_token_retention). Tokens are remembered for ever.
+///
+/// [`wake_ups`]: Self::wake_ups
+/// [`counters`]: Self::counters
+/// [`groups`]: Self::groups
+/// [`directory`]: Self::directory
+/// [`instances`]: Self::instances
+/// [`diagnosis`]: Self::diagnosis
+/// [`check`]: Self::check
+/// [`attempt`]: Self::attempt
+/// [`release`]: Self::release
+/// [`extend`]: Self::extend
 ///
 /// # Contract
 ///

@@ -10,16 +10,16 @@
 //! | `backend` | the trait that a backend implements; begin here |
 //! | `capability` | optional abilities of a backend |
 //! | `layer` | a backend that wraps another one |
-//! | `request`, `counter` | requests and their answers: about holds; about the number of a semaphore, rate limiter or latch |
-//! | `lock_state`, `diagnosis`, `backend_error` | the other answers: the state of a lock, findings at connect, errors |
+//! | `request`, `counter` | requests and their answers: about holds, about counts and permits |
+//! | `lock_state`, `diagnosis`, `backend_error` | other answers: lock states, findings, errors |
 //! | `wake` | notifies waiters that a lock may be free, or that they hold it |
-//! | `name`, `kind`, `mutex_profile` | which lock: its name, its kind, the layout of a mutex shared with other libraries |
-//! | `owner`, `mode`, `token` | who holds it, in what way, and with which fencing token |
+//! | `name`, `kind`, `mutex_profile` | which lock: its name and kind, a shared mutex's layout |
+//! | `owner`, `mode`, `token` | who holds it, how, and its fencing token |
 //! | `instance`, `label`, `host` | which program an owner id belongs to, for display |
-//! | `clock`, `validity` | the clock that counts suspended time, and how long a holder may trust its lease |
+//! | `clock`, `validity` | the clock that counts suspended time; how long to trust a lease |
 //! | `runtime` | a value for each tokio runtime, for backends with connections or tasks |
-//! | `safety_mode`, `token_retention`, `option_error` | options, and the error of an impossible one |
-//! | `node_probe` | for backends that can be nodes of a quorum: whether a node may have lost its data |
+//! | `safety_mode`, `token_retention`, `option_error` | options, and the error of a bad one |
+//! | `node_probe` | for nodes of a quorum: whether a node may have lost its data |
 //! | `simulation` | a process of a simulator, with random numbers from a seed |
 //! | `internal` | what the engine uses besides the contract |
 //! | `sync` | locking a mutex that may be poisoned |

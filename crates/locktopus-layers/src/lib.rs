@@ -4,11 +4,11 @@
 //!
 //! | layer | what it changes | for |
 //! |---|---|---|
-//! | [`Prefix`] | adds a prefix to lock names on their way to the backend | tenants that share one connection |
+//! | [`Prefix`] | adds a prefix to lock names | tenants that share one connection |
 //! | [`Timeout`] | limits the time of each call | backends whose own timeout is too generous |
 //! | [`Retry`] | repeats calls that certainly did not run | backends with brief failures |
-//! | [`Chaos`] | injects lost leases, refused calls, lost answers and delays, and drops notifications | your own tests |
-//! | `Recorded` (feature `history`) | nothing; it records what the backend granted | the checker of `locktopus-history` |
+//! | [`Chaos`] | loses leases, answers and messages; refuses and delays calls | your own tests |
+//! | `Recorded` (with `history`) | nothing: records grants | the checker of `locktopus-history` |
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
