@@ -8,7 +8,7 @@
 //! | [`Timeout`] | limits the time of each call | backends whose own timeout is too generous |
 //! | [`Retry`] | repeats calls that certainly did not run | backends with brief failures |
 //! | [`Chaos`] | loses leases, answers and messages; refuses and delays calls | your own tests |
-//! | `Recorded` (with `history`) | nothing: records grants | the checker of `locktopus-history` |
+//! | `Recorded` (feature `history`) | only records grants | checkers in `locktopus-history` |
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
