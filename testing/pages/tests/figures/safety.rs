@@ -154,10 +154,10 @@ type Claim = (&'static str, fn(&Rows) -> bool);
 
 const CLAIMS: [Claim; 10] = [
     (
-        "where a primary dies right after a grant, Sentinel's next one has not heard of many",
+        "If a primary dies right after a grant, the primary that Sentinel promotes often lacks the lock",
         |rows| rate(&rows.some(["kill-primary", "sentinel", "plain"])) > 0.0,
     ),
-    ("and a cluster's of fewer", |rows| {
+    ("and a cluster's lacks it less often", |rows| {
         let [sentinel, cluster] = ["sentinel", "cluster"]
             .map(|servers| rate(&rows.some(["kill-primary", servers, "plain"])));
         0.0 < cluster && cluster < sentinel
@@ -189,20 +189,23 @@ const CLAIMS: [Claim; 10] = [
         },
     ),
     (
-        "with `plain` three of four cuts were followed by a double grant, in quarantine none of four",
+        "with `plain`, three of four cuts were followed by a double grant, with quarantine none of four",
         |rows| {
             let of = |mode| after_cuts(&rows.some(["isolate-primary", "sentinel", mode]));
             (of("plain"), of("quarantine")) == ((4, 3), (4, 0))
         },
     ),
-    ("which none of the four cuts with `plain` had", |rows| {
+    ("and none of the four cuts with `plain` had one", |rows| {
         after_cuts(&rows.some(["isolate-primary", "cluster", "plain"])) == (4, 0)
     }),
-    ("they were away for longer than a failover takes", |rows| {
-        let [quarantine, plain] = ["quarantine", "plain"]
-            .map(|mode| longest_outage(&rows.some(["kill-primary", "sentinel", mode])));
-        plain < quarantine
-    }),
+    (
+        "so its locks were unavailable for longer than a failover takes",
+        |rows| {
+            let [quarantine, plain] = ["quarantine", "plain"]
+                .map(|mode| longest_outage(&rows.some(["kill-primary", "sentinel", mode])));
+            plain < quarantine
+        },
+    ),
 ];
 
 /// For every lock of ours, after every fault.
