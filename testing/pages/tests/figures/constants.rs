@@ -18,10 +18,10 @@ docs/memory.md :: a sample of a server with 100,000 keys or more :: crates/lockt
 docs/book/leases.md :: 30 s is the default :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
 docs/book/choose.md :: the watchdog renews it after a third | 30 s | :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
 docs/book/from/redisson.md :: (../leases.md#a-lease-that-is-renewed), 30 s, renewed every 10 s :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
-docs/book/waiting.md :: A waiter still looks by itself once a second :: crates/locktopus-core/src/engine/settings.rs :: heartbeat: Duration::from_secs(1),
+docs/book/waiting.md :: A waiter still polls once a second :: crates/locktopus-core/src/engine/settings.rs :: heartbeat: Duration::from_secs(1),
 docs/book/waiting.md :: after three heartbeats of silence :: crates/locktopus-core/src/engine/acquisition/attempts.rs :: self.heartbeat() * 3 + self.engine.call_timeout()
 docs/book/waiting.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
-docs/book/waiting.md :: for 20 ms, if somebody else listens :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
+docs/book/waiting.md :: for 20 ms, if another client listens :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
 docs/book/from/redisson.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
 docs/book/from/redisson.md :: for 20 ms to those who listen and are not ours :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
 ";
@@ -72,9 +72,9 @@ fn defaults_are_those_of_the_book() {
     let said = format!(
         "docs/book/waiting.md :: for at most {budget} ms or {turns} turns
         docs/safety.md :: the {budget} ms for which it is passed on
-        docs/book/leases.md :: less {percent} % for clocks of different speed, {step} ms for a step of the server's clock, and {rest} ms. \
-         Of a lease of 30 s a holder believes in {believed:.1} s
-        docs/book/faq.md :: believes in {percent} % less than its lease
+        docs/book/leases.md :: the lease less {percent} % for clocks of different speed, {step} ms for a step of the server's clock, and {rest} ms. \
+         The holder of a 30 s lease trusts it for {believed:.1} s
+        docs/book/faq.md :: stops {percent} % before the end of its lease
         docs/memory.md :: after the last grant: a day unless asked otherwise
         docs/book/from/redisson.md :: kept for a day (`token_retention`)"
     );
