@@ -23,7 +23,7 @@ docs/book/waiting.md :: after three heartbeats of silence :: crates/locktopus-co
 docs/book/waiting.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
 docs/book/waiting.md :: for 20 ms, if another client listens :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
 docs/book/from/redisson.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
-docs/book/from/redisson.md :: for 20 ms to those who listen and are not ours :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
+docs/book/from/redisson.md :: for 20 ms to listeners that are not ours :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
 ";
 
 /// Text without its line breaks.

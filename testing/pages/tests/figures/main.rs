@@ -109,7 +109,7 @@ const LESS: [(&str, &str, Measured, Measured); 4] = [
     ),
     (
         "docs/book/kinds/fair-lock.md",
-        "where nobody waits it costs the server more than `lock`",
+        "with no waiters it costs the server more than `lock`",
         Measured::alone("locktopus", "lock", "server CPU"),
         Measured::alone("locktopus", "fair-lock", "server CPU"),
     ),
