@@ -75,7 +75,7 @@ fn defaults_are_those_of_the_book() {
         docs/book/leases.md :: the lease less {percent} % for clocks of different speed, {step} ms for a step of the server's clock, and {rest} ms. \
          The holder of a 30 s lease trusts it for {believed:.1} s
         docs/book/faq.md :: stops {percent} % before the end of its lease
-        docs/memory.md :: after the last grant: a day unless asked otherwise
+        docs/memory.md :: after the last grant: a day by default
         docs/book/from/redisson.md :: kept for a day (`token_retention`)"
     );
     for line in said.lines() {
