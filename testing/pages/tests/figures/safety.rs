@@ -162,7 +162,7 @@ const CLAIMS: [Claim; 10] = [
             .map(|servers| rate(&rows.some(["kill-primary", servers, "plain"])));
         0.0 < cluster && cluster < sentinel
     }),
-    ("An orderly `SENTINEL FAILOVER` loses them too", |rows| {
+    ("An orderly `SENTINEL FAILOVER` loses locks too", |rows| {
         rate(&rows.some(["planned-failover", "sentinel", "plain"])) > 0.0
     }),
     (
