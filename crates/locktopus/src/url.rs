@@ -25,7 +25,7 @@
 //! |---|---|---|---|
 //! | `client` | `redis`, `fred` | `redis`, with any features | the client library |
 //! | `timeout` | duration | `1s` | longest wait for one answer |
-//! | `connect_timeout` | duration | `timeout`, at least `1s` | longest wait for one connection |
+//! | `connect_timeout` | duration | `timeout`, at least `2s` | longest wait for one connection |
 //! | `pubsub` | `auto`, `plain`, `sharded` | `auto` | which pub/sub announces releases |
 //! | `checks` | `off`, `warn`, `refuse` | `warn` | what the connect-time checks do |
 //! | `connect` | `now`, `lazy` | `now` | whether connecting needs a server that answers |

@@ -8,7 +8,7 @@ use crate::client::credentials::CredentialsProvider;
 
 /// Connecting takes several exchanges and the computation of two handshakes, however short the
 /// timeout of calls is.
-const SHORTEST_CONNECT: Duration = Duration::from_secs(1);
+const SHORTEST_CONNECT: Duration = Duration::from_secs(2);
 
 /// The addresses of the servers, and how to talk to them.
 ///
@@ -52,7 +52,7 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// Settings with the defaults: connect 1 s, command 1 s, database 0, no login, no TLS, not
+    /// Settings with the defaults: connect 2 s, command 1 s, database 0, no login, no TLS, not
     /// lazy.
     #[must_use]
     pub fn new(servers: Servers) -> Self {
@@ -74,7 +74,7 @@ impl ConnectOptions {
         }
     }
 
-    /// The default time for a connection: the command timeout, but at least a second.
+    /// The default time for a connection: the command timeout, but at least two seconds.
     #[must_use]
     pub fn usual_connect_timeout(command_timeout: Duration) -> Duration {
         command_timeout.max(SHORTEST_CONNECT)
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_longer_for_an_answer_waits_longer_for_a_connection() {
-        let patient = Duration::from_secs(2);
+        let patient = Duration::from_secs(3);
         assert_eq!(ConnectOptions::usual_connect_timeout(patient), patient);
         let hasty = Duration::from_millis(50);
         assert_eq!(

@@ -18,8 +18,11 @@ use crate::topology::plan::BUS;
 /// Above the usual service ports, and low enough that bus ports stay below the range that systems
 /// use for outgoing connections.
 const FIRST: u16 = 12_000;
-const END: u16 = 22_760;
+const END: u16 = 22_000;
 const UNIT: u16 = 8;
+
+/// Otherwise a server could take the bus port of a stopped one, which then cannot start again.
+const _: () = assert!(END <= FIRST + BUS);
 
 /// Contiguous ports, reserved until this is dropped.
 #[derive(Debug)]

@@ -108,7 +108,10 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
     // The new primary renewed it, so the deadline is later than any that the old one can have
     // given.
     let beyond = at_crash + LONG_ENOUGH;
-    for Holder { name, guard, token } in saved {
+    for Holder {
+        name, guard, token, ..
+    } in saved
+    {
         eventually("a renewal by the new primary", LONG, async || {
             guard.ensure_valid().unwrap();
             (guard.valid_until() > beyond).then_some(()).ok_or(())
