@@ -1,5 +1,5 @@
-//! How a lock is asked for: as long as it takes, for a while, not at all, or by a future that is
-//! dropped.
+//! How a task asks for a lock: with no limit, for a limited time, without waiting, or in a future
+//! that is dropped.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::held::Held;
 use crate::pace::millis;
 use crate::plan::{Act, Strategy, Wait};
 
-/// Asks as the act says.
+/// Requests a lock the way the act says.
 pub(crate) async fn asked<G>(request: LockRequest<G>, act: &Act) -> Result<Option<Held>, LockError>
 where
     G: AnyGuard + Into<Held> + Send + 'static,
@@ -36,16 +36,16 @@ where
     }
 }
 
-/// How often who waits looks by itself.
+/// How often a waiter polls.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// How long after a release of which nothing is said the act looks by itself at the latest: by its
-/// heartbeat and a quarter, which in a queue is no more than a twelfth of its lease.
+/// After an unannounced release the act polls within this time: its heartbeat and a quarter. In a
+/// queue the heartbeat is at most a twelfth of the lease.
 pub(crate) fn looks(lease: Duration, strategy: Strategy) -> Duration {
     let heartbeat = match strategy {
         Strategy::HandOff | Strategy::Confirm => HEARTBEAT.min(lease / 12),
         Strategy::Notify => HEARTBEAT,
-        // It asks again and again anyway.
+        // It polls all the time anyway.
         Strategy::Poll => Duration::ZERO,
     };
     heartbeat * 5 / 4
@@ -67,7 +67,7 @@ fn strategy(strategy: Strategy) -> WaitStrategy {
     }
 }
 
-/// That a lock was not free in time is no failure.
+/// Running out of time is not a failure.
 pub(crate) fn busy(outcome: Result<Held, LockError>) -> Result<Option<Held>, LockError> {
     match outcome {
         Err(LockError::WaitTimeout { .. }) => Ok(None),

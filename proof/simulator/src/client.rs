@@ -1,5 +1,5 @@
-//! What the shipped backend talks to: a client of simulated servers, as thin as an adapter of a
-//! client library.
+//! The client under the shipped backend: it talks to simulated servers, and is as thin as an
+//! adapter of a client library.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -25,19 +25,19 @@ use locktopus_core::lock;
 pub(crate) struct SimClient {
     world: Shared,
     pace: Pace,
-    /// One for each shard.
+    /// One link for each shard.
     links: Vec<usize>,
-    /// Which shard serves which slot, as far as it was told.
+    /// Which shard serves which slot, as far as the client knows.
     shards: Mutex<BTreeMap<u16, usize>>,
     deployment: Deployment,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
     changes: watch::Receiver<u64>,
 }
 
-/// How often it goes where it is sent, before it says so.
+/// How many times a command follows redirects before it fails.
 const REDIRECTS: usize = 4;
 
-/// Where a refusal leads to.
+/// The target of a redirect.
 enum Redirect {
     Moved(usize),
     Ask(usize),
@@ -74,8 +74,8 @@ impl SimClient {
         }
     }
 
-    /// The connections to whoever serves a slot. It was told when it connected, and is told again
-    /// if it asks elsewhere.
+    /// The link to the shard that serves a slot. The client learns this when it first needs it, and
+    /// again from each `MOVED`.
     fn link(&self, route: Route) -> usize {
         let Route::Slot(slot) = route else {
             return self.links[0];
@@ -103,7 +103,7 @@ impl SimClient {
         Ok(answered)
     }
 
-    /// Sends a call, and waits for its answers.
+    /// Sends a call and waits for its replies.
     async fn call(
         &self,
         link: usize,
@@ -138,7 +138,7 @@ impl SimClient {
         }
     }
 
-    /// Takes note of what a refusal tells: that the server is no primary, or who serves a slot.
+    /// Learns from an error reply: the server is no primary, or another server serves the slot.
     fn heeds(&self, link: usize, reply: &Result<Reply, ClientError>) -> Option<Redirect> {
         let Err(ClientError::Rejected { code, message }) = reply else {
             return None;
@@ -156,14 +156,14 @@ impl SimClient {
             return Some(Redirect::Ask(shard));
         }
         lock(&self.shards).insert(slot, shard);
-        // It is another server of the shard that it was sent to.
+        // Another server of the same shard leads it now.
         if self.links[shard] == link {
             self.look_elsewhere(link);
         }
         Some(Redirect::Moved(shard))
     }
 
-    /// The server says that it is no primary.
+    /// The server said that it is no primary.
     fn look_elsewhere(&self, link: usize) {
         let mut world = lock(&self.world);
         let now = self.pace.now();
@@ -175,7 +175,7 @@ impl SimClient {
         format!("n{}", to.map_or_else(String::new, |to| to.to_string()))
     }
 
-    /// The channels of each shard. Plain ones can be listened to anywhere.
+    /// Groups channels by shard. Any server delivers plain ones.
     fn by_link(&self, channels: &[Channel]) -> BTreeMap<usize, Vec<Channel>> {
         let mut channels = channels.to_vec();
         channels.sort_by(|one, other| one.name.cmp(&other.name));
@@ -205,8 +205,8 @@ impl SimClient {
         Ok(true)
     }
 
-    /// Somebody waited in vain for an answer: the connection is replaced if it gives none at all,
-    /// as adapters do.
+    /// A call timed out: pings the connection, and replaces it if it does not answer at all, as
+    /// adapters do.
     fn check(&self, link: usize, connection: usize) {
         let (epoch, limit) = {
             let mut world = lock(&self.world);
@@ -223,7 +223,7 @@ impl SimClient {
         tokio::spawn(async move {
             let good = match answered {
                 Ok(answered) => matches!(timeout(limit, answered).await, Ok(Ok(_))),
-                // There is none, and it is made again anyway.
+                // There is no connection, and the client reconnects anyway.
                 Err(_) => true,
             };
             let mut world = lock(&world);
@@ -234,13 +234,13 @@ impl SimClient {
         });
     }
 
-    /// A connection for messages is given up.
+    /// Gives up the connection that listens.
     fn disrupt(&self, link: usize, reason: &'static str) {
         let mut world = lock(&self.world);
         let to = &mut world.links[link];
         to.epochs[LISTENING] += 1;
         to.note_change();
-        // Nobody listens once the backend is gone.
+        // The receiver is gone once the backend is.
         let _ = to.events.send(PushEvent::Disrupted { reason });
         world.stop_listening(link);
     }
@@ -351,7 +351,7 @@ impl RedisClient for SimClient {
         links.sum()
     }
 
-    /// As adapters count it: whenever a connection is lost, given up, or led elsewhere.
+    /// As adapters count it: one for each connection that is lost, given up or redirected.
     fn server_changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }

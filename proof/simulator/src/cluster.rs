@@ -1,5 +1,4 @@
-//! A cluster: servers send clients elsewhere, and slots move to other shards while locks in them
-//! are held.
+//! A cluster: servers redirect clients, and slots move to other shards while their locks are held.
 
 use locktopus_model::redis::{Reply as Told, Role};
 use locktopus_protocol::slot::key_slot;
@@ -29,12 +28,13 @@ impl World {
         self.nodes[node].shard
     }
 
-    /// The primary of the shard that a server belongs to, as the others know it.
+    /// The primary of a server's shard, as the other servers know it.
     pub(crate) fn primary_of(&self, node: usize) -> usize {
         self.primaries[self.shard_of(node)]
     }
 
-    /// Why a server of a cluster does not run a command.
+    /// The redirect or `TRYAGAIN` that a cluster server answers instead of running a command, if
+    /// any.
     pub(crate) fn redirect(
         &mut self,
         node: usize,
@@ -79,7 +79,7 @@ impl World {
         Some(Told::Error(answer))
     }
 
-    /// `CLUSTER NODES`, of which clients read the line of the server itself.
+    /// `CLUSTER NODES`. Clients read only the server's own line.
     pub(crate) fn cluster_nodes(&mut self, node: usize) -> Told {
         let shard = self.shard_of(node);
         let (epoch, ranges) = self.slots.as_mut().map_or((0, String::new()), |slots| {
@@ -94,7 +94,8 @@ impl World {
         Told::Bulk(line.into_bytes())
     }
 
-    /// The slot of a lock begins to move. `false`: it does already, or a server is away.
+    /// Begins to move the slot of a lock. Returns `false` if it is moving already or there is no
+    /// cluster.
     pub(crate) fn move_slot(&mut self, name: &str, takes: u64) -> bool {
         let shards = self.primaries.len() as u64;
         let further = 1 + self.rng.below(shards.saturating_sub(1).max(1));
@@ -111,7 +112,7 @@ impl World {
         true
     }
 
-    /// Moves the next key of a slot, or the slot itself once none is left.
+    /// Moves the next key of a slot, or the slot itself once no key is left.
     pub(crate) fn move_key(&mut self, slot: u16) {
         let Some((owner, (to, each))) = self.slots.as_ref().and_then(|slots| {
             let moving = slots.moving.get(&slot).copied();
@@ -141,7 +142,7 @@ impl World {
         let at = usize::try_from(self.rng.below(keys.len() as u64)).unwrap_or(0);
         let (key, now) = (&keys[at], self.nodes[source].server.now());
         let mut entry = self.nodes[source].server.keys.peek(key, now).cloned();
-        // MIGRATE carries how much is left of a key, not when it ends: clocks of servers differ.
+        // MIGRATE carries the remaining time of a key, not its deadline, since clocks differ.
         let ahead = self.nodes[target].server.now() - now;
         if let Some(end) = entry.as_mut().and_then(|entry| entry.expires_at.as_mut()) {
             *end += ahead;
@@ -160,7 +161,7 @@ impl World {
         self.after(pause, Event::MoveKey(slot));
     }
 
-    /// The whole slot is elsewhere. Who listens to its channels hears of that, or not.
+    /// The slot has moved. Listeners of its channels hear of that, or not.
     fn slot_moved(&mut self, slot: u16, from: usize, to: usize) {
         if let Some(slots) = &mut self.slots {
             slots.moves_to(slot, to);
@@ -171,7 +172,7 @@ impl World {
         self.trace.say(self.now, || {
             format!("-- slot {slot} is served by shard {to}")
         });
-        // A server that serves a slot no more keeps nothing in it.
+        // A server deletes all keys of a slot that it no longer serves.
         for node in 0..self.nodes.len() {
             if self.nodes[node].up && self.shard_of(node) == from {
                 let keys = self.nodes[node].server.keys.iter(i64::MIN);
@@ -197,7 +198,7 @@ impl World {
                 self.links[link].topics.remove(topic);
                 self.uncount(node, topic);
             }
-            // One client says nothing when that happens.
+            // One client library says nothing when that happens.
             if !gone.is_empty() && self.rng.permille(500) {
                 let (travel, epoch) = (self.travels(), self.listening_epoch(link));
                 let at = self.links[link].arrival(LISTENING, true, self.now, travel);
@@ -208,7 +209,7 @@ impl World {
         }
     }
 
-    /// Why a server of a cluster does not let somebody listen to a channel.
+    /// The redirect that a cluster server answers to a subscription, if any.
     pub(crate) fn redirect_listener(
         &mut self,
         node: usize,

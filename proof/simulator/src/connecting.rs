@@ -1,11 +1,12 @@
-//! Connections: how they break, are made again, and are found by process and by server.
+//! Connections: how they break, how clients reconnect, and how to find them by process and by
+//! server.
 
 use crate::event::{Delivery, Event};
 use crate::world::{MS, World};
 
 impl World {
-    /// The connections of a client break; it notices, and connects again where it finds the
-    /// primary.
+    /// Breaks the connections of a client. The client notices, and reconnects to the primary it
+    /// finds.
     pub(crate) fn disconnect(&mut self, link: usize, why: &str) {
         self.stop_listening(link);
         let travel = self.travels();
@@ -24,7 +25,7 @@ impl World {
         self.at(at.max(self.now) + pause, Event::Connect(link));
     }
 
-    /// A client looks where it may connect.
+    /// A client connects to the primary, if there is one.
     pub(crate) fn connect(&mut self, link: usize) {
         let (closed, group, to) = {
             let link = &self.links[link];
@@ -48,12 +49,12 @@ impl World {
         );
     }
 
-    /// It asks the sentinels, or they announce something.
+    /// The client asks the sentinels, or they announce a failover.
     pub(crate) fn hear_sentinels(&mut self, link: usize) {
         self.links[link].heard = self.failovers[self.links[link].group];
     }
 
-    /// It hears no more of what it listened to.
+    /// The client receives no more of its messages.
     pub(crate) fn stop_listening(&mut self, link: usize) {
         let topics = std::mem::take(&mut self.links[link].topics);
         let node = self.links[link].listens_at;

@@ -1,4 +1,4 @@
-//! What an act does to the number of a semaphore, and looks at locks.
+//! Acts that change the number of a semaphore, and acts that inspect locks.
 
 use locktopus_core::{LockError, Semaphore};
 use tokio::time::sleep;
@@ -8,7 +8,7 @@ use crate::plan::{Act, Count, Fault, Kind};
 use crate::task::Task;
 
 impl Task {
-    /// Looks who holds a lock.
+    /// Inspects who holds a lock.
     pub(crate) async fn inspect(&self, act: &Act) -> Result<(), LockError> {
         let lock = &self.plan.locks[act.lock];
         let name = lock.name.as_str();
@@ -27,11 +27,12 @@ impl Task {
         Ok(())
     }
 
-    /// Whether the act is about a number, and nobody can be gone who would have to set it right.
+    /// Whether the act may change a number: only if no fault removes the process that has to
+    /// restore it.
     pub(crate) fn is_counted(&self, act: &Act) -> bool {
         let stays = |fault: &Fault| fault.forgets() || matches!(fault, Fault::Die(_));
         let all_stay = !self.plan.faults.iter().any(|(_, fault)| stays(fault));
-        // Nobody knows who of another library has how many.
+        // The permits of another library's semaphore have no known holders.
         let known = self.plan.processes.iter().all(|process| !process.neighbour);
         let kind = self.plan.locks[act.lock].kind;
         all_stay && known && matches!(kind, Kind::Semaphore(_) | Kind::Permits(_))
@@ -60,10 +61,10 @@ impl Task {
         if changed.is_ok() {
             let from = self.pace.now();
             sleep(millis(act.hold)).await;
-            // Others wait for what it took, as for a holder.
+            // Others wait for the permits it took, as for a holder.
             self.log.worked(from, self.pace.now());
         }
-        // Whatever became of that: the others count on it.
+        // Restored even after an error: the other tasks count on the number.
         while let Err(error) = self.restore(&semaphore, total).await {
             if stays_another(&error) {
                 break;
@@ -78,7 +79,7 @@ impl Task {
         semaphore.resize(total).await.map(drop)
     }
 
-    /// All permits are taken away from their holders.
+    /// Takes all permits away from their holders.
     async fn delete(&self, lock: usize, semaphore: &Semaphore) -> Result<(), LockError> {
         self.log.count("semaphore deleted");
         let begun = self.pace.now();
@@ -89,8 +90,8 @@ impl Task {
     }
 }
 
-/// Whether the name was given a number of another kind meanwhile, which stays: whoever still waits
-/// for this kind is told so as well. Locks end, and whoever did not ask in between still waits.
+/// Whether the name now has a number of another kind, which stays: waiters for this kind get the
+/// same error. A held lock ends, so only numbers count here.
 fn stays_another(error: &LockError) -> bool {
     error
         .other_kind()

@@ -13,15 +13,15 @@ use crate::plan::{Act, Count, End, Fault, Kind, Lock, Plan, ProcessPlan, Strateg
 use crate::slots::Slots;
 use wrong::{aim_at, faults};
 
-/// Names: with braces, and alike.
+/// Names with braces, and names that are alike.
 const NAMES: [&str; 5] = ["a", "{t}:x", "{t}:y", "b{z}", "a:b"];
 
-/// What schedules are about, where not about everything.
+/// Narrows what a schedule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Focus {
     /// Each lock is of one of these kinds.
     pub kinds: &'static [Kind],
-    /// One name is used as these kinds and as others.
+    /// Whether one name is used as these kinds and as others.
     pub mixed: bool,
 }
 
@@ -32,7 +32,7 @@ impl Plan {
         Self::about(seed, None)
     }
 
-    /// The schedule of a seed, about something.
+    /// The schedule of a seed, narrowed to a focus.
     #[must_use]
     pub fn about(seed: u64, focus: Option<Focus>) -> Self {
         let mut rng = Rng::new(seed);
@@ -54,7 +54,7 @@ impl Plan {
         };
         let safety = match rng.below(10) {
             _ if quorum.is_some() => SafetyMode::Plain,
-            // Under quarantine what nobody holds may not be given for a while.
+            // Quarantine may refuse free locks for a while.
             _ if calm || focus.is_some() => SafetyMode::Plain,
             0..5 => SafetyMode::Plain,
             5..7 if replicas > 0 && shards == 1 => SafetyMode::Replicated {
@@ -86,7 +86,7 @@ impl Plan {
         if quorum.is_some() {
             processes.iter_mut().for_each(|process| process.keep = 0);
         }
-        // The others know nothing of the modes.
+        // Other libraries know nothing of safety modes.
         let alone = quorum.is_none() && shards == 1;
         if alone && safety == SafetyMode::Plain && rng.permille(300) {
             processes[0].neighbour = true;
@@ -95,7 +95,7 @@ impl Plan {
             seed,
             safety,
             quorum,
-            // Those of further shards are drawn later.
+            // Replicas of further shards are drawn later.
             replicas: [replicas].into_iter().chain(vec![0; shards - 1]).collect(),
             steady: calm,
             travel: *rng.pick(&[1, 2, 5, 10]),
@@ -116,8 +116,8 @@ impl Plan {
         plan
     }
 
-    /// What only quarantine promises anything about: a primary that was replaced is promoted again.
-    /// By numbers of their own, as above.
+    /// Adds a fault that only quarantine covers: a replaced primary is promoted again. It draws
+    /// from a generator of its own, as `spread_over_shards` does.
     fn promote_again(&mut self) {
         let rng = &mut Rng::new(self.seed ^ 0x0e60c4);
         let quarantine = matches!(self.safety, SafetyMode::Quarantine { .. });
@@ -125,7 +125,7 @@ impl Plan {
             return;
         }
         let at = self.lease + rng.below(2_500);
-        // Long enough to be granted something in between, or just extended.
+        // Long enough for a grant or an extension in between.
         let away = self.lease / 4 + rng.below(self.lease * 2);
         if rng.permille(500) {
             self.faults.retain(|(_, fault)| !fault.forgets());
@@ -134,9 +134,8 @@ impl Plan {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// In a cluster every shard may have replicas, and lose its primary; and other libraries are
-    /// there too. By numbers of their own, so that what else is drawn is what it was before there
-    /// was this.
+    /// Gives every shard of a cluster replicas and failovers, and adds other libraries. It draws
+    /// from a generator of its own, so the rest of the schedule is the same as before this existed.
     fn spread_over_shards(&mut self, with_others: bool) {
         let rng = &mut Rng::new(self.seed ^ 0x54a2d5);
         self.replicas
@@ -145,8 +144,8 @@ impl Plan {
             .for_each(|replicas| *replicas = few(rng));
         let shards = 0..self.replicas.len();
         let shards: Vec<_> = shards.filter(|shard| self.replicas[*shard] > 0).collect();
-        // As often as where there is no cluster. Mutants of scripts are noticed by what our own
-        // processes do.
+        // As often as without a cluster. Not for script mutants, which our own processes must
+        // notice.
         if with_others && self.safety == SafetyMode::Plain && rng.permille(300) {
             self.processes[0].neighbour = true;
         }
@@ -171,7 +170,7 @@ impl Plan {
         }
         let at = self.faults.first().map_or(0, |(at, _)| *at) + rng.below(1_500);
         if self.guards() && rng.permille(500) {
-            // Where there is something to be lost.
+            // Aims at a shard that has a lock to lose.
             let slots = Slots::new(self);
             let lock = rng.pick(&self.locks);
             let shard = slots.owner(key_slot(lock.name.as_bytes()));
@@ -198,8 +197,7 @@ impl Plan {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// Nothing goes wrong, and nobody holds for long: whoever waits for what is free does so for a
-    /// moment.
+    /// Removes faults and long holds, so waiting for a free lock takes only a moment.
     fn calm_down(&mut self) {
         for process in &mut self.processes {
             process.drift = 0;
@@ -214,7 +212,7 @@ impl Plan {
     }
 }
 
-/// As many as a server has of replicas.
+/// A number of replicas, from 0 to 2.
 fn few(rng: &mut Rng) -> usize {
     usize::try_from(rng.below(3)).unwrap_or(0)
 }
@@ -234,7 +232,7 @@ fn locks(rng: &mut Rng, quorum: bool, focus: Option<Focus>) -> Vec<Lock> {
         Kind::Permits(counted),
         Kind::Latch,
     ];
-    // Usually each name is of one kind: another one gets an error, where that can be seen.
+    // Usually each name has one kind. A second kind gets an error where servers can see it.
     let mixed = !quorum && focus.map_or_else(|| rng.permille(130), |focus| focus.mixed);
     let most = if rng.permille(600) && !mixed { 1 } else { 3 };
     let first = usize::try_from(rng.below(3)).unwrap_or(0);
@@ -244,7 +242,7 @@ fn locks(rng: &mut Rng, quorum: bool, focus: Option<Focus>) -> Vec<Lock> {
             name: NAMES[if mixed { first } else { first + place }].to_owned(),
             kind: match focus {
                 _ if quorum => Kind::Mutex,
-                // Another kind comes second, and not the same with another number.
+                // The second kind is another one, not the same one with another number.
                 Some(focus) if focus.mixed && place == 1 => loop {
                     let kind = *rng.pick(&kinds);
                     let same = |it: &Kind| discriminant(it) == discriminant(&kind);

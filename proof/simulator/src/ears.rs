@@ -1,6 +1,6 @@
-//! How waiters of Redisson's objects are woken. A process listens to a channel for all who wait
-//! there, and a message lets one of them ask again, or several. What is missed while the connection
-//! is gone is missed: they wait for what is left of the lease that they saw.
+//! How waiters of Redisson's objects are woken. A process subscribes to a channel once for all its
+//! waiters there, and a message lets one or several of them ask again. Messages sent while the
+//! connection is down are lost: the waiters sleep for the rest of the lease they saw.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,26 +15,26 @@ use crate::client::SimClient;
 use crate::object::{LEASE, flavour};
 use crate::pace::millis;
 
-/// How long a connection that is gone is left alone.
+/// The pause before a process subscribes again.
 const AGAIN: Duration = Duration::from_millis(40);
 
-/// What one process listens to.
+/// The subscriptions of one process.
 pub(crate) struct Ears {
     client: Arc<SimClient>,
     flavour: ChannelFlavour,
     channels: Mutex<BTreeMap<String, Waiters>>,
-    /// Subscriptions may be gone.
+    /// Notified when subscriptions may be gone.
     lost: Notify,
 }
 
-/// Those who wait on a channel, and how many of them may ask again.
+/// The waiters on a channel, and how many of them may ask again.
 #[derive(Clone)]
 struct Waiters {
     number: usize,
     wake: Arc<Semaphore>,
 }
 
-/// One of them. It has to leave.
+/// One waiter. It must call [`leave`](Self::leave).
 pub(crate) struct Waiter {
     ears: Arc<Ears>,
     channel: String,
@@ -42,7 +42,7 @@ pub(crate) struct Waiter {
 }
 
 impl Ears {
-    /// Those of a process, which hear for as long as it lives.
+    /// The subscriptions of a process, kept for as long as it lives.
     pub(crate) fn of(client: &Arc<SimClient>) -> Arc<Self> {
         let ears = Arc::new(Self {
             client: Arc::clone(client),
@@ -55,7 +55,7 @@ impl Ears {
         ears
     }
 
-    /// Listens to a channel. What happened before may have been missed.
+    /// Subscribes to a channel. Earlier messages may have been missed.
     pub(crate) async fn join(self: &Arc<Self>, channel: String) -> Waiter {
         let waiters = {
             let mut channels = lock(&self.channels);
@@ -88,7 +88,7 @@ impl Ears {
         channels.is_empty() || matches!(listening.await, Ok(Ok(())))
     }
 
-    /// Listens again whenever it had to stop.
+    /// Subscribes again after each interruption.
     async fn keep(self: Arc<Self>) {
         loop {
             self.lost.notified().await;
@@ -119,9 +119,9 @@ impl Ears {
         }
     }
 
-    /// As `LockPubSub` and `SemaphorePubSub` of Redisson do.
+    /// Wakes waiters as Redisson's `LockPubSub` and `SemaphorePubSub` do.
     fn wakes(&self, channel: &str, word: &str) {
-        // Redisson reads a number there, and fails with anything else.
+        // Redisson parses a number here, and fails on anything else.
         let number: usize = word
             .parse()
             .unwrap_or_else(|_| panic!("{word:?} was published on {channel}"));
@@ -140,7 +140,7 @@ impl Ears {
 }
 
 impl Waiter {
-    /// Whether a message came before this time was over.
+    /// Whether a message arrived within this time.
     pub(crate) async fn woken(&self, most: Duration) -> bool {
         match timeout(most, self.wake.acquire()).await {
             Ok(Ok(permit)) => {
@@ -151,7 +151,7 @@ impl Waiter {
         }
     }
 
-    /// The last one who leaves stops listening.
+    /// The last waiter to leave unsubscribes.
     pub(crate) async fn leave(self) {
         {
             let mut channels = lock(&self.ears.channels);
@@ -165,7 +165,7 @@ impl Waiter {
             channels.remove(&self.channel);
         }
         let channel = self.ears.named(&self.channel);
-        // Without a connection there is nothing to stop.
+        // Without a connection there is nothing to unsubscribe.
         let _ = self.ears.client.unsubscribe(&[channel]).await;
     }
 }

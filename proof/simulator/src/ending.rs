@@ -1,5 +1,5 @@
-//! What is done with a hold half-way: it is extended, taken once more, left to a ticket, read on,
-//! or written under.
+//! The half-way step of an act with its hold: extend it, take it once more, pass it on by ticket,
+//! downgrade it, or write under it.
 
 use locktopus_core::LockError;
 use locktopus_protocol::GuardedOutcome;
@@ -11,7 +11,7 @@ use crate::plan::{Act, End, Kind};
 use crate::task::Task;
 
 impl Task {
-    /// What the act does half-way; the work goes on under what it gives.
+    /// Does the half-way step of the act, and returns the hold to continue with.
     pub(crate) async fn half_way(
         &self,
         act: &Act,
@@ -22,7 +22,7 @@ impl Task {
             End::Extend => {
                 self.log.count("extend");
                 let lease = act.fixed_lease.unwrap_or(self.plan.lease);
-                // What it says shows in the next look.
+                // The next validity check shows the result.
                 let _ = held.extend(millis(lease)).await;
                 held
             }
@@ -30,7 +30,7 @@ impl Task {
                 if let Some(again) = held.again() {
                     self.log.count("taken again");
                     self.is_valid(&again, &holds);
-                    // The other one goes on.
+                    // The first guard continues.
                     let _ = again.release().await;
                 }
                 held
@@ -46,7 +46,7 @@ impl Task {
         Ok((held, holds))
     }
 
-    /// Leaves the hold to a ticket, and takes it up again by that.
+    /// Turns the hold into a ticket, and adopts it again.
     async fn by_ticket(&self, act: &Act, held: Held, holds: &[usize]) -> Result<Held, LockError> {
         let simple = matches!(
             self.plan.locks[act.lock].kind,
@@ -68,7 +68,7 @@ impl Task {
             Ok(guard) => Ok(Held::One(guard)),
             // It ended on the way.
             Err(LockError::Lost { .. }) => Ok(Held::Gone),
-            // Nobody answered: what is left ends by itself.
+            // No answer: the rest ends with its lease.
             Err(error) => Err(error),
         }
     }
@@ -89,8 +89,8 @@ impl Task {
             exclusive: false,
             ..act.clone()
         };
-        // The answer may come so late that reading is over, too: then it is given to nobody who
-        // believes in it.
+        // The answer may arrive after the lease has ended. The hold is not noted then, since its
+        // holder does not believe in it.
         if !held.is_valid() {
             self.log.count("told that it is lost");
             return (held, Vec::new());
@@ -100,7 +100,8 @@ impl Task {
         (held, vec![place])
     }
 
-    /// Writes something that is protected by the lock: never after a later holder has.
+    /// Writes data that the lock protects. The server must refuse it after a later holder has
+    /// written.
     async fn write(&self, act: &Act, held: &Held) {
         let (Some(writer), Some(fence)) = (&self.writer, held.fence()) else {
             return;
@@ -120,7 +121,7 @@ impl Task {
                 self.log.with(|notes| notes.written.push(written));
             }
             Ok(_) => self.log.count("not written"),
-            // Perhaps it was.
+            // It may have been written.
             Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What is under way in the world, and what reaches a process.
+//! Events under way in the world, and deliveries to processes.
 
 use locktopus_model::redis::{Change, Published};
 use locktopus_protocol::{Channel, ClientError, PushEvent, Reply};
@@ -6,19 +6,19 @@ use tokio::sync::oneshot;
 
 use crate::plan::Fault;
 
-/// The connections of a client: to ask, to wait for replicas, to listen.
+/// The three connections of a client: for commands, for `WAIT`, and for messages.
 pub(crate) const ASKING: usize = 0;
 pub(crate) const BLOCKING: usize = 1;
 pub(crate) const LISTENING: usize = 2;
 
-/// Where the answers of one call go. It is dropped if its connection breaks.
+/// Receives the replies of one call. Dropped if its connection breaks.
 pub(crate) type Answers = oneshot::Sender<Vec<Result<Reply, ClientError>>>;
 
-/// What a client has sent.
+/// A call of a client.
 #[derive(Debug)]
 pub(crate) enum Call {
     Commands(Vec<Vec<Vec<u8>>>),
-    /// A command to a server that is about to serve its slot.
+    /// Commands after `ASKING`, to a server that is about to serve their slot.
     Asking(Vec<Vec<Vec<u8>>>),
     Subscribe(Vec<Channel>),
     Unsubscribe(Vec<Channel>),
@@ -29,24 +29,24 @@ pub(crate) enum Call {
 pub(crate) struct Request {
     pub(crate) link: usize,
     pub(crate) connection: usize,
-    /// Which connection of those that follow each other.
+    /// Which of the successive connections it was sent on.
     pub(crate) epoch: u64,
     pub(crate) node: usize,
     pub(crate) number: u64,
     pub(crate) call: Call,
 }
 
-/// A pipeline whose next command is to wait for replicas, or that is behind such a one.
+/// A pipeline whose next command is `WAIT`, or one queued behind it.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) request: Request,
-    /// The commands that were run.
+    /// The replies of the commands that ran.
     pub(crate) replies: Vec<Result<Reply, ClientError>>,
-    /// Up to which offset, how many replicas, and until when. `None`: it has not begun.
+    /// The offset, how many replicas, and until when. `None`: the wait has not begun.
     pub(crate) wait: Option<(u64, usize, u64)>,
 }
 
-/// What happens at a moment.
+/// An event of the world.
 #[derive(Debug)]
 pub(crate) enum Event {
     Arrive(Request),
@@ -67,7 +67,7 @@ pub(crate) enum Event {
     WaitOver(usize),
     /// The sentinels agree on another primary.
     Promote(usize),
-    /// A server follows another one, with all that it has.
+    /// A server copies everything from its primary and follows it.
     Resync {
         node: usize,
         stream: u64,
@@ -76,29 +76,29 @@ pub(crate) enum Event {
         node: usize,
         keeps_data: bool,
     },
-    /// A client looks where it may connect.
+    /// A client connects to the primary, if there is one.
     Connect(usize),
     Fault(usize, Fault),
-    /// Something that lasted is over.
+    /// A lasting fault ends.
     Over(Lasting),
-    /// The next key of a slot moves; after the last, the slot does.
+    /// The next key of a slot moves; after the last one, the slot itself.
     MoveKey(u16),
 }
 
-/// What ends by itself.
+/// Faults that end after a while.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lasting {
     OutOfMemory(usize),
     LacksReplicas(usize),
     Lag(usize),
     Split(usize),
-    /// A server stands still.
+    /// A frozen server.
     Still(usize),
-    /// A client stays where it is, though sentinels name another primary.
+    /// A client that stays connected though sentinels name another primary.
     Stays(usize),
 }
 
-/// What reaches a process at a moment.
+/// A delivery to a process.
 #[derive(Debug)]
 pub(crate) enum Delivery {
     Answer {

@@ -1,4 +1,4 @@
-//! What fails though all is well: judged by how fast the network was for what was asked.
+//! Finds calls that failed although nothing was wrong, given how fast the network was for them.
 
 use locktopus_core::{BackendErrorKind, Phase};
 
@@ -7,14 +7,13 @@ use crate::plan::{Plan, Wait};
 use crate::violation::Violation;
 use crate::world::{MS, Slow, USUAL};
 
-/// How long faults still show after they are over: connections are made again, leases end,
-/// sentinels are heard.
+/// How long faults have effects after they end: clients reconnect, leases expire, sentinels report.
 const CALM: u64 = 5_000 * MS;
-/// A node of a quorum may take this part of a lease for its answer.
+/// A node of a quorum may use this fraction of a lease for its answer.
 const CALLS_PER_LEASE: u64 = 4;
 
-/// Judges what failed. `calm`: when the last fault was over; `slow`: the messages that took longer
-/// than usual.
+/// Judges the failures. `calm` is when the last fault was over, `slow` the messages that took
+/// longer than usual.
 pub(crate) fn failures(plan: &Plan, notes: &Notes, calm: u64, slow: &[Slow]) -> Vec<Violation> {
     let wrong = notes.failed.iter().filter(|failed| {
         failed.begun > calm + CALM && !too_short(plan, failed) && !too_late(plan, failed, slow)
@@ -33,9 +32,9 @@ pub(crate) fn failures(plan: &Plan, notes: &Notes, calm: u64, slow: &[Slow]) -> 
     wrong.map(violation).collect()
 }
 
-/// Whether most answers of a quorum come too late for a lease that is as short, however often it is
-/// asked: its own, or that of another task of its process behind which it waited for the same lock.
-/// What that one tried in vain counts for whoever goes on from there, who then has one try.
+/// Whether the lease is so short that most answers of a quorum come too late, however often it
+/// asks. It may be the task's own lease, or that of another task of its process for which it
+/// waited: when that one gives up, its attempts count for the next task, which then has one try.
 fn too_short(plan: &Plan, failed: &Failed) -> bool {
     let usual = 2 * USUAL * plan.travel;
     let short = |lease: Option<u64>| lease.is_some_and(|lease| lease < CALLS_PER_LEASE * usual);
@@ -55,17 +54,17 @@ fn too_short(plan: &Plan, failed: &Failed) -> bool {
         }
 }
 
-/// Whether an answer was late to somebody who asked only once: what is asked again and again does
-/// not fail by that.
+/// Whether an answer was late for a call that asks only once. One slow answer does not fail a call
+/// that asks again.
 fn too_late(plan: &Plan, failed: &Failed, slow: &[Slow]) -> bool {
     let again = failed.wait != Wait::Try;
     let (own, between_servers) = match failed.error {
         Some((Phase::Acquire, _)) if again => return false,
         Some((_, BackendErrorKind::NoQuorum)) => (true, false),
-        // A short lease may be spent while replicas are waited for.
+        // Waiting for replicas may use up a short lease.
         Some((_, BackendErrorKind::Timeout)) => (true, true),
         Some((_, BackendErrorKind::NotReplicated)) => (false, true),
-        // The first of several locks, while the others were asked for.
+        // The first of several locks may expire while it asks for the others.
         None if failed.lost && !again => (true, false),
         _ => return false,
     };

@@ -1,4 +1,4 @@
-//! What goes wrong with servers and connections. What happens to processes is done by `process`.
+//! Faults of servers and connections. Those of processes are in `process`.
 
 use locktopus_model::redis::Role;
 use locktopus_protocol::ClientError;
@@ -95,7 +95,7 @@ impl World {
                     return;
                 }
             }
-            // They are the runner's.
+            // `run` does these.
             Fault::Suspend(..) | Fault::Sleep(..) | Fault::Die(_) => return,
         }
         self.count(fault.name());
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// A server does nothing more, and nobody hears of it.
+    /// Freezes a server. Its clients lose their connections.
     fn stand_still(&mut self, node: usize) {
         for link in self.links_to(node) {
             self.disconnect(link, "the server is silent");
@@ -142,7 +142,7 @@ impl World {
         server.waiting.clear();
     }
 
-    /// A server stops, and with it everything that it has not written down.
+    /// Stops a server. It loses its script cache and its subscriptions.
     fn stop(&mut self, node: usize) {
         self.stand_still(node);
         let server = &mut self.nodes[node];
@@ -181,7 +181,8 @@ impl World {
         }
     }
 
-    /// Of a slot that moves, or moved, what a server lost is gone and the rest is not.
+    /// Marks the slots that move or have moved: this server lost some of their keys and others did
+    /// not.
     fn tears_slots(&mut self, node: usize) {
         let shard = self.shard_of(node);
         let carried = self.slots.as_ref().map(|slots| slots.carried(shard));
@@ -190,20 +191,20 @@ impl World {
         }
     }
 
-    /// The replica that has heard most of a primary.
+    /// The replica that has received most from a primary.
     fn best(&self, primary: usize) -> Option<usize> {
         let replicas = self.nodes[primary].replicas.keys().copied();
         let replicas = replicas.filter(|node| self.nodes[*node].up);
         replicas.max_by_key(|node| (self.nodes[*node].applied, std::cmp::Reverse(*node)))
     }
 
-    /// The best replica takes over, with what it has.
+    /// Promotes the best replica, with the data it has.
     pub(crate) fn promote(&mut self, old: usize) {
         if self.primary_of(old) != old {
             return;
         }
         let Some(new) = self.best(old) else {
-            // None is there: asked again.
+            // No replica is up: tries again.
             self.after(100 * MS, Event::Promote(old));
             return;
         };
@@ -218,8 +219,8 @@ impl World {
         self.take_over(new, old);
     }
 
-    /// Its successor dies, and the server that stood still is the primary again. Nobody has told it
-    /// of the time in between.
+    /// The successor dies, and the frozen server is promoted again. It knows nothing of the time in
+    /// between.
     fn promote_again(&mut self, node: usize) {
         if self.nodes[node].up {
             return;
@@ -250,7 +251,7 @@ impl World {
         self.name_primary(new, old);
     }
 
-    /// Another server is the primary from now on, by what sentinels or the other shards tell.
+    /// Makes another server the primary, and tells the sentinels or the other shards.
     fn name_primary(&mut self, new: usize, old: usize) {
         let shard = self.shard_of(old);
         self.primaries[shard] = new;
@@ -270,7 +271,7 @@ impl World {
         }
     }
 
-    /// A new history begins; the others follow it.
+    /// Begins a new history, which the other servers follow.
     fn lead(&mut self, node: usize) {
         self.nodes[node].stream += 1;
         self.nodes[node].replicas.clear();
@@ -297,7 +298,7 @@ impl World {
         server.server.role = Role::Replica;
         server.stream += 1;
         server.replicas.clear();
-        // As Redis does: who waits on a server that becomes a replica is told so.
+        // As in Redis: a server that becomes a replica unblocks its `WAIT`s with an error.
         let waiting: Vec<_> = server.waiting.drain(..).collect();
         for mut waiting in waiting {
             let told = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
@@ -307,7 +308,7 @@ impl World {
         self.follow(node);
     }
 
-    /// A replica takes over once it has everything.
+    /// A planned failover: the replica takes over once it has all data.
     fn hand_over(&mut self, old: usize) {
         let Some(new) = self.best(old) else {
             return;
@@ -323,7 +324,7 @@ impl World {
         self.demote(old);
     }
 
-    /// The connection that listens is one to a replica.
+    /// Moves the listening connection to a replica.
     fn misplace(&mut self, process: usize) -> bool {
         let mut links = self.links_of(process).into_iter();
         let found = links.find_map(|link| {

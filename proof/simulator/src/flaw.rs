@@ -1,4 +1,4 @@
-//! Faults that are planted to see whether the judge notices.
+//! Planted faults, which the judge must notice.
 
 use std::borrow::Cow;
 
@@ -9,44 +9,43 @@ use crate::wrong_scripts::Patch;
 /// Something wrong on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// Releasing does not look whose lock it is.
+    /// A release does not check the owner.
     ReleasesOthers,
-    /// A server loses all its data now and then, and says nothing.
+    /// A server silently loses all its data now and then.
     Forgets,
-    /// Renewals that are refused are answered as if they were granted.
+    /// Refused renewals are reported as granted.
     RenewsTheLost,
-    /// A token is always the same.
+    /// Every grant has the same token.
     TokensStand,
-    /// A lock is taken without an end.
+    /// A lock is taken without an expiry.
     NeverEnds,
-    /// A release that leaves the lock where it is, for ever.
+    /// A release leaves the lock in place for ever.
     NeverFrees,
-    /// More permits are given than there are.
+    /// A semaphore grants more permits than it has.
     GivesTooMany,
-    /// The safety mode is plain, whatever was chosen.
+    /// The safety mode is always plain.
     IgnoresSafety,
-    /// Servers of a quorum vote as soon as they are back.
+    /// Restarted servers of a quorum vote at once.
     VotesAtOnce,
-    /// Nobody tells a process for how long its machine slept.
+    /// A process does not learn how long its machine slept.
     SleepsUnnoticed,
-    /// When a slot of a cluster moves, its keys stay.
+    /// A slot moves without its keys.
     LeavesKeysBehind,
     /// Sentinels do not tell how often a primary was replaced.
     EpochsUntold,
-    /// Nobody hears what is published in a slot.
+    /// Sharded messages are lost.
     ShardsAreSilent,
-    /// A script has another text.
+    /// The text of a script is changed.
     Script(Patch),
 }
 
 impl Flaw {
-    /// The text of a script with it.
+    /// The text of a script with this flaw.
     pub(crate) fn changes<'a>(self, name: &str, source: &'a str) -> Cow<'a, str> {
         if let Self::Script(patch) = self {
             return match patch.apply_to(name, source) {
                 Ok(changed) => changed,
-                // Under quarantine they are other scripts, without the fast path; and those of
-                // groups are no kind's.
+                // Quarantined scripts have no fast path, and group scripts belong to no kind.
                 Err(_) if name.starts_with("quarantined_") || name.starts_with("group_") => {
                     source.into()
                 }
@@ -92,7 +91,7 @@ impl Flaw {
         self == Self::Forgets && clock % 101 == 0
     }
 
-    /// What the client is answered.
+    /// The reply that the client gets.
     pub(crate) fn answers(self, name: &str, reply: Reply) -> Reply {
         match reply {
             Reply::Array(items) if self == Self::RenewsTheLost && name.ends_with("_extend") => {

@@ -1,4 +1,4 @@
-//! What a task holds: guards of any kind, in one type.
+//! The guard that a task holds: one type for all kinds.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) enum Held {
     One(LockGuard),
     Writing(WriteGuard),
     Several(MultiGuard),
-    /// It was lost on the way.
+    /// The hold was lost on the way.
     Gone,
 }
 
@@ -30,7 +30,7 @@ impl From<WriteGuard> for Held {
 }
 
 impl Held {
-    /// May it still be believed in?
+    /// Whether the guard is still valid.
     pub(crate) fn is_valid(&self) -> bool {
         match self {
             Self::One(guard) => guard.ensure_valid().is_ok(),
@@ -56,7 +56,7 @@ impl Held {
         token.map(FencingToken::get)
     }
 
-    /// Under which name servers know the hold of the lock with this name.
+    /// The owner name of this hold on the servers.
     pub(crate) fn owner(&self, name: &str) -> Option<String> {
         let owner = match self {
             Self::One(guard) => guard.owner(),
@@ -79,7 +79,7 @@ impl Held {
         }
     }
 
-    /// Takes it once more, where that can be done.
+    /// Takes it once more, if the kind allows it.
     pub(crate) fn again(&self) -> Option<Self> {
         match self {
             Self::One(guard) => guard.reenter().ok().map(Self::One),
@@ -88,7 +88,7 @@ impl Held {
         }
     }
 
-    /// Leaves it to whoever has the ticket, where that can be done.
+    /// Turns the hold into a ticket, if the kind allows it.
     pub(crate) fn into_ticket(self) -> Result<LeaseTicket, Self> {
         match self {
             Self::One(guard) => guard.into_ticket().map_err(Self::One),
@@ -96,7 +96,7 @@ impl Held {
         }
     }
 
-    /// Reads on where it wrote.
+    /// Downgrades a write lock to a read lock.
     pub(crate) async fn downgrade(self) -> Result<Self, Option<Self>> {
         match self {
             Self::Writing(guard) => match guard.downgrade().await {
@@ -107,7 +107,7 @@ impl Held {
         }
     }
 
-    /// Makes it last longer, where that can be done.
+    /// Extends the lease, if the kind allows it.
     pub(crate) async fn extend(&self, lease: Duration) -> Result<(), LockError> {
         match self {
             Self::One(guard) => guard.extend(lease).await.map(drop),

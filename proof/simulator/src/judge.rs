@@ -1,4 +1,4 @@
-//! What must never be: judged by what applications saw, and by what is left on the servers.
+//! Rules that no run may break, judged by what applications saw and what is left on the servers.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::violation::Violation;
 use crate::witness::{Suspect, Witness};
 use crate::world::MS;
 
-/// How long after a grant another one has to be asked for to have a greater token where servers
-/// forget.
+/// If servers forget, a grant must have a greater token only if it was requested this long after
+/// the previous grant.
 const AFTERWARDS: u64 = 1_000 * MS;
-/// How late a loss may be told.
+/// How late a holder may hear of a loss.
 const AT_ONCE: u64 = 100 * MS;
 
-/// Judges everything that can be judged at the end. `witness`: for how long servers kept a lock for
-/// one of its owners, and what operators took away.
+/// Judges a whole run. The `witness` knows how long servers kept each lock for its owners, and what
+/// operators took away.
 pub(crate) fn judge(plan: &Plan, notes: &Notes, witness: &Witness) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut by_lock: BTreeMap<usize, Vec<Hold>> = BTreeMap::new();
@@ -30,7 +30,7 @@ pub(crate) fn judge(plan: &Plan, notes: &Notes, witness: &Witness) -> Vec<Violat
         if plan.servers_know_holders() && taken.is_none() {
             believed(plan, &hold, kept, &mut found);
         }
-        // Of several locks one may have been taken away while the others were waited for.
+        // An operator may have taken one of several locks while the task waited for the others.
         if taken.is_some() && hold.valid == hold.from {
             hold.token = None;
         }
@@ -51,7 +51,7 @@ pub(crate) fn judge(plan: &Plan, notes: &Notes, witness: &Witness) -> Vec<Violat
     found
 }
 
-/// Whether both are one lock whatever it is asked for as: of kinds that one holder has alone.
+/// Whether both locks have one name and kinds with a single holder, so they exclude each other.
 fn one_for_all(plan: &Plan, [one, other]: [usize; 2]) -> bool {
     let alone = |lock: usize| {
         matches!(
@@ -62,7 +62,7 @@ fn one_for_all(plan: &Plan, [one, other]: [usize; 2]) -> bool {
     alone(one) && alone(other) && plan.locks[one].name == plan.locks[other].name
 }
 
-/// A name is one lock, though some ask for it as another kind than others.
+/// Holders of one name exclude each other even if they use it as different kinds.
 fn across_kinds(plan: &Plan, by_lock: &BTreeMap<usize, Vec<Hold>>, found: &mut Vec<Violation>) {
     for (first, holds) in by_lock {
         let mut all = holds.clone();
@@ -78,7 +78,7 @@ fn across_kinds(plan: &Plan, by_lock: &BTreeMap<usize, Vec<Hold>>, found: &mut V
     }
 }
 
-/// What servers may tell of a hold: whether it was taken away.
+/// The hold as the witness needs it, to tell whether an operator took it away.
 fn suspect<'a>(plan: &'a Plan, hold: &'a Hold) -> Suspect<'a> {
     Suspect {
         lock: &plan.locks[hold.lock].name,
@@ -90,8 +90,7 @@ fn suspect<'a>(plan: &'a Plan, hold: &'a Hold) -> Suspect<'a> {
     }
 }
 
-/// What an administrator took away at a time is believed in for a while; not for longer than its
-/// lease.
+/// A holder may believe in a lock after an operator took it away, but no longer than its lease.
 fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, at: u64, found: &mut Vec<Violation>) {
     let by = |evicted: &&Evicted| {
         (evicted.lock == hold.lock || one_for_all(plan, [evicted.lock, hold.lock]))
@@ -110,7 +109,7 @@ fn excuse(plan: &Plan, notes: &Notes, hold: &mut Hold, at: u64, found: &mut Vec<
     hold.valid = hold.valid.min(at.max(hold.from));
 }
 
-/// Nobody believes longer in a hold than a server keeps it.
+/// No holder believes in a hold for longer than a server keeps it.
 fn believed(plan: &Plan, hold: &Hold, kept: Option<u64>, found: &mut Vec<Violation>) {
     if let Some(kept) = kept.filter(|kept| hold.valid > *kept) {
         let kept = kept / MS;
@@ -123,7 +122,7 @@ fn believed(plan: &Plan, hold: &Hold, kept: Option<u64>, found: &mut Vec<Violati
     }
 }
 
-/// Nobody writes after a later holder has.
+/// No holder writes after a later holder has.
 fn writes(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
     for late in &notes.written {
         let mut others = notes.written.iter().filter(|it| it.lock == late.lock);
@@ -144,13 +143,13 @@ fn writes(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
     }
 }
 
-/// Nobody is let in beside an exclusive holder, nor more than there are permits.
+/// Nobody joins an exclusive holder, and no more permits are held than there are.
 fn exclusion(plan: &Plan, lock: usize, holds: &[Hold], found: &mut Vec<Violation>) {
     let total = match plan.locks[lock].kind {
         Kind::Semaphore(total) | Kind::Permits(total) => Some(total),
         _ => None,
     };
-    // What happens before a fault is as if it never came.
+    // Holds that begin before the fault are judged as without it.
     let ends = plan.exclusion_ends().map_or(u64::MAX, |(at, _)| at * MS);
     let before = holds.iter().take_while(|hold| hold.from < ends);
     for (place, hold) in before.enumerate() {

@@ -1,5 +1,5 @@
-//! Gives semaphores their number anew where servers may forget it, as an application has to: until
-//! then those who ask are told that there is none.
+//! Initialises semaphores again on servers that may forget their number, as an application has to.
+//! Until then requests fail because there is no semaphore.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::world::MS;
 
 const OFTEN: Duration = Duration::from_secs(1);
 
-/// Never ends by itself. `calm`: when the last fault is over.
+/// Runs until aborted. `calm` is when the last fault is over.
 pub(crate) async fn keep(plan: Arc<Plan>, locks: Locktopus, pace: Pace, calm: u64) {
     let any = |wrong: fn(&Fault) -> bool| plan.faults.iter().any(|(_, fault)| wrong(fault));
     if !any(|fault| fault.forgets()) {
         return;
     }
-    // Of a semaphore that moves key by key the number may stay while its holders are forgotten, or
-    // the other way round. Only who knows how many permits there are can set that right, once
-    // nobody believes in what was forgotten.
+    // If a semaphore moves key by key, its number may survive while its holders are forgotten, or
+    // the other way round. Only someone who knows the total can repair that, once no forgotten
+    // holder believes in its permits.
     let mut torn = any(|fault| matches!(fault, Fault::MoveSlot(..)));
     loop {
         sleep(OFTEN).await;
@@ -30,7 +30,7 @@ pub(crate) async fn keep(plan: Arc<Plan>, locks: Locktopus, pace: Pace, calm: u6
         }
         for lock in &plan.locks {
             let name = lock.name.as_str();
-            // While something is wrong it may fail; it is tried again.
+            // It may fail during a fault, and is repeated.
             let _ = match lock.kind {
                 Kind::Semaphore(total) => locks.semaphore(name).initialise(total).await,
                 Kind::Permits(total) => locks.permit_semaphore(name).initialise(total).await,
@@ -48,7 +48,7 @@ async fn resize(plan: &Plan, locks: &Locktopus) -> Result<(), LockError> {
             Kind::Permits(total) => locks.permit_semaphore(name).resize(total).await,
             _ => continue,
         };
-        // A name in use as another kind is none.
+        // A name in use as another kind is no semaphore.
         resized
             .map(drop)
             .or_else(|error| match error.other_kind() {

@@ -1,14 +1,15 @@
-//! What is left on the servers when everybody is gone.
+//! Finds what is left on the servers after all processes have ended.
 
 use crate::violation::Violation;
 use crate::world::World;
 
-/// How long after the end the servers are searched, in µs. All leases, places in queues and notes
-/// are over by then, the reasons of forced releases last: they are kept for a day.
+/// How long after the end to search the servers, in µs. By then all leases, queue entries and notes
+/// have expired; the reasons of forced releases last longest, a day.
 const LATER: u64 = 25 * 3_600_000_000;
 
-/// What stays by design: tokens, records of histories, the numbers of semaphores and latches; and
-/// of those who died, what is kept without an end as Redisson does: the next who asks removes it.
+/// These stay by design: tokens, history records, the numbers of semaphores and latches. Also
+/// entries of dead holders and waiters without an expiry, as Redisson keeps them: the next request
+/// removes them.
 const STAYS: [&str; 8] = [
     "token",
     "locktopus_history",
@@ -20,7 +21,7 @@ const STAYS: [&str; 8] = [
     "locktopus_fence",
 ];
 
-/// Keys that nobody will remove.
+/// Keys that nothing will remove.
 pub(crate) fn leftovers(world: &mut World) -> Vec<Violation> {
     let later = world.now + LATER;
     let mut found = Vec::new();

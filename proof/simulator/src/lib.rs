@@ -1,24 +1,24 @@
 //! The shipped client in a simulator: random schedules of the real API, engine, protocol and quorum
 //! on modelled servers.
 //!
-//! A [`Plan`] is one schedule as data, drawn from a seed. [`run`] carries it out. Each process has
-//! a runtime of its own whose clock stands still unless the simulator lets it go on, so a process
-//! can be stopped, and a seed replays.
+//! A [`Plan`] is one schedule as data, drawn from a seed, and [`run`] executes it. Each process has
+//! its own runtime, whose clock advances only when the simulator lets it. So a process can be
+//! stopped, and a seed replays exactly.
 //!
 //! | modules | what is in them |
 //! |---|---|
-//! | `plan`, `promises`, `draw` | a schedule; what is promised with its faults; one for each seed |
-//! | `run`, `process`, `pace` | runs one; processes, and what time it truly is for them |
-//! | `world`, `event`, `link`, `node` | what is under way; connections; servers |
+//! | `plan`, `promises`, `draw` | a schedule; its promises; drawing one from a seed |
+//! | `run`, `process`, `pace` | runs a schedule; processes and their true time |
+//! | `world`, `event`, `link`, `node` | the events under way; connections; servers |
 //! | `connecting` | how connections break and are made again |
-//! | `serve`, `replication`, `slots`, `cluster`, `faults` | what servers do; what replicas hear; slots, and how they move; what goes wrong |
-//! | `client` | what the shipped backend talks to |
-//! | `neighbour`, `object`, `ears` | processes of Redisson and redis-py; what they send; how they are woken |
-//! | `task`, `together`, `asking`, `keeper`, `held`, `log` | what applications do with locks, and what they saw |
+//! | `serve`, `replication`, `slots`, `cluster`, `faults` | servers, slots and faults |
+//! | `client` | the client under the shipped backend |
+//! | `neighbour`, `object`, `ears` | processes of Redisson and redis-py, and how they wake |
+//! | `task`, `together`, `asking`, `keeper`, `held`, `log` | applications, and their logs |
 //! | `witness` | what no script may do |
-//! | `judge`, `stall`, `failures`, `leftover` | what must never be |
-//! | `shrink`, `report` | cuts a schedule that fails down to what it takes, and shows it
-//! | `flaw`, `wrong_scripts` | faults that are planted to see whether the judge notices; scripts with one rule broken |
+//! | `judge`, `stall`, `failures`, `leftover` | the rules that no run may break |
+//! | `shrink`, `report` | shrinks a failing schedule, and prints it |
+//! | `flaw`, `wrong_scripts` | planted faults; scripts with one rule broken |
 //!
 //! Layers, lowest first: plan, promises, violation, trace, wrong_scripts, flaw, event, link, log,
 //! node, slots, witness, world, connecting, pace, serve, replication, cluster, faults, client,

@@ -8,10 +8,10 @@ use tokio::sync::watch;
 
 use crate::event::{Answers, Delivery};
 
-/// Whether a channel is sharded, and its name: as servers count listeners.
+/// Whether a channel is sharded, and its name: servers count listeners by this.
 pub(crate) type Topic = (bool, Vec<u8>);
 
-/// What servers count the listeners of a channel by.
+/// How servers identify a channel when they count its listeners.
 pub(crate) fn topic(channel: &Channel) -> Topic {
     (
         channel.flavour == ChannelFlavour::Sharded,
@@ -25,29 +25,29 @@ pub(crate) struct Link {
     pub(crate) process: usize,
     /// The servers that it may connect to: one, or a primary and its replicas.
     pub(crate) group: usize,
-    /// Where it is connected to, if it is.
+    /// The server it is connected to, if any.
     pub(crate) to: Option<usize>,
     /// How many times each connection was replaced.
     pub(crate) epochs: [u64; 3],
-    /// Which of them are being checked, because somebody waited in vain.
+    /// Which of them are being checked after a timeout.
     pub(crate) checked: [Option<u64>; 3],
     pub(crate) generation: u64,
-    /// The newest epoch that sentinels have told it.
+    /// The newest epoch that it heard from the sentinels.
     pub(crate) heard: u64,
     pub(crate) closed: bool,
     /// Until when nothing arrives in either direction.
     pub(crate) stalled_until: u64,
-    /// When the last thing on each connection arrives, there and back: they keep their order.
+    /// When the last message on each connection arrives, there and back: they keep their order.
     pub(crate) busy_until: [[u64; 2]; 3],
     /// Calls without an answer yet.
     pub(crate) pending: BTreeMap<u64, (usize, Answers)>,
-    /// What it listens to, and where.
+    /// Its subscriptions, and the server that has them.
     pub(crate) topics: BTreeSet<Topic>,
     pub(crate) listens_at: usize,
     pub(crate) events: UnboundedSender<PushEvent>,
-    /// Counts the moments after which another server may answer its client.
+    /// Counts the times after which another server may answer its client.
     pub(crate) changes: watch::Sender<u64>,
-    /// What will reach the process, by when and in which order.
+    /// Deliveries to the process, by time and order.
     pub(crate) inbox: BTreeMap<(u64, u64), Delivery>,
 }
 
@@ -84,16 +84,16 @@ impl Link {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// When something that takes so long arrives, on a connection that keeps its order.
+    /// When a message with this travel time arrives, on a connection that keeps its order.
     pub(crate) fn arrival(&mut self, connection: usize, back: bool, sent: u64, travel: u64) -> u64 {
         let busy = &mut self.busy_until[connection][usize::from(back)];
-        // What a stalled network has kept comes in a burst.
+        // Messages that a stalled network held back arrive in a burst.
         let at = (sent.max(self.stalled_until) + travel).max(*busy + 1);
         *busy = at;
         at
     }
 
-    /// Calls of connections that are gone are never answered.
+    /// Drops the calls of connections that are gone: they are never answered.
     pub(crate) fn forget_calls(&mut self, of: &[usize]) {
         self.pending
             .retain(|_, (connection, _)| !of.contains(connection));

@@ -1,4 +1,4 @@
-//! What applications saw.
+//! The log of what applications saw.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::plan::Wait;
 use locktopus_core::{BackendErrorKind, Phase, lock};
 
-/// One hold of one lock, as its holder saw it. Times are true ones in µs.
+/// One hold of one lock, as its holder saw it. Times are true times in µs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub(crate) process: usize,
@@ -15,28 +15,27 @@ pub(crate) struct Hold {
     pub(crate) exclusive: bool,
     pub(crate) permits: u32,
     pub(crate) token: Option<u64>,
-    /// Under which name servers know the hold, if it is one.
+    /// The owner name of the hold on the servers, if it is one of ours.
     pub(crate) owner: Option<String>,
     pub(crate) asked: u64,
     pub(crate) from: u64,
-    /// The last time at which the guard was found valid.
+    /// The last time at which the guard was valid.
     pub(crate) valid: u64,
     /// When it was given back.
     pub(crate) ended: Option<u64>,
-    /// The lease that it asked for and that is not renewed.
+    /// The requested fixed lease, if any, in µs.
     pub(crate) fixed_lease: Option<u64>,
 }
 
 impl Hold {
-    /// Whether its lease may have run out before it was given back, of which servers say nothing to
-    /// anybody.
+    /// Whether its lease may have expired before it was given back. No server announces that.
     pub(crate) fn may_have_lapsed(&self) -> bool {
         let held = self.ended.unwrap_or(u64::MAX).saturating_sub(self.asked);
         self.fixed_lease.is_some_and(|lease| held >= lease)
     }
 }
 
-/// Somebody wanted a lock, from then until it had it or gave up.
+/// How long a task wanted a lock, until it had it or gave up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) process: usize,
@@ -44,11 +43,11 @@ pub(crate) struct Wanted {
     pub(crate) lock: usize,
     pub(crate) from: u64,
     pub(crate) until: u64,
-    /// How long after a release of which nothing is said it looks by itself at the latest, in µs.
+    /// How long after an unannounced release it polls at the latest, in µs.
     pub(crate) looks: u64,
 }
 
-/// Something that a lock protects was written.
+/// A write of data that a lock protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) lock: usize,
@@ -57,12 +56,12 @@ pub(crate) struct Written {
     pub(crate) done: u64,
 }
 
-/// An administrator took a lock away, and knows that.
+/// A forced release that succeeded, as the administrator saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Evicted {
     pub(crate) lock: usize,
     pub(crate) begun: u64,
-    /// When it was known that somebody had held it, and does not any more.
+    /// When the administrator learned that a holder had lost the lock.
     pub(crate) done: u64,
 }
 
@@ -74,12 +73,12 @@ pub(crate) struct Failed {
     pub(crate) lock: usize,
     pub(crate) begun: u64,
     pub(crate) at: u64,
-    /// How it waited, and the lease that it asked for and that is not renewed, in ms.
+    /// How it waited, and its fixed lease in ms, if any.
     pub(crate) wait: Wait,
     pub(crate) fixed_lease: Option<u64>,
-    /// In doing what, and for which reason, if that came from a server.
+    /// The phase and the kind of the error, if it came from a server.
     pub(crate) error: Option<(Phase, BackendErrorKind)>,
-    /// What it had was lost before it had everything that it asked for.
+    /// It lost what it had before it had everything it asked for.
     pub(crate) lost: bool,
     pub(crate) told: String,
 }
@@ -89,21 +88,21 @@ pub(crate) struct Failed {
 pub(crate) struct Notes {
     pub(crate) holds: Vec<Hold>,
     pub(crate) wanted: Vec<Wanted>,
-    /// Locks that were wanted together: one may have been taken before the other was free.
+    /// Locks wanted together: one may have been taken before the other was free.
     pub(crate) groups: Vec<[Wanted; 2]>,
-    /// Writes that were let through.
+    /// Writes that the server accepted.
     pub(crate) written: Vec<Written>,
     pub(crate) evicted: Vec<Evicted>,
     pub(crate) failed: Vec<Failed>,
-    /// The latest time until which anybody said that it would wait for a latch, which perhaps
-    /// nobody counts down.
+    /// The latest time at which a waiter for a latch gives up; perhaps no task counts that latch
+    /// down.
     pub(crate) latch_until: u64,
-    /// For how long anybody worked under a lock, and until when, in µs.
+    /// How long tasks worked under locks in total, and until when, in µs.
     pub(crate) worked: u64,
     pub(crate) worked_until: u64,
-    /// What each task does now.
+    /// The current act of each task.
     pub(crate) doing: BTreeMap<(usize, usize), String>,
-    /// Processes that have ended in order.
+    /// Processes that ended normally.
     pub(crate) ended: Vec<usize>,
     pub(crate) counts: BTreeMap<&'static str, u64>,
 }
@@ -117,7 +116,7 @@ impl Log {
         change(&mut lock(&self.0))
     }
 
-    /// Somebody worked under a lock from then to then. What several do at once counts once.
+    /// A task worked under a lock in this time. Time that overlaps counts once.
     pub(crate) fn worked(&self, from: u64, until: u64) {
         self.with(|notes| {
             notes.worked += until.saturating_sub(from.max(notes.worked_until));

@@ -1,6 +1,6 @@
-//! Processes of other libraries on the same locks: objects of Redisson's and redis-py's `Lock`.
-//! They do not renew what they hold. Redisson's wait until they are woken, or until the lease that
-//! they saw would end; redis-py's ask again and again.
+//! Processes of other libraries on the same locks: Redisson's objects and redis-py's `Lock`. They
+//! do not renew. Redisson's wait until they are woken, or until the lease they saw would end;
+//! redis-py's poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::object::{LEASE, Object};
 use crate::pace::{Pace, millis};
 use crate::plan::{Act, Kind, Plan};
 
-/// What it stops believing before the lease ends, for clocks that go wrong.
+/// How long before the end of the lease it stops believing in it, in ms, for clock errors.
 const MARGIN: u64 = 15;
-/// After what time it asks again if it was refused otherwise than for a holder.
+/// The pause after a refusal that names no holder.
 const AGAIN: Duration = Duration::from_millis(40);
 /// How long it waits before it gives up.
 const PATIENCE: Duration = Duration::from_millis(2_400);
@@ -45,18 +45,18 @@ impl Neighbour {
         }
     }
 
-    /// Whether its library has such an object, and whatever happens to it leaves the others what
-    /// they need.
+    /// Whether its library has such an object, and using it cannot take from the others what they
+    /// need.
     fn can(&self, act: &Act) -> bool {
         let lock = &self.plan.locks[act.lock];
         let others = self.plan.locks.iter();
         let mixed = others.filter(|other| other.name == lock.name).count() > 1;
         match lock.kind {
             Kind::Lock | Kind::RedisPy => true,
-            // They write over what they do not know.
+            // Other libraries overwrite values they do not know.
             _ if mixed => false,
             Kind::Fair | Kind::ReadWrite | Kind::Permits(_) => true,
-            // What somebody had who is gone comes back to nobody.
+            // The permits of a dead holder never come back.
             Kind::Semaphore(_) => self.plan.faults.is_empty(),
             Kind::Latch => act.exclusive,
             Kind::Mutex | Kind::SingleKey => false,
@@ -69,7 +69,7 @@ impl Neighbour {
             pace: self.pace.clone(),
             kind: self.plan.locks[act.lock].kind,
             name: self.plan.locks[act.lock].name.clone(),
-            // A thread for each: what one of them sent late is not taken for another one's.
+            // A thread id for each act, so a late call of one is not taken for another's.
             owner: format!(
                 "3f2a91c4-0b0b-4c70-9705-{:012}:{}{place}",
                 self.process, self.number
@@ -97,9 +97,8 @@ impl Neighbour {
         }
     }
 
-    /// Asks until it has it, or has waited for long enough. When the attempt was sent that was
-    /// granted, truly and by its clock. `wanted`: since when there was only a lock to be waited
-    /// for.
+    /// Asks until it has the object or its patience ends. Returns when the granted attempt was
+    /// sent, in true time and by its clock. `wanted` is since when only a lock kept it waiting.
     async fn wait(
         &self,
         object: &Object,
@@ -111,13 +110,13 @@ impl Neighbour {
             let (asked, sent) = (self.pace.now(), clock::now());
             let answer = object.take().await;
             let left = until.since(clock::now());
-            // The name is in use as something that nobody need hold.
+            // The name is in use as another kind, perhaps without a holder.
             if matches!(&answer, Err(ClientError::Rejected { code, .. }) if code == "WRONGTYPE") {
                 *wanted = self.pace.now();
             }
             match answer {
                 Ok(None) => return Some((asked, sent)),
-                // Perhaps it holds the lock; it does not believe so, and is not let in twice.
+                // It may hold the lock. It does not believe so, and cannot take it twice.
                 Err(ClientError::MaybeExecuted(_)) => {
                     sleep(millis(LEASE * 2)).await;
                     return None;
@@ -130,7 +129,7 @@ impl Neighbour {
                             self.log.count("woken: Redisson");
                         }
                     }
-                    // It asks once more: what came before it listened was missed.
+                    // Asks again, since it may have missed messages before it subscribed.
                     (None, Some(channel)) => *waiter = Some(self.ears.join(channel).await),
                     (None, None) => sleep(time.min(left)).await,
                 },
@@ -138,7 +137,7 @@ impl Neighbour {
         }
     }
 
-    /// It had to wait until now, or gave up.
+    /// Notes that it waited until now, whether it got the lock or gave up.
     fn note_wait(&self, act: &Act, from: u64) {
         let until = self.pace.now();
         self.log.with(|notes| {
@@ -153,10 +152,10 @@ impl Neighbour {
         });
     }
 
-    /// Works under it while it believes in it, and gives it back.
+    /// Works under the lock while it believes in it, then gives it back.
     async fn hold(&self, object: &Object, act: &Act, asked: u64, until: clock::BootInstant) {
         let place = self.believe(object.kind, act, asked, until).await;
-        // What does not arrive ends with its lease.
+        // If the release is lost, the lease ends the hold.
         let _ = object.release().await;
         let now = self.pace.now();
         if let Some(place) = place {

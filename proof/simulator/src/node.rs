@@ -1,5 +1,4 @@
-//! One simulated server: the modelled one, its clock, the scripts that it knows, and what it has
-//! sent to its replicas.
+//! One simulated server: the modelled server, its clock, its script cache and its replication.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,32 +10,32 @@ use crate::event::Waiting;
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) server: Server,
-    /// Of which it is the primary, or a replica.
+    /// The shard that it is the primary or a replica of.
     pub(crate) shard: usize,
-    /// It runs, and answers.
+    /// Whether it runs and answers.
     pub(crate) up: bool,
     /// Digests of the scripts in its cache.
     pub(crate) scripts: BTreeSet<String>,
     /// How far its clock is from true time, in µs.
     pub(crate) skew: i64,
-    /// Its clock was set: what it showed before does not count.
+    /// Its clock was set, so the time may go back.
     pub(crate) clock_set: bool,
-    /// How much it has written since it became a primary.
+    /// How many writes it has made since it became a primary.
     pub(crate) offset: u64,
-    /// Grows whenever the stream to its replicas begins anew, and whenever it begins to follow
-    /// somebody else.
+    /// Grows whenever its replication stream starts anew, and whenever it begins to follow another
+    /// server.
     pub(crate) stream: u64,
-    /// Its replicas, and up to where each has confirmed.
+    /// Its replicas, and the offset that each has confirmed.
     pub(crate) replicas: BTreeMap<usize, u64>,
-    /// How far it follows its primary: what a failover goes by.
+    /// The offset up to which it follows its primary. A failover promotes the greatest.
     pub(crate) applied: u64,
-    /// How much later than others it hears of what its primary did, in µs.
+    /// How much later than other replicas it receives writes, in µs.
     pub(crate) lag: u64,
-    /// When the last thing that was sent to it arrives.
+    /// When the last write sent to it arrives.
     pub(crate) stream_busy_until: u64,
-    /// Pipelines that wait for replicas, and those behind them.
+    /// Pipelines that wait for replicas, and those queued behind them.
     pub(crate) waiting: VecDeque<Waiting>,
-    /// When it was started last.
+    /// When it last started.
     pub(crate) started: u64,
     pub(crate) run_id: u64,
 }
@@ -68,8 +67,7 @@ impl Node {
         }
     }
 
-    /// Its clock shows what it should at this true time. Scripts push it by a microsecond for each
-    /// command.
+    /// Sets its clock for this true time. Scripts advance it by a microsecond for each command.
     pub(crate) fn set_time(&mut self, now: u64) {
         let shown = EPOCH + now as i64 + self.skew;
         if shown > self.server.clock || self.clock_set {
@@ -78,7 +76,7 @@ impl Node {
         }
     }
 
-    /// What is added to the server's clock to have true time.
+    /// Add this to the server's clock to get true time.
     pub(crate) fn to_true(&self) -> i64 {
         -EPOCH - self.skew
     }
@@ -88,7 +86,7 @@ impl Node {
     }
 }
 
-/// A replication id of which there is only one.
+/// A unique replication id.
 pub(crate) fn replid(number: u64) -> String {
     format!("{:040x}", u128::from(number) + 0xabc_0000)
 }

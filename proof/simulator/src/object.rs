@@ -1,5 +1,5 @@
-//! One use of one object of another library: what Redisson's objects and redis-py's `Lock` send to
-//! take it and to give it back.
+//! One use of an object of another library: the commands that Redisson's objects and redis-py's
+//! `Lock` send to take it and to give it back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::client::SimClient;
 use crate::pace::{Pace, millis};
 use crate::plan::Kind;
 
-/// What it is taken for, in ms. It is not renewed.
+/// The lease in ms. It is not renewed.
 pub(crate) const LEASE: u64 = 500;
-/// How long a waiter in Redisson's fair queue is waited for, once it is first.
+/// How long the first waiter in Redisson's fair queue may stay silent.
 const FAIR_WAIT: &str = "1500";
 const FOR_EVER: &str = "922337203685477";
-/// Longer than anybody waits.
+/// Longer than any waiter waits.
 const UNKNOWN: Duration = Duration::from_secs(3_600);
-/// After what time redis-py asks again.
+/// How often redis-py polls.
 const AGAIN: Duration = Duration::from_millis(40);
-/// redis-py: `Lock.LUA_RELEASE_SCRIPT`, in words of our own.
+/// redis-py's `Lock.LUA_RELEASE_SCRIPT`, rewritten.
 const DELETE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-/// How its messages are published, and listened to: as Redisson does, by slot in a cluster.
+/// How it publishes and subscribes: by slot in a cluster, as Redisson does.
 pub(crate) fn flavour(client: &SimClient) -> ChannelFlavour {
     match client.deployment() {
         Deployment::Cluster => ChannelFlavour::Sharded,
@@ -41,13 +41,13 @@ pub(crate) struct Object {
     pub(crate) name: String,
     pub(crate) owner: String,
     pub(crate) alone: bool,
-    /// Sixteen bytes, of which the last two would number further ones.
+    /// Sixteen bytes. The last two would number further permits.
     pub(crate) permit: String,
 }
 
 impl Object {
-    /// Asks for it. `None`: it is held; else in how long to ask again, unless a message comes
-    /// before that.
+    /// Tries to take it. Returns `None` if it succeeded, and otherwise how long to wait before the
+    /// next try, unless a message comes first.
     pub(crate) async fn take(&self) -> Result<Option<Duration>, ClientError> {
         let (name, owner, lease) = (&*self.name, &*self.owner, &*LEASE.to_string());
         let now = self.server_millis();
@@ -98,7 +98,7 @@ impl Object {
         })
     }
 
-    /// Gives it back. What does not arrive ends with its lease.
+    /// Gives it back. If the release is lost, the lease ends the hold.
     pub(crate) async fn release(&self) -> Result<Reply, ClientError> {
         let (name, owner, lease) = (&*self.name, &*self.owner, &*LEASE.to_string());
         let (now, publish) = (self.server_millis().to_string(), self.publish());
@@ -147,7 +147,7 @@ impl Object {
         }
     }
 
-    /// Until somebody has given the number there is nothing to take, and nobody to wait for.
+    /// Sets the number of permits. Before that there is nothing to take or to wait for.
     async fn set_permits(&self, total: u32) -> Result<(), ClientError> {
         let keys = [&*self.name, &*self.side("redisson_sc")];
         let args = [&*total.to_string(), self.publish()];
@@ -155,7 +155,7 @@ impl Object {
         set.await.map(drop)
     }
 
-    /// Whether it set a latch to one, which somebody has to count down then.
+    /// Sets a latch to one. Returns whether it did, so the caller has to count it down.
     pub(crate) async fn set_latch(&self) -> bool {
         let keys = [&*self.name, &*self.latch_channel()];
         let args = ["1", self.publish()];
@@ -164,14 +164,14 @@ impl Object {
 
     pub(crate) async fn count_latch_down(&self) {
         let keys = [&*self.name, &*self.latch_channel()];
-        // Whoever waits for it gives up by itself.
+        // Its waiters give up on their own.
         let _ = self
             .eval(redisson::LATCH_DOWN, &keys, &[self.publish()])
             .await;
     }
 
-    /// Where those who wait for it hear that they should ask again. Waiters of the fair lock are
-    /// called by name.
+    /// The channel on which its waiters hear that they should ask again. A waiter of the fair lock
+    /// has its own.
     pub(crate) fn channel(&self) -> Option<String> {
         match self.kind {
             Kind::Lock => Some(self.side("redisson_lock__channel")),
@@ -192,7 +192,7 @@ impl Object {
         }
     }
 
-    /// What its own clock shows.
+    /// The time of its own clock.
     fn server_millis(&self) -> u64 {
         (crate::node::EPOCH.unsigned_abs() + self.pace.now()) / 1_000
     }
@@ -233,7 +233,7 @@ impl Object {
     }
 }
 
-/// `OK`, `:<when the first one ends>`, or nothing.
+/// Parses `OK`, `:<when the first permit expires>`, or nil.
 fn permits(reply: &Reply, now: u64) -> Option<Duration> {
     let Reply::Bytes(answer) = reply else {
         return Some(UNKNOWN);
@@ -246,7 +246,7 @@ fn permits(reply: &Reply, now: u64) -> Option<Duration> {
     Some(ends.map_or(UNKNOWN, |ends| millis(ends.saturating_sub(now))))
 }
 
-/// As Redisson names what is beside a lock.
+/// The hash tag that Redisson puts into the names of keys beside a lock.
 fn tag(name: &str) -> String {
     if name.contains('{') {
         name.to_owned()

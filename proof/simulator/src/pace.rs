@@ -1,4 +1,4 @@
-//! What time it is truly, for a process that runs ahead of the world for a moment.
+//! True time, for a process that runs a little ahead of the world.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,13 +11,12 @@ use locktopus_core::lock;
 /// Turns a process's clock into true time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pace {
-    /// When the process was told what time it is: by its clock, and truly; and up to when it may
-    /// run.
+    /// The last `tell`: the time on the process's clock, the true time, and until when it may run.
     told: Arc<Mutex<Option<(Instant, u64, u64)>>>,
 }
 
 impl Pace {
-    /// It is this time, truly, and it may run until then. Must be called on the process's runtime.
+    /// Tells the true time, and until when it may run. Call it on the process's runtime.
     pub(crate) fn tell(&self, now: u64, until: u64) {
         *lock(&self.told) = Some((Instant::now(), now, until));
     }
@@ -37,7 +36,7 @@ pub(crate) fn millis(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
-/// Up to the next full millisecond: a process's timers know no less.
+/// Rounds up to a full millisecond, the resolution of a process's timers.
 pub(crate) fn full_millis(time: u64) -> u64 {
     time.div_ceil(MS)
 }

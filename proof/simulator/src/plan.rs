@@ -1,5 +1,5 @@
-//! One schedule as data: what processes do, and what is done to them and to the servers. A seed
-//! draws one; shrinking takes parts away.
+//! One schedule as data: what processes do, and which faults happen. A seed draws one; shrinking
+//! removes parts.
 
 use locktopus_core::SafetyMode;
 use locktopus_model::redis::ScriptTime;
@@ -9,93 +9,93 @@ use locktopus_model::redis::ScriptTime;
 pub struct Plan {
     /// Decides how long messages take, and the random numbers of processes.
     pub seed: u64,
-    /// What was chosen when connecting.
+    /// The safety mode chosen when connecting.
     pub safety: SafetyMode,
-    /// A majority of so many independent servers, if any.
+    /// The number of independent servers, if the backend is a quorum.
     pub quorum: Option<usize>,
-    /// How many replicas the primary has; in a cluster, that of each shard.
+    /// The number of replicas of the primary; in a cluster, of each shard's.
     pub replicas: Vec<usize>,
-    /// The least that a message takes, in ms.
+    /// The shortest time that a message takes, in ms.
     pub travel: u64,
-    /// Every message takes just that: nothing goes wrong, and what is late is somebody's fault.
+    /// Every message takes exactly that time and nothing goes wrong, so every delay is a bug.
     pub steady: bool,
-    /// The lease that is renewed, in ms.
+    /// The renewed lease, in ms.
     pub lease: u64,
-    /// The locks that are in use.
+    /// The locks in use.
     pub locks: Vec<Lock>,
-    /// What runs.
+    /// The processes.
     pub processes: Vec<ProcessPlan>,
-    /// What goes wrong, and when in ms.
+    /// The faults, and when each happens, in ms.
     pub faults: Vec<(u64, Fault)>,
 }
 
 /// A process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessPlan {
-    /// How many ms its clock loses or gains in 1,000.
+    /// How many ms its clock gains (or loses, if negative) in 1,000.
     pub drift: i64,
-    /// It is of another library.
+    /// It uses another library.
     pub neighbour: bool,
-    /// For how many ms a lease that was given back stays in the process.
+    /// For how many ms it caches a lease that was given back.
     pub keep: u64,
-    /// How many of its tasks a lease serves at most.
+    /// How many of its tasks one lease serves at most.
     pub turns: u32,
-    /// Its tasks, and what each does in turn.
+    /// Its tasks, each with its acts in order.
     pub tasks: Vec<Vec<Act>>,
 }
 
-/// A lock that is in use.
+/// A lock in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lock {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// What a lock is.
+/// The kind of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The default.
     Lock,
-    /// In order of arrival.
+    /// A fair lock: in order of arrival.
     Fair,
-    /// A string, a token and a queue.
+    /// A mutex: a string, a token and a queue.
     Mutex,
-    /// A string alone.
+    /// A mutex that is only a string.
     SingleKey,
-    /// A string as redis-py has it.
+    /// A mutex in the format of redis-py.
     RedisPy,
     /// Read-write.
     ReadWrite,
-    /// So many permits.
+    /// A semaphore with so many permits.
     Semaphore(u32),
-    /// So many, each with an expiry.
+    /// A semaphore with so many permits, each with an expiry.
     Permits(u32),
-    /// Nobody holds it.
+    /// A latch. It has no holder.
     Latch,
 }
 
-/// What a task does with a lock once.
+/// One use of a lock by a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Act {
-    /// For how many ms it does something else before.
+    /// The pause before it, in ms.
     pub pause: u64,
     /// Which lock.
     pub lock: usize,
-    /// Together with this one, if they can be.
+    /// Another lock to take with it, if they can be taken together.
     pub also: Option<usize>,
-    /// Alone, or with other readers or holders of permits.
+    /// Alone (`true`), or with other readers or holders of permits.
     pub exclusive: bool,
     /// How long it waits.
     pub wait: Wait,
-    /// And in which way.
+    /// How it learns that the lock is free.
     pub strategy: Strategy,
-    /// For how many ms it stays held at least, if it can.
+    /// For how many ms the lock stays held at least, if it can.
     pub at_least: Option<u64>,
-    /// For how many ms it works.
+    /// How long it works under the lock, in ms.
     pub hold: u64,
-    /// A lease that is not renewed, in ms.
+    /// A fixed lease, in ms.
     pub fixed_lease: Option<u64>,
     /// How it ends.
     pub end: End,
@@ -104,30 +104,30 @@ pub struct Act {
 /// How an act waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// As long as it takes.
+    /// With no limit.
     Forever,
     /// At most so many ms.
     AtMost(u64),
-    /// Not at all.
+    /// It does not wait.
     Try,
-    /// The future is dropped after so many ms.
+    /// It drops the future after so many ms.
     Dropped(u64),
 }
 
-/// In which way an act waits.
+/// How an act learns that the lock is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// In the queue, and believes what it is told.
+    /// It queues, and believes a pushed grant.
     HandOff,
-    /// In the queue, and asks before it believes.
+    /// It queues, and confirms a pushed grant with the server.
     Confirm,
-    /// Until it is announced that the lock is free.
+    /// It waits for a message that the lock is free.
     Notify,
-    /// It asks again and again.
+    /// It polls.
     Poll,
 }
 
-/// How a hold ends.
+/// How a hold ends, or what the act does instead of holding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// It is released.
@@ -136,71 +136,70 @@ pub enum End {
     Drop,
     /// It is extended half-way, and released.
     Extend,
-    /// It is taken once more by its holder, and both are released.
+    /// Its holder takes it once more half-way, and both are released.
     Again,
-    /// It is turned into a ticket half-way, and taken up again by that.
+    /// Half-way it becomes a ticket, which the task adopts again.
     Ticket,
-    /// What was written under is read under for the rest of the time.
+    /// Half-way a write lock becomes a read lock.
     Downgrade,
-    /// It is no hold at all: as an administrator, the task takes the lock away from whoever holds
-    /// it.
+    /// No hold: as an administrator, the task forces the release of the lock.
     Evict,
-    /// Half-way it writes something that only later holders may overwrite.
+    /// Half-way it writes data that only later holders may overwrite.
     Write,
-    /// Nor is this: it looks who holds it.
+    /// No hold: it inspects who holds the lock.
     Inspect,
-    /// Nor this: of a semaphore or a latch it changes the number.
+    /// No hold: it changes the number of a semaphore or a latch.
     Count(Count),
 }
 
-/// What is done to a number.
+/// A change of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// A permit less, and one more after the time of the act.
+    /// One permit less, until the act ends.
     Fewer,
-    /// What is free is taken away, and given back.
+    /// Drains the free permits, and restores them.
     Drain,
-    /// It is deleted, and given anew.
+    /// Deletes the semaphore, and initialises it again.
     Delete,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The primary of a shard dies, and comes back later; its best replica is promoted.
+    /// The primary of a shard dies, and starts again later; its best replica is promoted.
     Kill(usize),
-    /// A replica of a shard is promoted once it has everything.
+    /// A replica of a shard is promoted once it has all data.
     Orderly(usize),
-    /// A replica of a shard is promoted, and the primary goes on for so many ms.
+    /// A replica of a shard is promoted, and the old primary keeps serving for so many ms.
     Split(usize, u64),
-    /// The primary of a shard stands still, and its best replica is promoted; that one dies after
-    /// so many ms, and the old primary is promoted again, as it was.
+    /// The primary of a shard freezes, and its best replica is promoted. That one dies after so
+    /// many ms, and the old primary is promoted again, as it was.
     Return(usize, u64),
-    /// A server is away for so many ms; whether it keeps its data.
+    /// A server is down for so many ms; whether it keeps its data.
     Restart(usize, u64, bool),
-    /// A server forgets the scripts that it knows.
+    /// A server forgets its script cache.
     FlushScripts(usize),
     /// A server is out of memory for so many ms.
     OutOfMemory(usize, u64),
-    /// A primary is told to write nothing without replicas for so many ms.
+    /// A primary refuses writes for so many ms because it lacks replicas.
     LacksReplicas(usize, u64),
-    /// A replica hears of everything so many ms later, for as long.
+    /// A replica receives everything so many ms later, for as long.
     Lag(usize, u64),
     /// The connections of a process break.
     Break(usize),
-    /// Nothing reaches a process, or leaves it, for so many ms.
+    /// No message reaches a process or leaves it for so many ms.
     Stall(usize, u64),
-    /// A process is stopped for so many ms.
+    /// A process is paused for so many ms.
     Suspend(usize, u64),
-    /// Its machine sleeps for so many ms.
+    /// The machine of a process sleeps for so many ms.
     Sleep(usize, u64),
-    /// It dies.
+    /// A process dies.
     Die(usize),
-    /// A server's clock is set by so many ms.
+    /// A server's clock jumps by so many ms.
     SetClock(usize, i64),
     /// A client listens to a replica.
     Misplace(usize),
-    /// The slot of a lock moves to another shard, key by key, for which it takes about so many ms.
+    /// The slot of a lock moves to another shard, key by key, in about so many ms.
     MoveSlot(usize, u64),
 }
 
@@ -230,7 +229,7 @@ impl Fault {
         }
     }
 
-    /// After it a server may have forgotten what it acknowledged.
+    /// Whether a server may forget writes that it acknowledged.
     #[must_use]
     pub fn forgets(self) -> bool {
         matches!(
@@ -241,7 +240,7 @@ impl Fault {
 }
 
 impl Plan {
-    /// Whether the servers' clocks go on while scripts run: newer ones let it stand still.
+    /// Whether a server's clock advances while a script runs: on newer servers it stands still.
     #[must_use]
     pub fn script_time(&self) -> ScriptTime {
         let times = [
@@ -252,7 +251,7 @@ impl Plan {
         times[usize::try_from(self.seed % 3).unwrap_or(0)]
     }
 
-    /// How long a call may take, in ms.
+    /// The timeout of a call, in ms.
     #[must_use]
     pub fn call_timeout(&self) -> u64 {
         400 + self.travel * 20
@@ -264,14 +263,14 @@ impl Plan {
         self.shards_of_servers().len()
     }
 
-    /// How many primaries share the slots of a cluster; 1: it is none.
+    /// How many primaries share the slots of a cluster. One means that it is no cluster.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.replicas.len()
     }
 
-    /// The shard of each server: the first primary and its replicas, the other primaries, and their
-    /// replicas. Servers of a quorum have nothing to do with each other.
+    /// The shard of each server: the first primary and its replicas, the other primaries, then
+    /// their replicas. Each server of a quorum is a shard of its own.
     pub(crate) fn shards_of_servers(&self) -> Vec<usize> {
         if let Some(servers) = self.quorum {
             return (0..servers).collect();
@@ -290,7 +289,7 @@ impl Plan {
         shards
     }
 
-    /// The replicas of a shard, to begin with.
+    /// The replicas of a shard at the start.
     pub(crate) fn replicas_of(&self, shard: usize) -> Vec<usize> {
         let servers = self.shards_of_servers().into_iter().enumerate();
         let of_it = servers.filter(|(_, of)| *of == shard);

@@ -1,4 +1,4 @@
-//! A process: a runtime of its own whose clock stands still unless the simulator lets it go on.
+//! A process: a runtime of its own, whose clock advances only when the simulator lets it.
 
 use std::time::Duration;
 
@@ -12,18 +12,19 @@ use crate::pace::{Pace, full_millis, millis};
 use crate::world::{MS, Shared, World};
 use locktopus_core::lock;
 
-/// A process, which runs when it is told to.
+/// A process, which runs only within `run`.
 #[derive(Debug)]
 pub(crate) struct Process {
     number: usize,
-    /// `None`: it is dead.
+    /// `None` if it is dead.
     runtime: Option<Runtime>,
     simulated: Option<Simulated>,
     pace: Pace,
-    /// How many thousandths of a millisecond its clock owes, and how fast it goes.
+    /// The time its clock still owes, in thousandths of a ms, and how many of these it gains in a
+    /// ms.
     owed: u64,
     rate: u64,
-    /// When it was stopped, until when, and whether its machine sleeps.
+    /// When it was paused, until when, and whether its machine sleeps.
     stopped: Option<(u64, u64, bool)>,
 }
 
@@ -66,7 +67,7 @@ impl Process {
         }
     }
 
-    /// It is gone from one moment to the next: nothing of it is sent any more.
+    /// Dies at once, and sends nothing any more.
     pub(crate) fn die(&mut self, world: &Shared) {
         {
             let mut world = lock(world);
@@ -80,7 +81,7 @@ impl Process {
         }
     }
 
-    /// Random numbers and the time asleep are those of this process meanwhile.
+    /// Runs something with the random numbers and the sleep time of this process.
     fn as_itself<T>(&mut self, run: impl FnOnce() -> T) -> T {
         Simulated::swap(self.simulated.take());
         let result = run();
@@ -95,7 +96,7 @@ impl Process {
         }
     }
 
-    /// Runs for a while of true time, in µs; what reaches it in that time does so at its moment.
+    /// Runs from one true time to another, in µs; deliveries arrive at their times.
     pub(crate) fn run(&mut self, world: &Shared, from: u64, until: u64) {
         if self.is_dead() {
             return;
@@ -118,8 +119,7 @@ impl Process {
         self.pass(now, until, until);
     }
 
-    /// Goes on after it was stopped. Whether it first sees what has arrived or what time it is,
-    /// nobody knows.
+    /// Resumes after a pause. Chance decides whether it first sees the new time or its messages.
     fn resume(&mut self, world: &Shared, now: u64, passed: u64, asleep: bool) {
         let passed = passed / MS;
         let sees_time_first = lock(world).rng.permille(500);
@@ -146,7 +146,7 @@ impl Process {
         }
     }
 
-    /// What reaches it before a moment, in order.
+    /// The deliveries before this time, in order.
     fn due(&self, world: &Shared, until: u64) -> Vec<(u64, usize, Delivery)> {
         let mut world = lock(world);
         let mut due = Vec::new();
@@ -165,7 +165,7 @@ impl Process {
             .collect()
     }
 
-    /// Time passes for it.
+    /// Lets time pass for it.
     fn pass(&mut self, now: u64, at: u64, until: u64) {
         self.owed += (at - now) / MS * self.rate;
         let time: Duration = millis(self.owed / 1_000);
@@ -178,7 +178,7 @@ impl Process {
     }
 }
 
-/// Something reaches a process.
+/// Delivers something to a process.
 fn deliver(world: &mut World, link: usize, delivery: Delivery, now: u64) {
     if world.links[link].closed {
         return;
@@ -193,13 +193,13 @@ fn deliver(world: &mut World, link: usize, delivery: Delivery, now: u64) {
             let expected = world.expects(link, connection, epoch);
             let answers = world.links[link].pending.remove(&number);
             if let (true, Some((_, answers))) = (expected, answers) {
-                // Whoever asked may have gone.
+                // The caller may be gone.
                 let _ = answers.send(replies);
             }
         }
         Delivery::Push { epoch, event } => {
             if world.listening_epoch(link) == epoch {
-                // Nobody listens once the backend is gone.
+                // The receiver is gone once the backend is.
                 let _ = world.links[link].events.send(event);
             }
         }

@@ -1,25 +1,25 @@
-//! What is promised with the faults of a schedule: what the judge requires.
+//! What is promised under the faults of a schedule, which the judge then requires.
 
 use locktopus_core::SafetyMode;
 
 use crate::plan::{Fault, Kind, Lock, Plan};
 
 impl Plan {
-    /// Whether more is promised than by one server that keeps its data.
+    /// Whether the promises go beyond those of one server that keeps its data.
     #[must_use]
     pub fn guards(&self) -> bool {
         self.quorum.is_some() || self.safety != SafetyMode::Plain
     }
 
-    /// Whether nobody may be let in beside a holder, with these faults.
+    /// Whether these faults leave exclusion intact.
     #[must_use]
     pub fn promises_exclusion(&self) -> bool {
         self.exclusion_ends().is_none()
     }
 
-    /// The fault from which on somebody may be let in beside a holder, and when in ms. What happens
-    /// before a fault happens without it as well: so that is the first with which no exclusion is
-    /// promised for the faults up to it.
+    /// The fault that ends the promise of exclusion, and when it happens, in ms. Everything before
+    /// a fault happens without it as well. So this is the first fault that, with those before it,
+    /// leaves exclusion unpromised.
     #[must_use]
     pub fn exclusion_ends(&self) -> Option<(u64, Fault)> {
         let mut until = Self {
@@ -34,10 +34,10 @@ impl Plan {
         })
     }
 
-    /// Whether exclusion is promised if these are all faults there are.
+    /// Whether exclusion is promised if these are all the faults.
     fn excludes(&self) -> bool {
-        // Redisson counts the time of permits by the clock of its own machine: it finds them over
-        // early on a server set back.
+        // Redisson computes the expiry of permits by the clock of its own machine, so they seem to
+        // expire early on a server that was set back.
         let permits = |lock: &Lock| matches!(lock.kind, Kind::Permits(_));
         let own_clocks = self.processes.iter().any(|process| process.neighbour)
             && self.locks.iter().any(permits);
@@ -50,29 +50,29 @@ impl Plan {
         if self.quorum.is_some() {
             return true;
         }
-        // In quarantine nobody is let in until leases of before the failover are over by any clock.
+        // Quarantine grants nothing until leases from before the failover are over by any clock.
         if !matches!(self.safety, SafetyMode::Quarantine { .. }) && self.time_jumps() {
             return false;
         }
         match self.safety {
             SafetyMode::Plain => !any(&|fault| fault.forgets()),
-            // Of several failovers each may lose what only the others knew.
+            // Each of several failovers may lose what only the others kept.
             SafetyMode::Replicated { .. } => {
                 let failovers = self.faults.iter().filter(|(_, fault)| fault.forgets());
                 let moves = any(&|fault| matches!(fault, Fault::MoveSlot(..)));
                 let returns = any(&|fault| matches!(fault, Fault::Return(..)));
-                // What a slot brings to another server is not waited for, and who is promoted again
-                // was replaced before.
+                // The keys that a slot brings to another server are not waited for, and a server
+                // that is promoted again had been replaced before.
                 failovers.count() <= usize::from(!moves && !returns)
                     && !any(&|fault| matches!(fault, Fault::Split(..) | Fault::Restart(..)))
             }
-            // Whoever still reaches the old primary is renewed there.
+            // Clients that still reach the old primary are renewed there.
             _ => !any(&|fault| matches!(fault, Fault::Split(..))),
         }
     }
 
-    /// Whether a primary may be replaced whose clock was set back: its successor finds leases over
-    /// that it kept. A replica that was set back has to be promoted first.
+    /// Whether a primary whose clock was set back may be replaced: its successor then sees leases
+    /// as expired that the primary kept. A replica that was set back must be promoted first.
     fn time_jumps(&self) -> bool {
         let servers = self.shards_of_servers();
         let promotions = |of: usize, from: u64| {
@@ -97,8 +97,8 @@ impl Plan {
         })
     }
 
-    /// Whether a server that has told somebody of a hold knows of it for as long as that lasts,
-    /// with these faults.
+    /// Whether a server knows of each hold that it reported for as long as the hold lasts, under
+    /// these faults.
     #[must_use]
     pub fn servers_know_holders(&self) -> bool {
         let mut faults = self.faults.iter();
@@ -106,11 +106,11 @@ impl Plan {
         self.quorum.is_none() && !faults.any(|(_, fault)| never(fault))
     }
 
-    /// Whether tokens grow in the order of the grants, and not only where one is asked for a second
-    /// after another one.
+    /// Whether tokens grow in the order of the grants, not only for requests sent a second after
+    /// another grant.
     ///
-    /// Where keys come back that had moved to another server already, the last token comes back
-    /// with them.
+    /// If keys come back after they had moved to another server, the old last token comes back with
+    /// them.
     #[must_use]
     pub fn promises_order(&self) -> bool {
         let any = |of: &dyn Fn(&Fault) -> bool| self.faults.iter().any(|(_, fault)| of(fault));

@@ -1,4 +1,4 @@
-//! What replicas hear and confirm, and who waits for that.
+//! Replication: what replicas receive and confirm, and `WAIT`.
 
 use locktopus_model::redis::{Change, Published, Role};
 use locktopus_protocol::Reply;
@@ -7,7 +7,7 @@ use crate::event::{Call, Event, Request, Waiting};
 use crate::world::{MS, World};
 
 impl World {
-    /// A replica has received something.
+    /// A replica receives writes and messages.
     pub(crate) fn replicate(
         &mut self,
         from: usize,
@@ -17,8 +17,7 @@ impl World {
         changes: Vec<Change>,
         published: Vec<Published>,
     ) {
-        // Whoever it followed is not its primary any more, or that one is gone: what was sent is
-        // lost.
+        // The replica follows another primary by now, or a server is down: the writes are lost.
         if self.nodes[from].stream != stream
             || !self.nodes[from].replicas.contains_key(&to)
             || !self.nodes[to].up
@@ -30,7 +29,7 @@ impl World {
             replica.server.keys.apply(change);
         }
         replica.applied = offset;
-        // Plain messages go to all servers of a cluster, by another way.
+        // Plain messages reach all servers of a cluster in another way.
         let published: Vec<_> = published
             .into_iter()
             .filter(|message| message.sharded || self.slots.is_none())
@@ -59,7 +58,7 @@ impl World {
         self.look_at_waits(from);
     }
 
-    /// Whether a pipeline of the same client waits there, so that this one is behind it.
+    /// Whether a pipeline of the same client waits there, so this one has to queue behind it.
     pub(crate) fn is_blocked(&self, request: &Request) -> bool {
         let waiting = self.nodes[request.node].waiting.iter();
         let mut waiting = waiting.filter(|waiting| waiting.request.link == request.link);
@@ -75,7 +74,7 @@ impl World {
         });
     }
 
-    /// `WAIT`, the next command of a pipeline.
+    /// Begins the `WAIT` that is the next command of a pipeline.
     pub(crate) fn begin_wait(&mut self, mut waiting: Waiting) {
         let Call::Commands(commands) = &waiting.request.call else {
             return;
@@ -97,7 +96,7 @@ impl World {
         self.look_at_waits(node);
     }
 
-    /// Ends the waits that are over, and goes on with what is behind them.
+    /// Ends the waits that are over, and runs the pipelines queued behind them.
     pub(crate) fn look_at_waits(&mut self, node: usize) {
         loop {
             let now = self.now;
@@ -136,7 +135,7 @@ impl World {
         }
     }
 
-    /// A replica gets all that its primary has, and follows it from then on.
+    /// A replica copies everything from its primary, and follows it from then on.
     pub(crate) fn resync(&mut self, node: usize, stream: u64) {
         let primary = self.primary_of(node);
         if !self.nodes[node].up || self.nodes[node].stream != stream || node == primary {

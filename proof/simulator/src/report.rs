@@ -1,4 +1,4 @@
-//! Says what went wrong, so that somebody can read and repeat it.
+//! Reports a failure so that a person can read and repeat it.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::run::run;
 use crate::shrink::shrink;
 
-/// The shortest schedule that breaks the same rule, what happens in it, and how to run the whole
+/// The smallest schedule that breaks the same rule, what happens in it, and how to run the whole
 /// one again.
 #[must_use]
 pub fn report(plan: &Plan, flaw: Option<Flaw>) -> String {
@@ -24,7 +24,7 @@ pub fn report(plan: &Plan, flaw: Option<Flaw>) -> String {
         "LOCKTOPUS_SIM_SEED={} breaks a rule: {rule}. What it takes:\n",
         plan.seed
     );
-    // Writing into a string does not fail.
+    // Writing to a string cannot fail.
     let _ = describe(&mut text, &smallest);
     for line in &outcome.trace {
         let _ = writeln!(text, "{line}");

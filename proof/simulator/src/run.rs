@@ -26,31 +26,30 @@ use crate::violation::Violation;
 use crate::world::{MS, Shared, World};
 use locktopus_core::lock;
 
-/// What became of a schedule.
+/// The result of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What must not be, in order of time.
+    /// The broken rules, in order of time.
     pub violations: Vec<Violation>,
-    /// How often what happened.
+    /// How often each thing happened.
     pub counts: BTreeMap<&'static str, u64>,
-    /// What happened, line by line, if that was wanted.
+    /// The events, line by line, if a trace was requested.
     pub trace: Vec<String>,
-    /// How long it took in its own time, in ms.
+    /// How long it took in simulated time, in ms.
     pub took: u64,
 }
 
-/// How long after the last fault everybody must be done, in µs, beside the time in which somebody
-/// works under a lock: who waits for another one's work waits for as long as that takes, and nobody
-/// works for ever.
+/// How long after the last fault all processes may run, in µs. Time worked under locks comes on
+/// top: waiters wait for as long as others work, and no work lasts for ever.
 const PATIENCE: u64 = 60_000 * MS;
-/// How long what is given back at the end may take, in µs.
+/// How long releases at the end may take, in µs.
 const TIDYING: u64 = 1_500 * MS;
 
 thread_local! {
     static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Panics of tasks are caught by the runtime: this thread notes them.
+/// The runtime catches panics of tasks, so a hook notes those of this thread.
 fn note_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -63,7 +62,7 @@ fn note_panics() {
     PANICS.with_borrow_mut(Vec::clear);
 }
 
-/// Runs a schedule; with something wrong on purpose, if that is wanted.
+/// Runs a schedule, with a planted flaw if one is given.
 #[must_use]
 pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
     note_panics();
@@ -110,7 +109,7 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
         if processes.iter().enumerate().all(done) {
             break;
         }
-        // Who waits for a latch gives up by itself, later than that if need be.
+        // Waiters of a latch give up on their own, even later than that.
         let (latch_until, worked) = log.with(|notes| (notes.latch_until, notes.worked));
         let patient = latch_until.max(calm);
         if now <= patient {
@@ -139,7 +138,7 @@ pub fn run(plan: &Plan, flaw: Option<Flaw>, trace: bool) -> Outcome {
     }
     let mut world = lock(&world);
     world.run_until(now + TIDYING);
-    // Who waits for ever has left something.
+    // A task that waits for ever leaves something behind.
     let ended = violations.is_empty();
     violations.extend(log.with(|notes| judge(plan, notes, &world.witness)));
     violations.extend(log.with(|notes| failures(plan, notes, calm, &world.slow)));
@@ -208,7 +207,7 @@ fn hit(processes: &mut [Process], fault: Fault, world: &Shared, now: u64) {
     }
 }
 
-/// What a process does from its start to its end.
+/// The main task of a process.
 async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pace) {
     if plan.processes[number].neighbour {
         neighbours(number, plan, &world, &log, &pace).await;
@@ -236,7 +235,7 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
         tasks.push(tokio::spawn(task.run()));
     }
     for task in tasks {
-        // A panic was noted where it happened.
+        // The hook noted a panic already.
         let _ = task.await;
     }
     keeper.abort();
@@ -247,7 +246,7 @@ async fn main(number: usize, plan: Arc<Plan>, world: Shared, log: Log, pace: Pac
     log.with(|notes| notes.ended.push(number));
 }
 
-/// A process of another library.
+/// The main task of a process that uses another library.
 async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, pace: &Pace) {
     let client = Arc::new(SimClient::new(world, pace, number, 0, deployment(&plan)));
     let ears = Ears::of(&client);
@@ -264,7 +263,7 @@ async fn neighbours(number: usize, plan: Arc<Plan>, world: &Shared, log: &Log, p
         tokio::spawn(neighbour.run())
     });
     for task in tasks.collect::<Vec<_>>() {
-        // A panic was noted where it happened.
+        // The hook noted a panic already.
         let _ = task.await;
     }
 }

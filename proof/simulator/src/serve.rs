@@ -1,4 +1,4 @@
-//! What servers do with requests: commands, scripts, waiting for replicas, subscriptions.
+//! How servers handle requests: commands, scripts, waiting for replicas, subscriptions.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::link::topic;
 use crate::world::{MS, World};
 
 thread_local! {
-    /// Keeps nothing between calls but compiled scripts.
+    /// It keeps only compiled scripts between calls.
     static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
     static SCRIPTS: OnceCell<BTreeMap<&'static str, (&'static str, &'static str)>> = const { OnceCell::new() };
 }
@@ -43,7 +43,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 impl World {
-    /// Runs the commands of a request from the first that has no answer yet.
+    /// Runs the commands of a request, from the first without a reply.
     pub(crate) fn run(&mut self, request: Request, mut replies: Vec<Result<Reply, ClientError>>) {
         let (Call::Commands(commands) | Call::Asking(commands)) = &request.call else {
             return;
@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    /// Everybody who is to hear of what a server has just done: listeners, and replicas.
+    /// Sends what a server has just done to listeners and replicas.
     pub(crate) fn spread(&mut self, number: usize) {
         let node = &mut self.nodes[number];
         let (changes, mut published) = (node.server.take_changes(), node.server.take_published());
@@ -199,7 +199,7 @@ impl World {
         for to in replicas {
             let travel = self.travels_from(self.now, None) + self.nodes[to].lag;
             let replica = &mut self.nodes[to];
-            // They hear of everything in order.
+            // Replicas receive everything in order.
             let at = (self.now + travel).max(replica.stream_busy_until + 1);
             replica.stream_busy_until = at;
             let (changes, published) = (changes.clone(), published.clone());
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Those who listen at this server hear.
+    /// Delivers messages to the listeners of this server.
     pub(crate) fn publish(&mut self, number: usize, published: &[Published]) {
         for message in published {
             let topic = (message.sharded, message.channel.clone());
@@ -278,7 +278,7 @@ impl World {
             self.answer(request, vec![Err(refused)]);
             return;
         }
-        // Adapters ask for the role first, and take a replica for a failed connection.
+        // Adapters check the role first, and treat a replica as a failed connection.
         if !self.nodes[node].is_primary() {
             self.disconnect(link, "a replica was subscribed on");
             return;

@@ -1,8 +1,8 @@
-//! Cuts a schedule that fails down to what it takes.
+//! Shrinks a failing schedule to what the failure needs.
 
 use crate::plan::{End, Plan, Wait};
 
-/// How many schedules are run at most.
+/// How many schedules to run at most.
 const TRIES: usize = 60;
 
 /// The smallest schedule found that still fails.
@@ -22,7 +22,7 @@ pub fn shrink(plan: &Plan, fails: impl Fn(&Plan) -> bool) -> Plan {
     }
 }
 
-/// Everything that has one part less, the largest parts first.
+/// All plans with one part removed, the largest parts first.
 fn smaller(plan: &Plan) -> Vec<Plan> {
     let mut all = Vec::new();
     let mut add = |change: &dyn Fn(&mut Plan)| {
@@ -33,7 +33,7 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
         }
     };
     for process in 0..plan.processes.len() {
-        // Faults name processes by number, so one is emptied and not removed.
+        // Faults name processes by number, so a process is emptied, not removed.
         add(&|plan| plan.processes[process].tasks.clear());
     }
     for fault in 0..plan.faults.len() {

@@ -6,19 +6,19 @@ use locktopus_protocol::slot::SLOTS;
 
 use crate::plan::Plan;
 
-/// Who serves which slot.
+/// Which shard serves which slot.
 #[derive(Debug)]
 pub(crate) struct Slots {
     pub(crate) shards: usize,
-    /// Moves the ranges of the shards, so that a lock is on another one with another seed.
+    /// Rotates the ranges of the shards, so that the seed decides which shard has a lock.
     turn: usize,
     /// Slots that have moved.
     moved: BTreeMap<u16, usize>,
-    /// Slots on their way, to where, and how long each key takes, in µs.
+    /// Moving slots: where to, and how long each key takes, in µs.
     pub(crate) moving: BTreeMap<u16, (usize, u64)>,
     /// Grows whenever a shard gets a slot or a new primary.
     pub(crate) epochs: Vec<u64>,
-    /// The slots of each shard, as they are written; to be written anew after a move.
+    /// The slots of each shard as text; cleared by a move.
     written: Vec<Option<String>>,
 }
 
@@ -53,7 +53,7 @@ impl Slots {
         self.epoch(shard);
     }
 
-    /// The slots whose keys come to a shard or go from it one by one, or came to it.
+    /// The slots whose keys are moving to or from a shard one by one, or have moved to it.
     pub(crate) fn carried(&self, shard: usize) -> Vec<u16> {
         let moving = self.moving.iter();
         let moving = moving.filter(|(slot, (to, _))| *to == shard || self.owner(**slot) == shard);
@@ -62,7 +62,7 @@ impl Slots {
         all.chain(moved.map(|(slot, _)| *slot)).collect()
     }
 
-    /// The slots of a shard, as `CLUSTER NODES` writes them.
+    /// The slots of a shard, in the format of `CLUSTER NODES`.
     pub(crate) fn ranges(&mut self, shard: usize) -> String {
         if let Some(written) = &self.written[shard] {
             return written.clone();

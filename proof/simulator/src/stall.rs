@@ -1,19 +1,18 @@
-//! What is free and wanted is taken before long, where nothing goes wrong.
+//! Finds locks that stay free although a task waits for them, in schedules without faults.
 
 use crate::log::{Hold, Notes, Wanted};
 use crate::plan::{End, Kind, Plan};
 use crate::violation::Violation;
 use crate::world::MS;
 
-/// From when until when somebody has a lock, in µs.
+/// From when until when a task has a lock, in µs.
 type Span = (u64, u64);
 
-/// Looks for locks that nobody has while somebody waits for them.
+/// Finds locks without a holder that a task waits for.
 pub(crate) fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
-    // A few messages, the slices in which processes run, and the pauses of those who ask again and
-    // again.
+    // A few messages, the time slices of processes, and the pauses of those that poll.
     let patience = (24 * plan.travel + 150) * MS;
-    // Where somebody takes permits away, who waits for them waits.
+    // If an act takes permits away, waiting for them is right.
     let counts = |lock: usize| {
         let mut acts = plan
             .processes
@@ -46,8 +45,8 @@ pub(crate) fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
     }
 }
 
-/// redis-py takes any string for a lock that somebody holds: it waits for a number to go away,
-/// which nobody holds.
+/// redis-py takes any string for a held lock, so it also waits for a semaphore or a latch, which
+/// nobody holds.
 fn sees_no_kind(plan: &Plan, wanted: &Wanted) -> bool {
     let Wanted { process, lock, .. } = *wanted;
     let lock = &plan.locks[lock];
@@ -58,7 +57,7 @@ fn sees_no_kind(plan: &Plan, wanted: &Wanted) -> bool {
         && others.any(|other| number(other.kind))
 }
 
-/// When somebody has the lock that is wanted, for all that the one who waits can know.
+/// When the wanted lock has a holder, as far as the waiter can know.
 fn held(plan: &Plan, notes: &Notes, wanted: &Wanted) -> Vec<Span> {
     let name = &plan.locks[wanted.lock].name;
     let of_it = notes
@@ -73,30 +72,30 @@ fn held(plan: &Plan, notes: &Notes, wanted: &Wanted) -> Vec<Span> {
         .collect()
 }
 
-/// When somebody who waits can know that a hold has ended.
+/// When a waiter can know that a hold has ended.
 fn heard(plan: &Plan, wanted: &Wanted, hold: &Hold, ended: u64) -> u64 {
     let [waits, holds] = [wanted.lock, hold.lock].map(|lock| plan.locks[lock].kind);
     let other = plan.processes[wanted.process].neighbour;
-    // Redisson's lock waits as long as the lease that it saw, and is woken by locks, not by
-    // read-write locks.
+    // Redisson's lock waits as long as the lease it saw, and only locks wake it, not read-write
+    // locks.
     if other && waits == Kind::Lock && holds == Kind::ReadWrite && ended > wanted.from {
         return ended.max(wanted.until);
     }
     let silent = |kind| matches!(kind, Kind::SingleKey | Kind::RedisPy);
     let keeper = &plan.processes[hold.process];
     let keeps = matches!(holds, Kind::Lock | Kind::Mutex) && !keeper.neighbour;
-    // Who cannot ask for a lease that a process keeps waits until it is given back by itself.
+    // A waiter that cannot recall a cached lease waits until the process gives it back.
     if keeps && (other || silent(waits)) {
         return ended + keeper.keep * MS;
     }
-    // The release is said to nobody, nor is that a lease ran out.
+    // This release is not announced, nor is the expiry of a lease.
     if silent(holds) || hold.may_have_lapsed() {
         return ended + wanted.looks;
     }
     ended
 }
 
-/// When groups may have a lock of this name that wait for another one: while somebody has that one.
+/// When groups may have a lock of this name while they wait for another lock that is taken.
 fn by_groups(plan: &Plan, notes: &Notes, name: &str) -> Vec<Span> {
     let is_of = |wanted: &Wanted, name: &str| plan.locks[wanted.lock].name == name;
     let mut spans = Vec::new();
@@ -106,7 +105,7 @@ fn by_groups(plan: &Plan, notes: &Notes, name: &str) -> Vec<Span> {
                 continue;
             }
             let wanted = &plan.locks[waits.lock].name;
-            // Perhaps of another group, which waits itself.
+            // Another group may have it, which waits itself.
             let groups = notes.groups.iter().flatten();
             let groups = groups.filter(|it| {
                 is_of(it, wanted) && (it.process, it.task) != (waits.process, waits.task)

@@ -1,5 +1,5 @@
-//! What a task of a process does: it takes locks by the interface that everybody uses, works under
-//! them, and writes down what it saw.
+//! A task of a process: it takes locks through the public API, works under them, and logs what it
+//! saw.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::pace::{Pace, millis};
 use crate::plan::{Act, End, Kind, Plan, Strategy, Wait};
 use crate::world::MS;
 
-/// How often work under a lock looks whether it is still held.
+/// How often work checks whether the lock is still held, in ms.
 const LOOK: u64 = 7;
 
 /// One task.
@@ -26,7 +26,7 @@ pub(crate) struct Task {
     pub(crate) number: usize,
     pub(crate) plan: Arc<Plan>,
     pub(crate) locks: Locktopus,
-    /// What writes under the protection of fences, outside a quorum.
+    /// Writes under the protection of fences. `None` with a quorum.
     pub(crate) writer: Option<GuardedWriter>,
     pub(crate) log: Log,
     pub(crate) pace: Pace,
@@ -44,7 +44,7 @@ impl Task {
                     self.log.count("in use as another kind");
                     continue;
                 }
-                // Somebody took permits away, or the server lost their number: the witness looks
+                // An act took permits away, or the server lost their number: the witness checks
                 // whether that is true.
                 if error.too_few_permits().is_some() {
                     self.log.count("too few permits");
@@ -124,7 +124,7 @@ impl Task {
         Ok(())
     }
 
-    /// Works under a lock for so many ms, and looks now and then whether it is still held.
+    /// Works under a lock for so many ms, and checks now and then whether it is still held.
     async fn work(&self, time: u64, held: &Held, holds: &[usize]) {
         let mut worked = 0;
         while worked < time && self.is_valid(held, holds) {
@@ -145,7 +145,8 @@ impl Task {
         });
     }
 
-    /// It had to wait until now, or gave up. A group never queues, and a latch nobody holds.
+    /// Notes that it waited until now, whether it got the lock or gave up. A group never queues,
+    /// and a latch has no holder.
     fn note_wait(&self, act: &Act, from: u64) {
         if self.together(act).is_some() || act.wait == Wait::Try {
             return;
@@ -154,10 +155,10 @@ impl Task {
         self.log.with(|notes| notes.wanted.push(wanted));
     }
 
-    /// It waited for a group until now, whatever became of that.
+    /// Notes that it waited for a group until now, whether it got the group or not.
     fn note_group(&self, act: &Act, from: u64) {
         if let Some(also) = self.together(act) {
-            // Members wait as is usual.
+            // Members of a group wait the default way.
             let group = [act.lock, also].map(|lock| self.wanted(lock, from, Strategy::HandOff));
             self.log.with(|notes| notes.groups.push(group));
         }
@@ -202,7 +203,7 @@ impl Task {
         })
     }
 
-    /// Looks at the guard, as work does before each side effect.
+    /// Checks the guard, as work does before each side effect.
     pub(crate) fn is_valid(&self, held: &Held, holds: &[usize]) -> bool {
         let valid = held.is_valid();
         if valid {
@@ -215,7 +216,7 @@ impl Task {
         valid
     }
 
-    /// As an administrator, takes the lock away from whoever holds it.
+    /// Forces the release of the lock, as an administrator.
     async fn evict(&self, act: &Act) {
         let lock = &self.plan.locks[act.lock];
         let (name, reason) = (lock.name.as_str(), "it was planned");
@@ -228,15 +229,14 @@ impl Task {
             }
             Kind::Semaphore(_) | Kind::Permits(_) | Kind::Latch => return,
         };
-        // It may come to nothing, while something is wrong, or because the name is in use as
-        // another kind.
+        // It may do nothing during a fault, or if the name is in use as another kind.
         if eviction.is_ok_and(|eviction| !eviction.evicted.is_empty()) {
             self.note_eviction(act.lock, begun);
             self.log.count("evict");
         }
     }
 
-    /// It is known now that somebody had held the lock, and does not any more.
+    /// Notes that the administrator now knows that a holder has lost the lock.
     pub(crate) fn note_eviction(&self, lock: usize, begun: u64) {
         let done = self.pace.now();
         self.log
@@ -315,7 +315,7 @@ impl Task {
             latch.count_down().await?;
         } else {
             let most: Duration = millis(act.hold * 10);
-            // Nobody may count it down.
+            // Perhaps no task counts it down.
             let until = self.pace.now() + act.hold * 10 * MS;
             self.log
                 .with(|notes| notes.latch_until = notes.latch_until.max(until));
@@ -327,7 +327,7 @@ impl Task {
     }
 }
 
-/// An error, and what caused it.
+/// An error with its causes.
 fn told(error: &LockError) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Two locks that are taken together.
+//! Two locks taken together.
 
 use locktopus_core::{LockError, MultiLock, SafetyMode};
 
@@ -38,17 +38,17 @@ impl Task {
         }
     }
 
-    /// The least that a group of locks can be held for, of a quorum or where replicas are waited
-    /// for: in a shorter lease all that is a matter of luck, for ever. A quorum agrees on each lock
-    /// in two rounds, and extends it by a third one, of which a server that does not know the
-    /// script makes two. Replicas are waited for in each round, which takes as long again.
+    /// The shortest lease with which a quorum, or a server that waits for replicas, can hold a
+    /// group of locks; with a shorter one, only luck decides. A quorum takes two rounds to agree on
+    /// each lock and a third to extend it, which is two for a server that does not know the script.
+    /// Waiting for replicas doubles each round.
     fn least_lease(&self) -> u64 {
         let rounds = match (self.plan.quorum, self.plan.safety) {
             (Some(_), _) => 4,
             (None, SafetyMode::Replicated { .. }) => 2 * 4,
             (None, _) => 0,
         };
-        // There and back, as long as messages usually take at most.
+        // There and back, at the usual maximum.
         rounds * 2 * 3 * self.plan.travel
     }
 }

@@ -1,6 +1,6 @@
-//! What happened, line by line.
+//! The trace of a run, line by line.
 
-/// The lines of one run, if somebody wants them.
+/// The lines of one run, if a trace was requested.
 #[derive(Debug)]
 pub(crate) struct Trace {
     lines: Option<Vec<(u64, String)>>,
@@ -19,7 +19,7 @@ impl Trace {
         }
     }
 
-    /// In the order of true time: processes run a little ahead of the world.
+    /// Sorts by true time, since processes run a little ahead of the world.
     pub(crate) fn finish(&mut self) -> Vec<String> {
         let mut lines = self.lines.take().unwrap_or_default();
         lines.sort_by_key(|(at, _)| *at);

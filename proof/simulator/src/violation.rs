@@ -1,18 +1,18 @@
-//! Something that must not be.
+//! A broken rule.
 
-/// Something that must not be.
+/// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// When, in ms.
     pub at: u64,
-    /// Which rule is broken: the same word for the same rule.
+    /// The name of the rule.
     pub rule: &'static str,
-    /// By whom and how.
+    /// The details: who broke it, and how.
     pub what: String,
 }
 
 impl Violation {
-    /// `at`: in µs.
+    /// `at` is in µs.
     pub(crate) fn new(at: u64, rule: &'static str, what: String) -> Self {
         Self {
             at: at / 1_000,

@@ -1,5 +1,5 @@
-//! Everything outside the processes: servers, the network, and what is under way. Time passes here
-//! as events happen.
+//! Everything outside the processes: servers, the network, and events under way. Time advances with
+//! the events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,16 +23,16 @@ pub(crate) type Shared = Arc<Mutex<World>>;
 
 pub(crate) const MS: u64 = 1_000;
 
-/// A message that took longer than usual, in true time in µs.
+/// A message that took longer than usual. True times in µs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slow {
-    /// To or from which process; `None`: it went from one server to another.
+    /// The process that sent or receives it; `None` between two servers.
     pub(crate) process: Option<usize>,
     pub(crate) sent: u64,
     pub(crate) arrived: u64,
 }
 
-/// How many times as long as the least a message takes at most, usually.
+/// A message usually takes at most this many times the shortest time.
 pub(crate) const USUAL: u64 = 3;
 
 #[derive(Debug)]
@@ -41,17 +41,17 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
-    /// The primary of each shard, as sentinels or the other shards tell.
+    /// The primary of each shard, as sentinels or the other shards report it.
     pub(crate) primaries: Vec<usize>,
-    /// How often each of these was replaced: the epoch that sentinels tell.
+    /// How often each primary was replaced: the epoch that sentinels report.
     pub(crate) failovers: Vec<u64>,
-    /// Which of them serves which slot, in a cluster.
+    /// Which shard serves which slot, in a cluster.
     pub(crate) slots: Option<Slots>,
     /// The names of the plan's locks.
     pub(crate) names: Vec<String>,
-    /// How long a call may take, in ms.
+    /// The timeout of a call, in ms.
     pub(crate) call_timeout: u64,
-    /// The least that a message takes, in µs; and whether it takes just that.
+    /// The shortest time that a message takes, in µs, and whether each takes exactly that.
     pub(crate) travel: u64,
     steady: bool,
     pub(crate) witness: Witness,
@@ -115,7 +115,7 @@ impl World {
         world
     }
 
-    /// A number that nothing else has.
+    /// A unique number.
     pub(crate) fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -134,7 +134,7 @@ impl World {
         self.at(self.now + time, event);
     }
 
-    /// How long a message takes: usually little more than the least.
+    /// How long a message takes: usually a little more than the shortest time.
     pub(crate) fn travels(&mut self) -> u64 {
         if self.steady {
             return self.travel;
@@ -143,8 +143,7 @@ impl World {
         self.travel + self.rng.below(self.travel * more)
     }
 
-    /// As [`travels`](Self::travels), from `sent`, between a process and a server, or between
-    /// servers.
+    /// As [`travels`](Self::travels), but notes slow messages. `process` is `None` between servers.
     pub(crate) fn travels_from(&mut self, sent: u64, process: Option<usize>) -> u64 {
         let travel = self.travels();
         if travel > self.travel * USUAL {
@@ -157,7 +156,7 @@ impl World {
         travel
     }
 
-    /// A client of a group of servers; it connects as soon as it can.
+    /// Adds a client of a group of servers, connected to the primary.
     pub(crate) fn join(
         &mut self,
         process: usize,
@@ -173,7 +172,7 @@ impl World {
         link
     }
 
-    /// A process sends a call at `now`. `false`: there is no connection to send it on.
+    /// A process sends a call at `now`. Returns `false` without a connection.
     pub(crate) fn send(
         &mut self,
         link: usize,
@@ -205,7 +204,7 @@ impl World {
         true
     }
 
-    /// Answers travel back, unless the connection is gone by then.
+    /// Sends replies back. They are lost if the connection breaks first.
     pub(crate) fn answer(&mut self, request: &Request, replies: Vec<Result<Reply, ClientError>>) {
         let Request {
             link,
@@ -230,12 +229,12 @@ impl World {
         self.links[link].inbox.insert((at, number), delivery);
     }
 
-    /// Whether an answer may still be given to the process.
+    /// Whether the process still expects replies on this connection.
     pub(crate) fn expects(&self, link: usize, connection: usize, epoch: u64) -> bool {
         self.links[link].epochs[connection] == epoch
     }
 
-    /// Everything that happens up to a moment.
+    /// Runs all events before this time.
     pub(crate) fn run_until(&mut self, until: u64) {
         while let Some(entry) = self.queue.first_entry() {
             let (at, _) = *entry.key();
@@ -279,10 +278,10 @@ impl World {
         }
     }
 
-    /// A request has reached its server.
+    /// A request reaches its server.
     fn arrive(&mut self, request: Request) {
         let current = self.links[request.link].epochs[request.connection] == request.epoch;
-        // What was on its way when its connection broke may run, or not.
+        // A request that was under way when its connection broke may run or not.
         if !self.nodes[request.node].up {
             if current {
                 self.disconnect(request.link, "nobody is there");
@@ -311,7 +310,7 @@ impl World {
         }
     }
 
-    /// An adapter gave up on a connection and replaces it.
+    /// An adapter gives up a connection and opens another.
     pub(crate) fn replace(&mut self, link: usize, connection: usize) {
         let link = &mut self.links[link];
         link.epochs[connection] += 1;

@@ -1,4 +1,4 @@
-//! Draws what goes wrong in a schedule.
+//! Draws the faults of a schedule.
 
 use locktopus_core::SafetyMode;
 use locktopus_model::Rng;
@@ -7,7 +7,7 @@ use crate::plan::{Fault, Plan};
 
 pub(super) fn faults(rng: &mut Rng, plan: &Plan) -> Vec<(u64, Fault)> {
     let count = rng.between(1, 4);
-    // Before that servers count as new, and grant nothing.
+    // Until then servers count as new, and grant nothing.
     let new = match plan.safety {
         _ if plan.quorum.is_some() => plan.lease * 2,
         SafetyMode::Quarantine { .. } => plan.lease,
@@ -24,7 +24,7 @@ pub(super) fn faults(rng: &mut Rng, plan: &Plan) -> Vec<(u64, Fault)> {
     faults
 }
 
-/// What the safety modes are for: servers that forget while somebody holds a lock.
+/// Draws the faults that safety modes guard against: servers that forget a held lock.
 fn aim(rng: &mut Rng, plan: &Plan, at: u64, faults: &mut Vec<(u64, Fault)>) {
     let soon = |rng: &mut Rng| 20 + rng.below(300);
     if plan.quorum.is_some() {
@@ -42,7 +42,7 @@ fn aim(rng: &mut Rng, plan: &Plan, at: u64, faults: &mut Vec<(u64, Fault)>) {
     }
 }
 
-/// One shard loses what its replicas have not heard of yet, or everything.
+/// One shard loses what its replicas have not received yet, or everything.
 pub(super) fn aim_at(
     rng: &mut Rng,
     plan: &Plan,
@@ -53,7 +53,7 @@ pub(super) fn aim_at(
     faults.retain(|(_, fault)| !fault.forgets());
     let replicas = plan.replicas_of(shard);
     let fault = if replicas.is_empty() {
-        // To begin with, shards are led by servers that are numbered like this.
+        // The shard's first server is its primary at the start.
         let servers = plan.shards_of_servers();
         let primary = servers.iter().position(|of| *of == shard).unwrap_or(0);
         Fault::Restart(primary, 20 + rng.below(300), false)
@@ -75,7 +75,7 @@ fn fault(rng: &mut Rng, plan: &Plan) -> Fault {
         let lock = usize::try_from(rng.below(plan.locks.len() as u64)).unwrap_or(0);
         return Fault::MoveSlot(lock, short);
     }
-    // Faults that only servers with replicas have, first.
+    // The first six need a server with replicas.
     let low = if plan.replicas[0] > 0 { 0 } else { 6 };
     match rng.between(low, 19) {
         0 | 1 => Fault::Kill(0),

@@ -1,4 +1,4 @@
-//! Whether answers, messages and tokens are true.
+//! Rules for replies, messages and tokens: they must be true.
 
 use locktopus_model::layout::{Mode, Owner, owner_of};
 use locktopus_model::redis::Published;
@@ -7,7 +7,7 @@ use super::seen::SCRIPT;
 use super::{Answer, Run, What, Witness};
 
 impl Witness {
-    /// Whether an answer says what is.
+    /// Checks that a reply tells the truth.
     pub(super) fn answers(&mut self, run: &Run<'_>) {
         let Some(owner) = &run.call.owner else {
             return;
@@ -19,8 +19,8 @@ impl Witness {
         let is_true = match &run.answer {
             Answer::Granted { .. } => holds,
             Answer::Held { remaining_ms } => {
-                // An attempt that wants no place may come late on a connection that was given up.
-                // Its owner may have queued since by another one, and keeps that place.
+                // An attempt that does not queue may run late, from an abandoned connection. Its
+                // owner may have queued since through another one, and keeps that place.
                 let kept = !run.call.queues && run.before.waiter(owner) == run.after.waiter(owner);
                 !holds && (!waits || kept) && is_left(run, *remaining_ms)
             }
@@ -35,7 +35,7 @@ impl Witness {
                 let ahead = usize::try_from(*ahead).unwrap_or(0);
                 let most = if counted { usize::MAX } else { 1 };
                 let right = place.is_some_and(|place| match run.fair {
-                    // Those of another library stand there too.
+                    // Waiters of other libraries stand in this line too.
                     true => place.min(most) <= ahead,
                     false => place.min(most) == ahead.min(most),
                 });
@@ -44,7 +44,7 @@ impl Witness {
             Answer::Extended => {
                 let end = run.after.holder(owner, run.call.mode);
                 let end = end.and_then(|holder| holder.expires_at);
-                // Leases that are written down are rounded to a millisecond.
+                // Stored leases are rounded to a millisecond.
                 let wanted = match run.call.what {
                     What::Extend { lease_ms } => run.before.micros + lease_ms * 1_000 - 1_000,
                     _ => i64::MAX,
@@ -53,14 +53,14 @@ impl Witness {
             }
             Answer::Missing => !holds,
             Answer::TakenOver => !holds,
-            // What is over may be given back as long as nobody has noticed.
-            // Nobody may be told that there are too few who only has to wait.
+            // A hold that expired unnoticed may still be given back. But a waiter that only has to
+            // wait must not get this error.
             Answer::Error(line) if line.starts_with("TOOFEW ") => {
                 let most = run.after.permits();
                 !holds && most.is_none_or(|most| most < run.call.permits)
             }
             Answer::Released(true) => run.before.holders.iter().any(|it| it.owner == *owner),
-            // What ends while the script runs is over.
+            // A hold that expires while the script runs is over.
             Answer::Released(false) => {
                 run.before
                     .holder(owner, run.call.mode)
@@ -79,7 +79,7 @@ impl Witness {
         });
         if let (What::Release, Answer::Released(_)) = (&run.call.what, &run.answer) {
             let rest = if holds { "holds" } else { "waits" };
-            // It had a place that its hold did not take: see `places`.
+            // Its grant had left the place in line: see `places`.
             let came_so = self.is_torn(&run.call.lock)
                 && run.before.holds(owner)
                 && run.before.waiter(owner).is_some();
@@ -92,9 +92,9 @@ impl Witness {
         }
     }
 
-    /// Whether new holders have new tokens, and are told the truth.
+    /// Checks that new holders get new tokens, and that the messages about them are true.
     pub(super) fn tokens(&mut self, run: &Run<'_>, published: &[Published]) {
-        // Also of what nobody hears here: those who listen to a replica do.
+        // Checks messages without listeners here too: a replica may have listeners.
         for said in published {
             let Some((token, owner)) = granted(said) else {
                 continue;
@@ -131,8 +131,9 @@ impl Witness {
             self.token(run, owner, *token, *count);
             return;
         }
-        // Who asks again is told the same, unless it wants a greater one by now, as a quorum does.
-        // Whoever wants fewer, as a quorum that wins a node back, is told the last of them.
+        // An owner that asks again gets the same token, unless it now wants a greater one, as a
+        // quorum does. If it wants fewer, as a quorum that wins a node back does, it gets the last
+        // of them.
         let given = self.granted.get(&grant_of(run, owner)).copied();
         if let Some((given, reserved)) = given.filter(|(given, _)| floor <= given) {
             let torn = self.is_torn(&run.call.lock);
@@ -161,8 +162,8 @@ impl Witness {
     }
 }
 
-/// Whether a repeated attempt may answer with these tokens: the last ones of the grant. If the
-/// token was lost on its way to another server, greater ones.
+/// Whether a repeated attempt may get these tokens: the last ones of the grant, or greater ones if
+/// the token was lost on its way to another server.
 fn are_granted((token, count): (i64, i64), (given, reserved): (i64, i64), torn: bool) -> bool {
     let same = count <= reserved && token + count == given + reserved;
     same || torn && token > given
@@ -172,7 +173,7 @@ fn grant_of(run: &Run<'_>, owner: &Owner) -> (usize, Vec<u8>, String) {
     (run.node, run.call.lock.clone(), owner.to_string())
 }
 
-/// `<token> <owner>`, where the token says that the lock was granted.
+/// Parses `<token> <owner>`, if it announces a grant.
 fn granted(said: &Published) -> Option<(i64, Owner)> {
     let space = said.message.iter().position(|byte| *byte == b' ')?;
     let (token, owner) = said.message.split_at(space);
@@ -181,15 +182,15 @@ fn granted(said: &Published) -> Option<(i64, Owner)> {
     Some((token, owner_of(&owner[1..])))
 }
 
-/// Whether somebody is in the way for as long as an answer says. For kinds that several can hold at
-/// once the answer is about whoever ends first, or last.
+/// Whether a holder is there for as long as the reply says. For kinds with several holders, the
+/// reply is about the one that ends first, or last.
 fn is_left(run: &Run<'_>, remaining_ms: Option<i64>) -> bool {
     let alone = run.call.mode == Mode::Exclusive && !run.quarantined && run.call.place.is_none();
     let Some(remaining) = remaining_ms.filter(|_| alone && !run.after.open && !run.before.open)
     else {
         return true;
     };
-    // Some end while the script runs.
+    // Some holds expire while the script runs.
     let holders = run.before.holders.iter().chain(&run.after.holders);
     let mut ends = holders.filter_map(|it| it.expires_at);
     ends.any(|at| (at - run.after.micros).abs_diff(remaining * 1_000) <= SCRIPT.unsigned_abs())

@@ -1,18 +1,18 @@
-//! What a script was asked: read from its name, keys and arguments.
+//! The operations that a script was called for, read from its name, keys and arguments.
 
 use locktopus_model::layout::{Kind, Layout, Mode, Owner, owner_of};
 use locktopus_model::redis::Reply;
 
-/// What is wanted.
+/// The operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What {
     Acquire {
         lease_ms: i64,
         not_after: i64,
         tokens: i64,
-        /// No token is smaller.
+        /// The smallest token it accepts.
         floor: i64,
-        /// Nothing was asked for under this owner before.
+        /// Whether this is the first request of its owner.
         first: bool,
     },
     Release,
@@ -26,23 +26,23 @@ pub(super) enum What {
     },
 }
 
-/// One thing that a script was asked, of one lock.
+/// One operation of a script, on one lock.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) what: What,
     pub(super) owner: Option<Owner>,
     pub(super) mode: Mode,
     pub(super) permits: i64,
-    /// If it is not granted the lock, it wants a place in line.
+    /// If the lock is not free, it wants to queue.
     pub(super) queues: bool,
     pub(super) layout: Layout,
-    /// The lock itself, as servers know it.
+    /// The name of the lock on servers.
     pub(super) lock: Vec<u8>,
-    /// Where its answer stands in that of the script, if it is one of several.
+    /// The position of its reply, if the script returns several.
     pub(super) place: Option<usize>,
 }
 
-/// What it was answered.
+/// The reply, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Granted {
@@ -66,7 +66,7 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// Whether somebody holds the lock until a time that the script knew.
+    /// Whether the lock has a holder until a time that the script knew.
     pub(super) fn is_held_for_a_time(&self) -> bool {
         match self {
             Self::Held { remaining_ms } | Self::Queued { remaining_ms, .. } => {
@@ -77,7 +77,7 @@ impl Answer {
     }
 }
 
-/// The kinds, by how the names of their scripts begin.
+/// The kind of a script, by the start of its name.
 const KINDS: [(&str, Kind); 9] = [
     ("lock_", Kind::Lock),
     ("mutex_", Kind::Mutex),
@@ -90,7 +90,7 @@ const KINDS: [(&str, Kind); 9] = [
     ("permit_semaphore_", Kind::Permits),
 ];
 
-/// Without what it has more under quarantine.
+/// The name without the prefix of quarantined scripts.
 pub(super) fn plain(script: &str) -> &str {
     script.strip_prefix("quarantined_").unwrap_or(script)
 }
@@ -102,12 +102,11 @@ pub(super) fn kind(script: &str) -> Option<Kind> {
 }
 
 impl Call {
-    /// What a script was asked; nothing if it is none that changes who holds a lock.
+    /// The operations of a script. Empty if it cannot change who holds a lock.
     pub(super) fn all(script: &str, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Vec<Self> {
         let name = plain(script);
         if name == "group_acquire" {
-            // Under quarantine there are further arguments, of which nobody can tell how many
-            // members they are.
+            // Quarantine adds arguments here, so nothing tells how many members there are.
             return if name == script {
                 group(keys, arguments)
             } else {
@@ -123,7 +122,8 @@ impl Call {
         let Some(lock) = keys.first() else {
             return Vec::new();
         };
-        // Last are the record of the quarantine, the longest lease, and what the client has seen.
+        // Quarantine appends one key, its record, and two arguments: the longest lease, and what
+        // the client has seen.
         let quarantined = usize::from(name != script);
         let keys = keys[..keys.len() - quarantined].to_vec();
         let arguments = &arguments[..arguments.len().saturating_sub(2 * quarantined)];
@@ -217,7 +217,7 @@ impl Call {
     }
 
     fn extended(&self, reply: &Reply) -> Answer {
-        // Of all of them.
+        // A number means that all were extended.
         if reply.as_int().is_some_and(|all| all > 0) {
             return Answer::Extended;
         }
@@ -247,7 +247,7 @@ fn changed(reply: &Reply) -> Answer {
     Answer::Changed(value, items.get(1).and_then(Reply::as_int) == Some(1))
 }
 
-/// Scripts that extend are given few keys, of several locks.
+/// A script that extends gets only a few keys for each of several locks.
 fn extensions(name: &str, kind: Kind, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Vec<Call> {
     let Some((lease, rest)) = arguments.split_first() else {
         return Vec::new();
@@ -290,7 +290,7 @@ fn extensions(name: &str, kind: Kind, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -
     calls.collect()
 }
 
-/// `<keys> <l or m> <owner> <lease> <tokens> <floor>` of each member.
+/// Each member: `<keys> <l or m> <owner> <lease> <tokens> <floor>`.
 fn group(keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Vec<Call> {
     let mut used = 0;
     let members = arguments.get(3..).unwrap_or_default().chunks_exact(6);
@@ -347,7 +347,7 @@ fn number(bytes: &[u8]) -> i64 {
 mod tests {
     use super::*;
 
-    /// What quarantine adds at the end is no argument of the attempt, however few that one has.
+    /// The arguments that quarantine appends are none of the attempt's, even if those are few.
     #[test]
     fn quarantine_asks_for_no_place() {
         let keys = ["a", "token", "queue", "waiters", "record"].map(|key| key.as_bytes().to_vec());

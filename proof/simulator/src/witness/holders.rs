@@ -1,4 +1,4 @@
-//! What a script may do to those who hold a lock.
+//! Rules for holders.
 
 use locktopus_model::layout::Holder;
 
@@ -6,7 +6,7 @@ use super::seen::SCRIPT;
 use super::{Answer, Run, What, Witness};
 
 impl Witness {
-    /// Whether holders came, went and stayed as they may.
+    /// Checks that holders came, left and stayed as they may.
     pub(super) fn holders(&mut self, run: &Run<'_>) {
         let (now, script) = (run.now, run.script);
         for holder in run.after.live() {
@@ -54,12 +54,12 @@ impl Witness {
         self.permits(run);
     }
 
-    /// Whether permits are all there and no more.
+    /// Checks that no permit is lost and none is added.
     fn permits(&mut self, run: &Run<'_>) {
         let Some(after) = run.after.permits() else {
             return;
         };
-        // What is given anew counts those that are held.
+        // A new number counts the permits that are held.
         let given = match &run.call.what {
             What::Counter { action, number } if action == "init" => Some(*number),
             _ => None,
@@ -68,11 +68,11 @@ impl Witness {
             return;
         };
         let wanted = match (&run.call.what, &run.answer) {
-            // The same operation again changes nothing, and is answered as before.
+            // A repeated operation changes nothing, and gets the same reply.
             (What::Counter { action, number }, Answer::Changed(_, true)) => {
                 match action.as_str() {
                     "init" | "resize" => vec![*number, before],
-                    // What was free is gone, and what is held stays. Asked a second time it takes
+                    // The free permits are gone, and the held ones stay. A repeated drain takes
                     // nothing.
                     "drain" => vec![after - run.after.free.unwrap_or(0), before],
                     _ => return,
@@ -88,7 +88,7 @@ impl Witness {
         });
     }
 
-    /// A new holder asked for it, or had waited for it.
+    /// Checks that a new holder asked for the lock, or had waited for it.
     fn newcomer(&mut self, run: &Run<'_>, holder: &Holder) {
         let asked = run.is_acquire() && run.is_of(holder);
         let waited = run.before.waiter(&holder.owner);
@@ -96,7 +96,7 @@ impl Witness {
         self.check(asked || alive, run.now, "holders asked for it", || {
             format!("{} made {} the holder", run.script, holder.owner)
         });
-        // For as long as it was asked for.
+        // The lease must be the one it asked for.
         let lease = match run.call.what {
             What::Acquire { lease_ms, .. } if asked => Some(lease_ms),
             _ => waited.map(|waiter| waiter.lease_ms),
@@ -132,8 +132,8 @@ impl Witness {
     }
 }
 
-/// Whether a script may end a hold: its owner's release, an administrator's, or anybody's when its
-/// time is over (a script's clock may be a little ahead of what was seen before it).
+/// Whether a script may end a hold: by its owner's release, by force, or after its expiry. (The
+/// script's clock may be a little ahead of what was seen before it.)
 fn may_end(run: &Run<'_>, holder: &Holder) -> bool {
     let released = run.call.what == What::Release && run.is_of(holder);
     let over = |at: i64| at <= run.before.micros + SCRIPT;

@@ -1,4 +1,4 @@
-//! For how long servers kept locks for their owners, as far as any script saw it, in true time.
+//! How long servers kept locks for their owners, in true time, as far as any script saw it.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,11 @@ use super::call::{Answer, Call};
 use super::seen::Seen;
 use super::{Run, Witness, true_time};
 
-/// What is known of all owners: by any server (`None`), and by each.
+/// The record of all owners: on any server (`None`), and on each.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     until: BTreeMap<(String, Option<usize>), u64>,
-    /// When it was granted, the last time that it was; to be had alone, or with others: one who
-    /// writes may read on.
+    /// The time of the latest grant, by whether it was exclusive: a writer may go on as a reader.
     since: BTreeMap<(String, Option<usize>, bool), u64>,
 }
 
@@ -37,7 +36,7 @@ impl Kept {
         all.filter(|(_, until)| **until >= then).count()
     }
 
-    /// A server keeps it. `since`: when it was granted, by what was known of that.
+    /// A server keeps it. `since` turns the known time of the grant into the new one.
     pub(super) fn note(
         &mut self,
         (owner, alone): (&str, bool),
@@ -63,20 +62,19 @@ impl Witness {
         self.kept.until(owner, None)
     }
 
-    /// Notes for how long the server keeps the lock for its holders.
+    /// Notes how long the server keeps the lock for its holders.
     pub(super) fn keeps(&mut self, run: &Run<'_>, server_to_true: i64) {
         for holder in run.before.holders.iter().chain(&run.after.holders) {
             let (owner, name) = (&holder.owner, holder.owner.to_string());
             let until = run.after.keeps(owner, server_to_true);
-            // A script of one key runs while the key with the end of a reader's time is still on
-            // the other server.
+            // A script of one key runs while the key with a reader's deadline is still on the other
+            // server.
             let as_it_was = !run.before.holds(owner) && run.after.is_written(owner);
             if run.on_its_way && until.is_none() && as_it_was {
                 continue;
             }
             let until = until.unwrap_or_else(|| {
-                // Of a reader whose time is over nobody sees when that was: not later than was seen
-                // before.
+                // Nothing shows when a reader expired: no later than was seen before.
                 let end = holder.expires_at.map(|end| true_time(end, server_to_true));
                 let end = end.or_else(|| self.kept.until(&name, None));
                 end.map_or(run.now, |end| end.min(run.now))
@@ -92,7 +90,7 @@ impl Witness {
         }
     }
 
-    /// As [`keeps`](Self::keeps), for the owner that has just been told that it holds.
+    /// As [`keeps`](Self::keeps), for the owner that was just told that it holds the lock.
     pub(super) fn keeps_own(
         &mut self,
         (now, node, server_to_true): (u64, usize, i64),

@@ -1,5 +1,4 @@
-//! Names that are in use as another kind: whatever is asked of them, nothing changes and everybody
-//! is told.
+//! Names in use as another kind: a script may change nothing, and must report the conflict.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +9,14 @@ use locktopus_protocol::Keys;
 
 use super::call::{kind, plain};
 
-/// Names that are used as several kinds, and how each lies.
+/// The names used as several kinds, each with its keys as a read-write lock.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<Vec<u8>, Vec<String>>);
 
-/// What a name is in use as, as far as a script goes.
+/// The use of a name, from the view of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Used {
-    /// As what the script takes it for, or not at all.
+    /// As the script's own kind, or not at all.
     Mine,
     Other(&'static str),
     Unknown,
@@ -27,7 +26,7 @@ pub(super) enum Used {
 const LATCH: &str = "latch";
 
 impl Names {
-    /// Those of which somebody may take one for another kind.
+    /// The names that are used as several kinds.
     pub(crate) fn of<'a>(mixed: impl Iterator<Item = &'a str>) -> Self {
         let names = mixed.filter_map(|name| {
             let target = LockTarget::new(LockName::new(name).ok()?, LockKind::Write);
@@ -41,14 +40,14 @@ impl Names {
         self.0.contains_key(name)
     }
 
-    /// What a script's lock is in use as.
+    /// The use of the name in a script's first key.
     pub(super) fn used(&self, script: &str, keys: &[Vec<u8>], server: &Server) -> Used {
         let Some((name, read_write)) = keys.first().and_then(|name| self.0.get_key_value(name))
         else {
             return Used::Mine;
         };
-        // Until a quarantine is over, nobody is told what a name is. Groups, extensions and what is
-        // left held are for several kinds.
+        // A script under quarantine reports no kind until the quarantine is over. Groups,
+        // extensions and `_linger` scripts serve several kinds.
         let name_of = plain(script);
         let several = name_of.ends_with("_linger") || name_of.ends_with("_extend");
         let mine = match kind(name_of) {
@@ -78,7 +77,7 @@ fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// What a name is certainly in use as.
+/// The kind that a name is in use as, if that is certain.
 fn in_use_as(name: &[u8], read_write: &[String], server: &Server) -> Option<&'static str> {
     let entry = server.keys.peek(name, server.now())?;
     match &entry.value {
@@ -92,7 +91,7 @@ fn in_use_as(name: &[u8], read_write: &[String], server: &Server) -> Option<&'st
             let Value::Text(mark) = &server.keys.peek(mark.as_bytes(), server.now())?.value else {
                 return None;
             };
-            // Behind the word is how many permits there are.
+            // The number of permits follows the word.
             match mark.split(|byte| *byte == b' ').next()? {
                 b"semaphore" => Some(word(Kind::Semaphore)),
                 b"permit_semaphore" => Some(word(Kind::Permits)),
@@ -117,9 +116,9 @@ fn in_use_as(name: &[u8], read_write: &[String], server: &Server) -> Option<&'st
     }
 }
 
-/// What a script may not change that takes a name for another kind: everything that was there when
-/// it began. What ends by itself while it runs is still stored. A place in its own queue may be
-/// given up.
+/// The keys that a script of another kind may not change: all that existed when it began. A key
+/// that expires while the script runs is still stored. A release may give up a place in its own
+/// queue, so only its first key counts.
 pub(super) fn picture(
     script: &str,
     keys: &[Vec<u8>],
@@ -137,8 +136,8 @@ pub(super) fn picture(
     picture
 }
 
-/// What an operation on a number was answered before, as the server keeps it. It was done then, and
-/// its client may ask again without having heard.
+/// The stored reply of an operation on a number. It was done when the name was its own, and the
+/// client may ask again if it missed the reply.
 pub(super) fn answered(keys: &[Vec<u8>], server: &Server) -> Option<String> {
     let key = keys
         .iter()
@@ -149,8 +148,7 @@ pub(super) fn answered(keys: &[Vec<u8>], server: &Server) -> Option<String> {
     }
 }
 
-/// Whether the answer is the one that the server kept, of an operation that was done when the name
-/// was still its own.
+/// Whether the reply is the stored one of an operation that was done when the name was its own.
 pub(super) fn is_told_again(answer: &str, reply: &Reply) -> bool {
     let words = reply.items().iter().map(|item| match item {
         Reply::Int(number) => number.to_string(),
@@ -159,7 +157,7 @@ pub(super) fn is_told_again(answer: &str, reply: &Reply) -> bool {
     is_refused(reply) || words.collect::<Vec<_>>().join(" ") == answer
 }
 
-/// Who finds no memory, or no primary, is told that whatever it asked for.
+/// Every script fails like this without memory, replicas or a primary.
 fn is_refused(reply: &Reply) -> bool {
     let Reply::Error(line) = reply else {
         return false;
@@ -168,13 +166,13 @@ fn is_refused(reply: &Reply) -> bool {
     told.iter().any(|code| line.starts_with(code))
 }
 
-/// Whether the answer is one for somebody who has no business with the name.
+/// Whether the reply turns away a caller that uses the name as another kind.
 pub(super) fn is_turned_away(script: &str, reply: &Reply) -> bool {
     if let Reply::Error(line) = reply {
         return is_refused(reply) || line.starts_with("WRONGKIND ");
     }
     let code = reply.items().first().and_then(Reply::as_int);
-    // So is a request that comes too late.
+    // The code of a request that comes too late is the same.
     let turned_away = if script.ends_with("_release") { 0 } else { 2 };
     code == Some(turned_away)
 }

@@ -1,13 +1,13 @@
-//! Looks at every script that runs on any server, and says what it may not have done: to those who
-//! hold a lock, to those who wait for it, to its tokens and to the keys of others.
+//! Watches every script that runs on any server, and reports what it must not do: to holders, to
+//! waiters, to tokens and to other keys.
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | `call`, `seen` | what a script was asked; what the server looked like |
-//! | `holders`, `queue`, `answers` | who holds a lock; who waits for it; what is told and published |
+//! | `call`, `seen` | the operations of a script; the state of a lock on a server |
+//! | `holders`, `queue`, `answers` | rules for holders; for waiters; for replies and messages |
 //! | `kinds` | names that are in use as another kind |
-//! | `kept` | for how long servers kept locks for their owners |
-//! | `taken` | what operators took away, and from whom |
+//! | `kept` | how long servers kept locks for their owners |
+//! | `taken` | the locks that operators took away |
 
 mod answers;
 mod call;
@@ -34,19 +34,19 @@ use seen::Seen;
 pub(crate) use taken::Suspect;
 use taken::Taken;
 
-/// What has been seen of all servers.
+/// Everything seen on all servers.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
     found: Vec<Violation>,
     /// The greatest token of each lock, by server.
     tops: BTreeMap<(usize, Vec<u8>), i64>,
-    /// First tokens of grants and how many they were, by server, lock and owner.
+    /// The first token of each grant and how many there were, by server, lock and owner.
     granted: BTreeMap<(usize, Vec<u8>, String), (i64, i64)>,
-    /// For how long servers kept a lock for its owners.
+    /// How long servers kept a lock for its owners.
     kept: Kept,
     taken: Vec<Taken>,
     names: Names,
-    /// Slots of which a server may have lost some keys and not others.
+    /// Slots of which a server may have lost some keys and kept others.
     torn: BTreeSet<u16>,
 }
 
@@ -54,28 +54,28 @@ pub(crate) struct Witness {
 #[derive(Debug)]
 pub(crate) struct Before {
     calls: Vec<(Call, Seen)>,
-    /// What it was asked of a name that nobody knows the kind of: only what it says of its own
-    /// owner is believed.
+    /// Operations on a name of unknown kind: the witness believes only what the reply says of their
+    /// own owner.
     unjudged: Vec<Call>,
-    /// Its name is in use as another kind.
+    /// Set if its name is in use as another kind.
     other: Option<Other>,
-    /// Its slot is on the way to another shard: some of its keys may be on the other server.
+    /// Its slot is moving, so some keys may be on the other server.
     on_its_way: bool,
 }
 
-/// What there is when a script takes a name for another kind than it is in use as.
+/// The state before a script whose name is in use as another kind.
 #[derive(Debug)]
 struct Other {
     kind: &'static str,
-    /// The server's clock, in ms: scripts see expire what was over by then.
+    /// The server's clock in ms. Scripts see keys as expired that were over by then.
     begun: i64,
-    /// Everything.
+    /// All keys and values.
     picture: Vec<(String, String)>,
-    /// What the same operation was answered before, if it was done.
+    /// The stored reply, if the same operation was done before.
     answered: Option<String>,
 }
 
-/// A script that ran.
+/// A script that ran, for one of its operations.
 struct Run<'a> {
     now: u64,
     node: usize,
@@ -83,17 +83,17 @@ struct Run<'a> {
     quarantined: bool,
     fair: bool,
     call: &'a Call,
-    /// Everything that the script was asked.
+    /// All operations of the script.
     all: &'a [(Call, Seen)],
     before: &'a Seen,
     after: Seen,
     answer: Answer,
     on_its_way: bool,
-    /// It called a waiter of another library, and left the lock to it.
+    /// It called a waiter of another library, and left the lock to that one.
     calls_another: bool,
 }
 
-/// More are not needed to see what is wrong.
+/// More violations than this are not needed.
 const ENOUGH: usize = 3;
 
 impl Witness {
@@ -108,14 +108,14 @@ impl Witness {
         std::mem::take(&mut self.found)
     }
 
-    /// A server has other data, or another clock, than it had.
+    /// The data or the clock of a server changed.
     pub(crate) fn forget(&mut self, node: usize) {
         self.tops.retain(|(of, _), _| *of != node);
         self.granted.retain(|(of, ..), _| *of != node);
     }
 
-    /// Another server has the keys of a slot, and has run scripts on them since the last of them
-    /// came.
+    /// The keys of a slot are on another server now, which has run scripts on them since the last
+    /// one came.
     pub(crate) fn slot_moved(&mut self, slot: u16, from: usize, to: usize) {
         let moves = |of: usize, lock: &[u8]| of == from && key_slot(lock) == slot;
         for ((of, lock), top) in std::mem::take(&mut self.tops) {
@@ -130,7 +130,7 @@ impl Witness {
         }
     }
 
-    /// A server lost data while it got or gave away the keys of a slot, or after that.
+    /// A server lost data while the keys of a slot moved to or from it, or after that.
     pub(crate) fn tears(&mut self, slot: u16) {
         self.torn.insert(slot);
     }
@@ -151,7 +151,7 @@ impl Witness {
         }
     }
 
-    /// Takes note of a server before a script runs.
+    /// Records the server before a script runs.
     pub(crate) fn look(
         &self,
         script: &str,
@@ -191,8 +191,7 @@ impl Witness {
         }
     }
 
-    /// Judges a script by what it did. `server_to_true`: what is added to the server's clock to
-    /// have true time.
+    /// Judges what a script did. Add `server_to_true` to the server's clock to get true time.
     pub(crate) fn judge(
         &mut self,
         (now, node): (u64, usize),
@@ -264,7 +263,8 @@ impl Witness {
         }
     }
 
-    /// Whether it ran as scripts should.
+    /// Checks that it touched only its keys, read the clock at most once, and failed only with
+    /// known errors.
     fn run_well(&mut self, now: u64, script: &str, before: &Before, evaluation: &Evaluation) {
         let mut undeclared = evaluation.undeclared.clone();
         for (call, _) in &before.calls {
@@ -272,7 +272,7 @@ impl Witness {
         }
         let undeclared = undeclared.iter().map(|key| String::from_utf8_lossy(key));
         let undeclared: Vec<_> = undeclared.collect();
-        // Inspecting a read-write lock looks at its readers.
+        // Inspecting a read-write lock reads the keys of its readers.
         let looks = before.calls.is_empty() || undeclared.is_empty();
         self.check(looks, now, "scripts touch their keys", || {
             format!("{script} touched {undeclared:?}")
@@ -296,13 +296,13 @@ impl Witness {
     }
 }
 
-/// True time from that of a server, in µs.
+/// Turns a server's time into true time, in µs.
 fn true_time(server: i64, server_to_true: i64) -> u64 {
     u64::try_from(server + server_to_true).unwrap_or(0)
 }
 
 impl Run<'_> {
-    /// Whether this is about the hold of whoever the script was called for, or of one of them.
+    /// Whether this is the hold of an owner that the script was called for.
     fn is_of(&self, holder: &Holder) -> bool {
         let mut calls = self.all.iter();
         calls

@@ -1,4 +1,4 @@
-//! What a script may do to those who wait for a lock.
+//! Rules for waiters.
 
 use locktopus_model::layout::{Mode, Owner, Waiter};
 use locktopus_model::redis::Server;
@@ -6,8 +6,8 @@ use locktopus_model::redis::Server;
 use super::seen::{SCRIPT, Seen};
 use super::{Answer, Run, What, Witness};
 
-/// Whether a script has just called a waiter of another library, which stands in the line of a fair
-/// lock and listens there.
+/// Whether a script has just called a waiter of another library, which queues for a fair lock and
+/// listens there.
 pub(super) fn calls_another(lock: &[u8], server: &Server) -> bool {
     let (open, close): (&[u8], &[u8]) = if lock.contains(&b'{') {
         (b"", b"")
@@ -25,8 +25,7 @@ pub(super) fn calls_another(lock: &[u8], server: &Server) -> bool {
 impl Witness {
     pub(super) fn queue(&mut self, run: &Run<'_>) {
         self.places(run);
-        // Under quarantine a queue is there, and is not looked at; and kinds of one name may share
-        // one.
+        // Quarantine ignores the queue, and kinds of one name may share it.
         if run.before.open || run.quarantined || self.names.is_mixed(&run.call.lock) {
             return;
         }
@@ -34,11 +33,11 @@ impl Witness {
         self.what_is_free_is_handed_on(run);
     }
 
-    /// Nobody holds and waits, or waits twice.
+    /// Checks that no owner both holds and waits, nor waits twice.
     fn places(&mut self, run: &Run<'_>) {
         let (now, script) = (run.now, run.script);
-        // A slot whose keys moved one by one while a server lost some may have a line from before
-        // somebody was granted the lock.
+        // If a server lost some keys of a moving slot, the line may be older than a grant to one of
+        // its waiters.
         let torn = self.is_torn(&run.call.lock);
         for holder in run.after.live() {
             let waits = run.after.waiter(&holder.owner);
@@ -50,8 +49,8 @@ impl Witness {
                 format!("after {script}, {} holds and waits", holder.owner)
             });
         }
-        // Or the line without its records and deadlines. Nobody looks through a line for a place
-        // that nothing else speaks of: whoever comes back gets one more.
+        // Or the line survived without its records and deadlines. No script searches a line for a
+        // place without a record, so an owner that comes back gets a second place.
         for waiter in &run.after.waiters {
             let owner = &waiter.owner;
             let bare = run.call.owner.as_ref() == Some(owner) && run.before.bare.contains(owner);
@@ -61,7 +60,7 @@ impl Witness {
                 format!("after {script}, {owner} waits twice")
             });
         }
-        // Whoever is alive is in line until it is granted the lock, or gives up.
+        // A live waiter stays in line until it is granted the lock or gives up.
         let own = |waiter: &Waiter| run.call.owner.as_ref() == Some(&waiter.owner);
         for waiter in run.before.waiters.iter().filter(|waiter| !own(waiter)) {
             let dead = waiter.alive_until <= run.before.micros + SCRIPT;
@@ -73,7 +72,7 @@ impl Witness {
                 || format!("{script} took {} out of the line", waiter.owner),
             );
         }
-        // Those who stay keep their order, but for one who had lost its place.
+        // Those who stay keep their order, except one that had lost its place.
         let stays = |waiter: &Waiter| {
             let lived = run.before.waiter(&waiter.owner);
             lived.is_some_and(|it| it.alive_until > run.before.micros + SCRIPT)
@@ -91,13 +90,13 @@ impl Witness {
     }
 
     fn nobody_is_overtaken(&mut self, run: &Run<'_>) {
-        // One whose time was over but who is still written down comes back to its own place.
+        // An expired holder that is still stored gets its own hold back.
         let new = |owner: &Owner| run.before.holders.iter().all(|it| it.owner != *owner);
         for holder in run.after.live().filter(|holder| new(&holder.owner)) {
             let ahead = run.before.waiters.iter();
             let ahead = ahead.take_while(|it| it.owner != holder.owner);
             let ahead = ahead.filter(|it| run.before.is_ready(it) && !run.after.is_hopeless(it));
-            // Whoever leaves by its own release is not overtaken.
+            // A waiter that leaves by its own release is not overtaken.
             let leaves = |owner: &Owner| {
                 run.call.what == What::Release && run.call.owner.as_ref() == Some(owner)
             };
@@ -112,18 +111,18 @@ impl Witness {
     }
 
     fn what_is_free_is_handed_on(&mut self, run: &Run<'_>) {
-        // A script that only looks, or that does nothing for the lock, hands nothing on.
+        // A script that only reads, or does nothing for the lock, hands nothing on.
         let hands_on = match (&run.call.what, &run.call.owner) {
-            // With the first key alone, while a slot moves, nothing can be handed on.
+            // With only the first key, while a slot moves, it can hand nothing on.
             (What::Release, Some(owner)) => {
                 let waits = |seen: &Seen| seen.waiter(owner).is_some();
-                // Where a server that lacks replicas refuses it, whoever wanted to leave stands
-                // where it stood.
+                // If a server that lacks replicas refuses the release, the waiter stays where it
+                // was.
                 let refused = matches!(run.answer, Answer::Error(_)) && waits(&run.after);
                 run.answer == Answer::Released(true) || waits(run.before) && !refused
             }
-            // One who finds no room for itself looks no further, and neither does one who takes its
-            // turn: if there is room for more, they find it when they look.
+            // An attempt that finds no room for itself looks no further, nor does one that takes
+            // its turn. If there is more room, the next ones find it when they poll.
             (What::Acquire { .. }, Some(owner)) if run.call.place.is_none() => {
                 let waits = matches!(run.answer, Answer::Held { .. } | Answer::Queued { .. });
                 let new = !run.before.holds(owner);
@@ -136,18 +135,18 @@ impl Witness {
         if !hands_on || run.after.open || run.calls_another {
             return;
         }
-        // A waiter that does not listen is passed over, but only when it would have been its turn.
-        // What ends by itself while the script runs, a waiter's life or a holder's lease, it need
-        // not have seen: there is room if there was, or if it made some.
+        // A waiter that does not listen is passed over, but only when its turn comes. The script
+        // need not have seen a heartbeat or a lease that expired while it ran: there is room if
+        // there was room before, or if the script made some.
         let alive = run.after.waiters.iter();
         let alive = alive.filter(|waiter| waiter.alive_until > run.before.micros);
-        // Who says for how long the lock is held has removed nobody, though none is left: the rest
-        // ended meanwhile.
+        // A reply that tells how long the lock is held removed no holder, even if none is left: the
+        // rest expired meanwhile.
         let removed = run.answer == Answer::Released(true)
             || run.before.over() > run.after.over()
                 && !(run.after.holders.is_empty() && run.answer.is_held_for_a_time());
-        // Of those that are counted the permits came back. Others may have been in the way besides
-        // whoever was removed.
+        // Permits that came back are counted. For other kinds, further holders may exclude the
+        // waiter.
         let made = |mode: Mode| {
             let mut others = run.before.live();
             let own = |owner: &Owner| run.call.owner.as_ref() == Some(owner);

@@ -1,4 +1,4 @@
-//! What a server looked like before or after a script.
+//! The state of a lock on a server, before or after a script.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use locktopus_model::redis::Server;
 
 use super::true_time;
 
-/// How much later than at its beginning a script may read the clock, in µs.
+/// How long after its start a script may read the clock, in µs.
 pub(super) const SCRIPT: i64 = 10_000;
 
 /// One lock on one server.
@@ -15,12 +15,12 @@ pub(super) const SCRIPT: i64 = 10_000;
 pub(super) struct Seen {
     pub(super) holders: Vec<Holder>,
     pub(super) waiters: Vec<Waiter>,
-    /// Who stands in line without a record and a deadline: a server that lost data has lost them.
+    /// Owners in line without a record and a deadline, which a server that lost data has lost.
     pub(super) bare: Vec<Owner>,
     /// The free permits of a semaphore.
     pub(super) free: Option<i64>,
     pub(super) listening: BTreeSet<Vec<u8>>,
-    /// It is left to those who cannot queue.
+    /// It is left to clients that cannot queue.
     pub(super) open: bool,
     /// The server's clock in µs.
     pub(super) micros: i64,
@@ -47,7 +47,7 @@ impl Seen {
         }
     }
 
-    /// Those whose time is not over.
+    /// The holders whose leases have not expired.
     pub(super) fn live(&self) -> impl Iterator<Item = &Holder> {
         self.holders.iter().filter(|holder| !holder.over)
     }
@@ -57,22 +57,22 @@ impl Seen {
             .find(|holder| holder.owner == *owner && holder.mode == mode)
     }
 
-    /// The same hold as one that was seen before.
+    /// The same hold as one seen before.
     pub(super) fn same(&self, holder: &Holder) -> Option<&Holder> {
         self.holder(&holder.owner, holder.mode)
     }
 
-    /// Whether somebody holds, in whichever way.
+    /// Whether this owner holds, in any mode.
     pub(super) fn holds(&self, owner: &Owner) -> bool {
         self.live().any(|holder| holder.owner == *owner)
     }
 
-    /// Whether somebody is written down, though perhaps their time is over.
+    /// Whether this owner is stored as a holder, even if its lease has expired.
     pub(super) fn is_written(&self, owner: &Owner) -> bool {
         self.holders.iter().any(|holder| holder.owner == *owner)
     }
 
-    /// Until when somebody holds in true time, if they do: one who writes and reads holds twice.
+    /// Until when this owner holds, in true time. A writer that also reads holds twice.
     pub(super) fn keeps(&self, owner: &Owner, server_to_true: i64) -> Option<u64> {
         let own = self.live().filter(|holder| holder.owner == *owner);
         let ends = own.map(|holder| holder.expires_at);
@@ -80,7 +80,7 @@ impl Seen {
             .max()
     }
 
-    /// How many are written down whose time is over.
+    /// How many stored holders have expired.
     pub(super) fn over(&self) -> usize {
         self.holders.iter().filter(|holder| holder.over).count()
     }
@@ -89,24 +89,24 @@ impl Seen {
         self.waiters.iter().find(|waiter| waiter.owner == *owner)
     }
 
-    /// Whether somebody stands in line twice.
+    /// Whether this owner stands in line twice.
     pub(super) fn waits_twice(&self, owner: &Owner) -> bool {
         let places = self.waiters.iter().filter(|it| it.owner == *owner);
         places.count() > 1
     }
 
-    /// Whether this waiter is certainly alive and listens. A script's clock may go on while it
-    /// runs. A waiter that is set aside hears nothing until it asks again.
+    /// Whether this waiter is certainly alive and listens, even if the clock advances while a
+    /// script runs. A waiter that is set aside hears nothing until it asks again.
     pub(super) fn is_ready(&self, waiter: &Waiter) -> bool {
         let alive = waiter.alive_until > self.micros + SCRIPT;
         alive && !waiter.aside && self.listening.contains(&waiter.inbox)
     }
 
-    /// Whether somebody could hold beside those who do.
+    /// Whether another holder fits beside the current ones.
     pub(super) fn has_room(&self, mode: Mode, permits: i64) -> bool {
         match self.free {
             Some(free) => free >= permits,
-            // Nobody has given a number yet.
+            // The semaphore has no number yet.
             None if mode == Mode::Permits => false,
             None => {
                 let mut holders = self.holders.iter();
@@ -115,12 +115,12 @@ impl Seen {
         }
     }
 
-    /// Whether this waiter wants more permits than there are, free or held.
+    /// Whether this waiter wants more permits than exist, free or held.
     pub(super) fn is_hopeless(&self, waiter: &Waiter) -> bool {
         waiter.mode == Mode::Permits && self.permits().is_some_and(|all| waiter.permits > all)
     }
 
-    /// All permits there are, given or not.
+    /// All permits, free or held.
     pub(super) fn permits(&self) -> Option<i64> {
         let held: i64 = self.holders.iter().map(|holder| holder.permits).sum();
         self.free.map(|free| free + held)

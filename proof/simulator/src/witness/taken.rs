@@ -1,5 +1,5 @@
-//! What operators took away, and from whom: what servers did is certain, whatever those who asked
-//! for it were told.
+//! The locks that operators took away, and their holders. It records what servers did, which the
+//! operators may not know.
 
 use std::collections::BTreeSet;
 
@@ -8,28 +8,28 @@ use locktopus_model::redis::Reply;
 use super::call::What;
 use super::{Run, Witness};
 
-/// A script ended holds by force.
+/// A script that ended holds by force.
 #[derive(Debug)]
 pub(super) struct Taken {
     node: usize,
     at: u64,
-    /// The lock, as servers know it.
+    /// The name of the lock on servers.
     lock: Vec<u8>,
-    /// Whose holds it ended. `None`: nobody could tell.
+    /// The owners whose holds it ended. `None` if the kind of the name is unknown.
     from: Option<BTreeSet<String>>,
 }
 
-/// A hold that may have been taken away.
+/// A hold that an operator may have taken away.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Suspect<'a> {
     pub(crate) lock: &'a str,
     pub(crate) owner: Option<&'a str>,
-    /// Nobody else holds it.
+    /// Whether the hold is exclusive.
     pub(crate) alone: bool,
-    /// When it was asked for, and until when it was believed in.
+    /// When it was requested, and until when its holder believed in it.
     pub(crate) asked: u64,
     pub(crate) valid: u64,
-    /// How many servers keep it together as long as they are there, of a quorum.
+    /// How many servers of a quorum must keep it for it to exclude others.
     pub(crate) majority: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ impl Witness {
         }
     }
 
-    /// As [`takes`](Self::takes), where nobody can tell who held it.
+    /// As [`takes`](Self::takes), if nothing tells who held the lock.
     pub(super) fn takes_from_somebody(
         &mut self,
         (at, node): (u64, usize),
@@ -77,7 +77,7 @@ impl Witness {
         }
     }
 
-    /// When a hold was taken away that somebody believed in, if it was: first.
+    /// When a hold was first taken away while its holder believed in it, if it was.
     pub(crate) fn taken(&self, it: Suspect<'_>) -> Option<u64> {
         let of_it = |taken: &&Taken| taken.at <= it.valid && self.is_from(taken, it);
         let at = self
@@ -86,8 +86,7 @@ impl Witness {
             .filter(of_it)
             .map(|taken| taken.at)
             .min()?;
-        // As long as most servers keep it nobody else has a majority, whatever happened on the
-        // others.
+        // While a majority of servers keeps it, no other owner gets one.
         let stays = it.majority.is_some_and(|most| {
             let kept = it.owner.map(|owner| self.kept.servers(owner, it.valid));
             kept.is_some_and(|servers| servers >= most)
@@ -95,9 +94,9 @@ impl Witness {
         (!stays).then_some(at)
     }
 
-    /// Whether this is the hold that was ended, and not one that was granted afterwards.
+    /// Whether it ended this hold, and not one granted later.
     fn is_from(&self, taken: &Taken, it: Suspect<'_>) -> bool {
-        // Of a quorum, others may have granted it later than this one.
+        // Other nodes of a quorum may have granted it later than this one.
         let node = it.majority.map(|_| taken.node);
         let granted = it
             .owner
@@ -106,7 +105,7 @@ impl Witness {
             (Some(from), Some(owner)) => {
                 from.contains(owner) && granted.is_none_or(|since| since <= taken.at)
             }
-            // Who asked is all there is to tell by.
+            // Without the owners, only the time of the request can tell.
             _ => taken.lock == it.lock.as_bytes() && granted.unwrap_or(it.asked) <= taken.at,
         }
     }
@@ -116,7 +115,7 @@ impl Witness {
 mod tests {
     use super::*;
 
-    /// A lock that servers grant to `o` at these times, and of which these end it by force.
+    /// Servers grant a lock to `o` at the first times, and end it by force at the others.
     fn witness(granted: &[(usize, u64)], taken: &[(usize, u64)]) -> Witness {
         let mut witness = Witness::default();
         let ends = |node: usize| taken.iter().find(|(on, _)| *on == node).map(|(_, at)| *at);
@@ -163,8 +162,8 @@ mod tests {
         assert_eq!(witness.taken(suspect("o", None)), None);
     }
 
-    /// What was written under is read under, by the same owner; but it had been taken away before
-    /// that was asked for.
+    /// A writer becomes a reader under the same owner. The write lock was taken away before the
+    /// downgrade.
     #[test]
     fn who_may_read_on_may_not_write_on() {
         let mut witness = witness(&[(0, 50)], &[(0, 200)]);
@@ -180,7 +179,7 @@ mod tests {
     #[test]
     fn a_majority_that_stays_excuses_nothing() {
         let granted = [(0, 50), (1, 50), (2, 250)];
-        // The third granted it after that.
+        // The third server granted it after the eviction.
         for (taken, excused) in [
             (&[(0, 200)][..], None),
             (&[(0, 200), (2, 200)], None),
@@ -207,7 +206,7 @@ mod tests {
         witness.takes_from_somebody((200, 0), nobody_knows, &Reply::Int(0));
         assert_eq!(witness.taken(anybody(10)), Some(200));
         assert_eq!(witness.taken(anybody(201)), None);
-        // Of these it is known when they were granted it.
+        // This owner's grant time is known.
         assert_eq!(witness.taken(suspect("o", None)), None);
         let other = Suspect {
             lock: "b",

@@ -1,4 +1,4 @@
-//! Mistakes in scripts that release: who is given what became free, and who is told.
+//! Mistakes in release scripts: in the choice of the next holder, and in the messages.
 
 use super::WrongScript;
 use super::wrong::{TOKEN_FIRST, UNCOUNTED, wrong};

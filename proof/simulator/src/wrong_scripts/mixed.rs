@@ -1,4 +1,4 @@
-//! Mistakes that show where others take the name for another kind, or lose a number.
+//! Mistakes that show only if others use the name as another kind, or lose a number.
 
 use super::WrongScript;
 use super::wrong::mixed;
@@ -13,7 +13,7 @@ pub(super) const PATCHES: &[WrongScript] = &[
         "return nil, wrong_type(now_in)",
     ),
     mixed(
-        // Both halves of a read-write lock, as they have one text.
+        // Both halves of a read-write lock share this text.
         "a held lock is evicted as another kind of lock",
         Kind::Fair,
         "_lock_evict",

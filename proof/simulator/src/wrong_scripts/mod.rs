@@ -1,7 +1,7 @@
-//! Scripts with one rule broken, for the simulator to notice.
+//! Scripts with one rule broken, which the simulator must notice.
 //!
-//! A simulator that finds nothing proves nothing unless it finds what is there: these are mistakes
-//! that lock libraries have made, and mistakes that the hand-off could make.
+//! A simulator that finds nothing proves something only if it finds planted mistakes. These are
+//! mistakes that lock libraries have made, and mistakes possible in the hand-off.
 
 mod handing_on;
 mod mixed;
@@ -18,9 +18,9 @@ pub use self::patch::Patch;
 pub struct WrongScript {
     /// What is wrong.
     pub name: &'static str,
-    /// The kind of lock on which it can be noticed.
+    /// The kind of lock that shows it.
     pub kind: Kind,
-    /// Only where others use the name for another kind, or lose a number.
+    /// Whether it shows only if others use the name as another kind, or lose a number.
     pub mixed: bool,
     /// The change of the text.
     pub patch: Patch,

@@ -1,4 +1,4 @@
-//! Changes to the text of scripts, to see whether the simulator notices.
+//! Changes of script texts, which the simulator must notice.
 
 use std::borrow::Cow;
 
@@ -7,23 +7,22 @@ use locktopus_model::redis::Unsupported;
 /// A change to scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patch {
-    /// The end of the names of the scripts it changes: `_release`, or `lock_release` for one kind
-    /// only.
+    /// The end of the script names it applies to: `_release`, or `lock_release` for one kind only.
     pub script: &'static str,
-    /// What is replaced; it must be there exactly once.
+    /// The text to replace; it must occur exactly once.
     pub from: &'static str,
-    /// By what.
+    /// Its replacement.
     pub to: &'static str,
-    /// What else is replaced in the same scripts, and by what.
+    /// Further replacements in the same scripts.
     pub more: &'static [(&'static str, &'static str)],
 }
 
 impl Patch {
-    /// The text of a script, by its name and text, after the change.
+    /// The text of the script with this name, after the change.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] if the text is not there exactly once.
+    /// [`Unsupported`] if the text does not occur exactly once.
     pub fn apply_to<'a>(&self, name: &str, source: &'a str) -> Result<Cow<'a, str>, Unsupported> {
         if !name.ends_with(self.script) {
             return Ok(source.into());

@@ -1,4 +1,4 @@
-//! Mistakes in scripts that take, extend, look or clear.
+//! Mistakes in scripts that take, extend, inspect or evict.
 
 use super::WrongScript;
 use super::wrong::{TOKEN_FIRST, UNCOUNTED, wrong};

@@ -1,11 +1,11 @@
-//! One mistake in the text of scripts.
+//! Helpers for one mistake in a script text.
 
 use locktopus_model::layout::Kind;
 
 use super::{Patch, WrongScript};
 
 impl WrongScript {
-    /// With a further change.
+    /// Adds further changes.
     pub(super) const fn and(mut self, more: &'static [(&'static str, &'static str)]) -> Self {
         self.patch.more = more;
         self
@@ -32,7 +32,7 @@ pub(super) const fn wrong(
     }
 }
 
-/// Noticed only where others take the name for another kind, or lose a number.
+/// A mistake that shows only if others use the name as another kind, or lose a number.
 pub(super) const fn mixed(
     name: &'static str,
     kind: Kind,
@@ -46,7 +46,7 @@ pub(super) const fn mixed(
     }
 }
 
-/// A token is published, and only those who were counted hearing it are given the lock.
+/// Publishes the token first, and grants the lock only if a listener received it.
 pub(super) const TOKEN_FIRST: [&str; 2] = [
     "      leave(owner, record)\n      take(owner, lease, mode, tonumber(permits))\n      \
      say(to, string.format('%.0f', token), owner)\n      granted = granted + 1\n      \
@@ -57,7 +57,7 @@ pub(super) const TOKEN_FIRST: [&str; 2] = [
      else\n        skip = skip + 1\n      end\n",
 ];
 
-/// Listeners are not counted before that.
+/// Does not count listeners before that.
 pub(super) const UNCOUNTED: &[(&str, &str)] = &[(
     "    if heard[inbox] then\n      return owner, record",
     "    if true then\n      return owner, record",

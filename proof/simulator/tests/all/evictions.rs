@@ -1,14 +1,13 @@
-//! An eviction excuses those it takes the lock from, who do not know it yet. It excuses nobody
-//! else: not who waits while it happens and is let in by it or after it, nor who comes when its
-//! operator has given up on it.
+//! An eviction excuses the holders it takes the lock from, who do not know it yet. It excuses no
+//! other holder: neither a waiter that it lets in, nor one that comes after the operator gave up.
 
 use crate::common::{act, one_name, process, rules};
 use locktopus_simulator::{Act, End, Fault, Flaw, Kind, Lock, Patch, Plan, run};
 
-/// Two have it at once.
+/// Two hold it at once.
 const BESIDE: &str = "one holder at a time";
 
-/// The eviction hands the lock to the first in line, forgets that, and hands it to the second.
+/// The eviction hands the lock to the first waiter, forgets that, and hands it to the second.
 const TWO: Patch = Patch {
     script: "_evict",
     from: "    handed = select(2, hand_off(nil))\n",
@@ -23,7 +22,7 @@ fn evicts(pause: u64) -> Act {
     }
 }
 
-/// One holds a lock for which two others wait, and it is taken from the one.
+/// One process holds a lock, two wait for it, and an operator evicts the holder.
 fn two_wait(kind: Kind) -> Plan {
     let processes = [
         act(0, 0, 2_000),
@@ -45,16 +44,15 @@ fn nobody_is_excused_whom_an_eviction_lets_in() {
     }
 }
 
-/// An operator asks over a network that stands still, and is told that it may or may not have
-/// happened. Long after that two others hold the lock one after the other, again and again, on a
-/// server that loses its data now and then.
+/// The operator's network stalls, so the eviction ends in a `Maybe` error. Long after that, two
+/// processes hold the lock in turn, on a server that loses its data now and then.
 fn after_an_error(seed: u64) -> Plan {
     let holds =
         |first: u64| (0..8).map(move |place| act(if place == 0 { first } else { 5 }, 0, 150));
     let processes = vec![
         process(vec![holds(5_000).collect()]),
         process(vec![holds(5_040).collect()]),
-        // Before, so that the server knows the script.
+        // The first eviction makes the server know the script.
         process(vec![vec![evicts(100), evicts(900)]]),
     ];
     let mut plan = crate::common::plan(&one_name(&[Kind::Lock]), processes, Vec::new());
@@ -65,7 +63,7 @@ fn after_an_error(seed: u64) -> Plan {
 
 #[test]
 fn nobody_is_excused_for_ever_by_an_eviction_that_ended_in_an_error() {
-    // Where it came to nothing, and where it reached the server when it was given up.
+    // Once where it did nothing, and once where it reached the server after it was given up.
     let mut beside = [0; 2];
     for seed in 0..40 {
         let plan = after_an_error(seed);
@@ -80,7 +78,7 @@ fn nobody_is_excused_for_ever_by_an_eviction_that_ended_in_an_error() {
     assert!(!beside.contains(&0), "two were not seen to hold it at once");
 }
 
-/// Nor are those who want several locks together, and wait for this one.
+/// Nor does it excuse a group of locks that waits for this one.
 #[test]
 fn no_group_is_excused_that_an_eviction_lets_in() {
     let mut plan = two_wait(Kind::Lock);

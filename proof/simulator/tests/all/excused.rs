@@ -1,5 +1,4 @@
-//! Schedules in which nothing is wrong, though it looks like that: what the judge and the witness
-//! once took for a fault.
+//! Correct schedules that look wrong: the judge or the witness once reported each as a fault.
 
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ fn plan(kinds: &[Kind], processes: Vec<ProcessPlan>) -> Plan {
     }
 }
 
-/// Runs it, and nothing may be wrong.
+/// Runs it, and expects no violation.
 fn well(plan: &Plan) -> Outcome {
     let outcome = run(plan, None, false);
     assert_eq!(outcome.violations, Vec::new(), "{plan:#?}");
@@ -29,8 +28,7 @@ fn count(outcome: &Outcome, what: &str) -> u64 {
     outcome.counts.get(what).copied().unwrap_or(0)
 }
 
-/// Extensions of a name that is used as several kinds count, and a hold without them is still
-/// noticed.
+/// Extensions of a name used as several kinds count, and a hold without them is still reported.
 #[test]
 fn a_lease_of_a_mixed_name_is_extended() {
     for kinds in [
@@ -56,7 +54,7 @@ fn a_lease_of_a_mixed_name_is_extended() {
     }
 }
 
-/// Who downgrades is told so late that reading is over as well.
+/// The downgrade is answered so late that reading is over as well.
 #[test]
 fn a_downgrade_may_be_answered_after_its_lease() {
     let mut lost = 0;
@@ -69,8 +67,8 @@ fn a_downgrade_may_be_answered_after_its_lease() {
     assert!(lost > 0, "it was never late");
 }
 
-/// A lease that stayed in its process is taken away, and the next task there has it before the
-/// process hears of that.
+/// A cached lease is taken away, and the next task of its process gets it before the process is
+/// told.
 #[test]
 fn a_lease_may_be_taken_away_before_its_next_task_asks() {
     let mut had = 0;
@@ -95,7 +93,7 @@ fn a_lease_may_be_taken_away_before_its_next_task_asks() {
     assert!(had > 0, "it never stayed");
 }
 
-/// A quarter of its lease is too short for an answer, so nobody gets it.
+/// A quarter of its lease is too short for a reply, so it never gets the lock.
 #[test]
 fn a_lease_may_be_too_short_for_a_quorum() {
     let short = Act {
@@ -108,7 +106,7 @@ fn a_lease_may_be_too_short_for_a_quorum() {
     assert_eq!(count(&well(&plan), "failed acts"), 1);
 }
 
-/// Who waits behind it in its process, with a lease that is long enough, has the lock then.
+/// A task with a longer lease that waits behind it in its process then gets the lock.
 #[test]
 fn a_lease_that_is_too_short_fails_nobody_else() {
     let short = Act {
@@ -124,7 +122,7 @@ fn a_lease_that_is_too_short_fails_nobody_else() {
     assert_eq!(count(&outcome, "held: mutex"), 1);
 }
 
-/// Nobody else suffers from calls that end before their answers come.
+/// Calls that time out before their replies disturb no other call.
 #[test]
 fn a_short_call_breaks_no_connection() {
     let short = Act {
@@ -148,7 +146,7 @@ fn a_short_call_breaks_no_connection() {
     assert_eq!(count(&well(&plan), "failed acts"), 1);
 }
 
-/// Replicas may confirm too late for somebody who asks only once.
+/// Replicas may confirm too late for a request that asks only once.
 #[test]
 fn a_replica_may_be_late() {
     let tries = Act {
@@ -176,8 +174,8 @@ fn a_replica_may_be_late() {
     assert!(failed > 0, "none was late");
 }
 
-/// Leases end by the clock of whoever leads: one that was set back may be replaced by one that was
-/// not.
+/// Leases expire by the clock of the current primary. If its clock was set back, its successor may
+/// find a lease expired that it kept.
 #[test]
 fn a_clock_set_back_counts_once_its_server_is_replaced() {
     let mut plan = plan(&[Kind::Lock], Vec::new());
@@ -201,7 +199,7 @@ fn a_clock_set_back_counts_once_its_server_is_replaced() {
     }
 }
 
-/// It is promised up to the first fault of which it is not, in whichever order they are listed.
+/// Exclusion is promised up to the first fault that ends it; the order of the list does not matter.
 #[test]
 fn exclusion_ends_with_the_first_fault_that_nothing_guards_against() {
     let mut plan = plan(&[Kind::Lock], Vec::new());
@@ -238,7 +236,7 @@ fn exclusion_ends_with_the_first_fault_that_nothing_guards_against() {
     assert_eq!(plan.exclusion_ends(), None);
 }
 
-/// What moves to another server is there for as long as it had left, by whichever clock.
+/// A key that moves keeps its remaining time, even if the clocks differ.
 #[test]
 fn a_lease_moves_between_servers_whose_clocks_differ() {
     let mut plan = plan(
@@ -259,8 +257,8 @@ fn a_lease_moves_between_servers_whose_clocks_differ() {
     assert_eq!(moved, 6);
 }
 
-/// Keys that had moved come back with the last token of before, where the server that gave them
-/// away loses what it did.
+/// If the server that gave away keys loses those writes, the keys come back with their old last
+/// token.
 #[test]
 fn tokens_grow_unless_a_slot_moves_while_writes_are_lost() {
     let mut plan = plan(&[Kind::Lock], Vec::new());

@@ -1,5 +1,5 @@
-//! All tests of the simulator in one program: linking one for each file took most of the time of a
-//! build.
+//! All tests of the simulator in one program, because linking one for each file took most of the
+//! build time.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Faults that are planted: each is noticed by fewer schedules than every test run has.
+//! Planted faults: each shows in fewer schedules than a test run has.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use locktopus_simulator::{Fault, Flaw, Kind, Plan, ProcessPlan, report, run, wro
 /// Fewer than `simulation` runs.
 const SCHEDULES: u64 = 300;
 
-/// `first`: where it was seen last, which is tried before the others.
+/// `first` is the seed that showed it last, and is tried first.
 fn noticed(flaw: Flaw, rule: &str, first: u64) {
     let broken = |plan: &Plan| {
         let found = run(plan, Some(flaw), false).violations;
@@ -71,18 +71,17 @@ fn servers_that_vote_without_their_data_are_noticed() {
     noticed(Flaw::VotesAtOnce, "one holder at a time", 55);
 }
 
-/// One task that takes the lock and works under it.
+/// A process with one task, which takes the lock and works under it.
 fn process(pause: u64, hold: u64) -> ProcessPlan {
     crate::common::process(vec![vec![act(pause, 0, hold)]])
 }
 
-/// Processes that take one lock on one server, and what goes wrong there.
+/// Processes that take one lock on one server, and faults.
 fn plan(processes: Vec<ProcessPlan>, faults: Vec<(u64, Fault)>) -> Plan {
     crate::common::plan(&one_name(&[Kind::Lock]), processes, faults)
 }
 
-/// One process holds a lock when its machine falls asleep, and wakes up long after another one was
-/// granted it.
+/// A process holds a lock when its machine falls asleep, and wakes up long after the next grant.
 #[test]
 fn a_sleep_that_nobody_notices_is_noticed() {
     let plan = plan(
@@ -98,7 +97,7 @@ fn a_sleep_that_nobody_notices_is_noticed() {
     );
 }
 
-/// What happens before a fault with which nothing is promised happened without it as well.
+/// Exclusion is still required before the fault that ends its promise.
 #[test]
 fn exclusion_is_required_until_the_fault_that_ends_it() {
     let sleeps = |set: u64| {
@@ -120,11 +119,11 @@ fn exclusion_is_required_until_the_fault_that_ends_it() {
     assert_eq!(sleeps(6_000), (ends(6_000), true));
 }
 
-/// Each shard of a cluster loses its primary while somebody holds a lock of it that the replica has
-/// not heard of.
+/// Each shard of a cluster loses its primary while a process holds a lock there that the replica
+/// has not received.
 #[test]
 fn a_mode_that_is_not_kept_by_one_of_the_shards_is_noticed() {
-    // To begin with: a primary and its replica, two further primaries, and a replica of each.
+    // At the start: a primary and its replica, two further primaries, and a replica of each.
     for (shard, replica) in [(0, 1), (1, 4), (2, 5)] {
         let noticed = |seed| {
             let mut plan = plan(
@@ -139,19 +138,19 @@ fn a_mode_that_is_not_kept_by_one_of_the_shards_is_noticed() {
             assert_eq!(rules(&plan, None), Vec::<&str>::new(), "seed {seed}");
             rules(&plan, Some(Flaw::IgnoresSafety)).contains(&"one holder at a time")
         };
-        // With a third of the seeds the lock is on this shard.
+        // About a third of the seeds put the lock on this shard.
         let noticed = (0..42).filter(|seed| noticed(*seed)).count();
         assert!(noticed > 0, "shard {shard} may forget its locks");
         assert!(noticed <= 18, "shard {shard} keeps all locks: {noticed}");
     }
 }
 
-/// A process of Redisson that waits while another one holds the lock.
+/// A Redisson process that waits while one of ours holds the lock.
 fn waits_beside() -> Plan {
     let mut redisson = process(50, 100);
     redisson.neighbour = true;
     let mut plan = plan(vec![process(0, 300), redisson], Vec::new());
-    // Of a lease that is as long nobody sees the end.
+    // The lease is so long that nobody sees it expire.
     plan.lease = 6_000;
     plan.steady = true;
     plan
@@ -170,7 +169,7 @@ fn waiters_of_redisson_that_are_not_woken_are_noticed() {
     assert_eq!(found, ["what is free is taken"]);
 }
 
-/// Redisson publishes and listens by slot in a cluster, and goes where it is sent.
+/// In a cluster Redisson publishes and subscribes by slot, and follows redirects.
 #[test]
 fn neighbours_are_in_clusters_too() {
     let mut plan = waits_beside();
@@ -183,7 +182,7 @@ fn neighbours_are_in_clusters_too() {
         let found = rules(&plan, Some(Flaw::ShardsAreSilent));
         assert_eq!(found, ["what is free is taken"]);
     }
-    // Between the holder and the one who waits.
+    // The slot moves between the hold and the wait.
     plan.steady = false;
     plan.processes[1].tasks[0][0].pause = 150;
     plan.faults = vec![(50, Fault::MoveSlot(0, 20))];

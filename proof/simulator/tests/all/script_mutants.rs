@@ -1,16 +1,16 @@
-//! Scripts with one rule broken are noticed by schedules of the shipped client, in which nothing is
-//! said of them as they are.
+//! Schedules of the shipped client notice scripts with one rule broken, and report nothing with the
+//! original scripts.
 //!
-//! `LOCKTOPUS_SIM_MUTANT=words` tries all whose name contains the words, also those that were not seen to be noticed yet, and prints what was; `LOCKTOPUS_SIM_SCHEDULES`
-//! in how many schedules.
+//! `LOCKTOPUS_SIM_MUTANT=words` tries all mutants whose names contain the words, also those never
+//! noticed so far, and prints the result. `LOCKTOPUS_SIM_SCHEDULES` sets the number of schedules.
 
 use locktopus_model::layout::Kind as Modelled;
 use locktopus_simulator::{Flaw, Focus, Kind, Plan, report, run, wrong_scripts};
 
-/// Schedules in which each must be noticed, unless the environment says another number.
+/// How many schedules may be needed to notice each, unless the environment sets another number.
 const SCHEDULES: u64 = 1_000;
 
-/// Where each was seen last, which is tried before the others.
+/// The seed that showed each last, which is tried first.
 const SEEN: &[(&str, u64)] = &[
     ("a cancelled attempt that was granted is left alone", 0),
     ("a cancelled place is kept", 0),
@@ -133,7 +133,7 @@ fn mutants_of_scripts_are_noticed() {
         number.parse().expect("LOCKTOPUS_SIM_SCHEDULES is a number")
     });
     let mut all = wrong_scripts();
-    // Without being asked for, those that were noticed before.
+    // By default, only those noticed before.
     all.retain(|wrong| match only.as_str() {
         "" => SEEN.iter().any(|(seen, _)| *seen == wrong.name),
         only => wrong.name.contains(only),
@@ -150,7 +150,7 @@ fn mutants_of_scripts_are_noticed() {
             let name = wrong.name;
             let kinds = kinds(wrong.kind);
             let focus = Focus {
-                // One name is not used with two numbers.
+                // With two kinds for one name, a kind has only one number.
                 kinds: if wrong.mixed { &kinds[..1] } else { kinds },
                 mixed: wrong.mixed,
             };

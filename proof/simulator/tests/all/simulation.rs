@@ -1,7 +1,7 @@
 //! Random schedules of the shipped client on simulated servers.
 //!
 //! `LOCKTOPUS_SIM_SCHEDULES=100000` runs more of them, `LOCKTOPUS_SIM_FROM` begins at another seed,
-//! and `LOCKTOPUS_SIM_SEED=7` runs one, and prints what happens in it.
+//! and `LOCKTOPUS_SIM_SEED=7` runs one and prints its trace.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use locktopus_simulator::{Plan, report, run};
 
 const SCHEDULES: u64 = 1_000;
 
-/// What every run must have come across.
+/// Every run must contain each of these.
 const SEEN: [&str; 69] = [
     "ASK",
     "at least for a time",
@@ -93,20 +93,20 @@ fn number(variable: &str) -> Option<u64> {
     )
 }
 
-/// What came of many schedules.
+/// The results of many schedules.
 #[derive(Default)]
 struct All {
     counts: BTreeMap<&'static str, u64>,
     took: u64,
-    /// In how many exclusion was required to the end, and up to which fault in how many others, by
-    /// mode.
+    /// In how many schedules exclusion was required to the end, and in how many only until a fault,
+    /// by mode.
     required: u64,
     until: BTreeMap<String, u64>,
     failed: Vec<u64>,
 }
 
 impl All {
-    /// How far exclusion was required of a schedule.
+    /// Notes how long the schedule requires exclusion.
     fn note_exclusion(&mut self, plan: &Plan) {
         let Some((_, fault)) = plan.exclusion_ends() else {
             self.required += 1;
@@ -118,7 +118,7 @@ impl All {
     }
 }
 
-/// Runs so many schedules, as many at a time as there are processors.
+/// Runs so many schedules, one per processor at a time.
 fn all(first: u64, schedules: u64) -> All {
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (next, all) = (AtomicU64::new(first), Mutex::new(All::default()));

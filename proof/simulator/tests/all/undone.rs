@@ -1,5 +1,5 @@
-//! Grants that too few replicas confirm are undone, and however late that release arrives, it ends
-//! no later grant.
+//! A grant that too few replicas confirm is undone. However late that release arrives, it ends no
+//! later grant.
 
 use std::time::Duration;
 
@@ -16,9 +16,8 @@ fn task(pauses: [u64; 3]) -> Vec<Act> {
     pauses.map(act).into()
 }
 
-/// Two processes whose tasks each ask by themselves: while nothing is confirmed, what they ask for
-/// waits on the connection of the process, one behind the other, until the process gives up and
-/// makes another connection.
+/// Two processes whose tasks each ask the server on their own. While nothing is confirmed, their
+/// requests queue on the connection of the process, until it gives up and opens another one.
 fn plan(seed: u64, kind: Kind, tasks: u64, faults: Vec<(u64, Fault)>) -> Plan {
     let tasks = (0..tasks).map(|number| task([300 + number * 7, 20, 90]));
     let process = ProcessPlan {
@@ -36,9 +35,9 @@ fn plan(seed: u64, kind: Kind, tasks: u64, faults: Vec<(u64, Fault)>) -> Plan {
     }
 }
 
-/// Twice nothing is confirmed for a while, and nothing else is wrong.
+/// Twice the replica confirms nothing for a while. There is no other fault.
 const LAGS: [(u64, Fault); 2] = [(200, Fault::Lag(1, 500)), (1_000, Fault::Lag(1, 500))];
-/// The replica is promoted, and has none for a while.
+/// The replica is promoted, and has no replica of its own for a while.
 const KILL: [(u64, Fault); 1] = [(200, Fault::Kill(0))];
 
 fn is_exclusive(seed: u64, kind: Kind, tasks: u64, faults: &[(u64, Fault)]) {
@@ -46,8 +45,8 @@ fn is_exclusive(seed: u64, kind: Kind, tasks: u64, faults: &[(u64, Fault)]) {
     assert_eq!(found, Vec::new(), "seed {seed}");
 }
 
-/// Where each of these was asked for again under the owner of the grant that was undone, the late
-/// release let two hold it.
+/// In each of these seeds, a retry under the owner of the undone grant once let the late release
+/// make two holders.
 #[test]
 fn a_late_release_ends_no_later_grant() {
     is_exclusive(40, Kind::SingleKey, 3, &LAGS);

@@ -1,5 +1,4 @@
-//! Who waits, and how long that may take where nothing goes wrong: schedules in which somebody is
-//! told nothing, or has to be.
+//! How long a waiter may wait without faults, if it gets no message or must get one.
 
 use crate::common::{act, process};
 use locktopus_simulator::{
@@ -8,7 +7,7 @@ use locktopus_simulator::{
 
 const KEPT: u64 = 1_500;
 
-/// Nothing goes wrong.
+/// A schedule without faults.
 fn plan(locks: &[(&str, Kind)], processes: Vec<ProcessPlan>) -> Plan {
     Plan {
         steady: true,
@@ -21,8 +20,8 @@ fn wrong(plan: &Plan) -> Vec<Violation> {
     run(plan, None, false).violations
 }
 
-/// The process listened for permits a moment ago, and now for a semaphore of that name, whose
-/// releases come on the same channel.
+/// The process listened for permits a moment ago, and now waits for a semaphore of the same name,
+/// whose releases come on the same channel.
 #[test]
 fn kinds_that_share_a_channel_are_both_woken() {
     let mut deletes = act(20, 0, 1_000);
@@ -37,8 +36,7 @@ fn kinds_that_share_a_channel_are_both_woken() {
     assert_eq!(wrong(&plan(&kinds, vec![holds, waits])), Vec::new());
 }
 
-/// What is deleted as permits goes on as a semaphore: nobody gives back permits that are not there
-/// any more.
+/// Deleted permits continue as a semaphore: nobody gives back permits that no longer exist.
 #[test]
 fn permits_that_became_a_semaphore_are_not_given_back() {
     let mut deletes = act(20, 0, 200);
@@ -49,11 +47,11 @@ fn permits_that_became_a_semaphore_are_not_given_back() {
     assert_eq!(wrong(&plan(&kinds, vec![counts, begins])), Vec::new());
 }
 
-/// It cannot ask for a lease that is kept, and waits until that is given back; not longer.
+/// It cannot recall a cached lease, so it waits until that is given back, and no longer.
 #[test]
 fn a_lease_that_is_kept_is_in_the_way_of_a_single_key() {
     for kind in [Kind::SingleKey, Kind::RedisPy] {
-        // It would give the lease back at its end.
+        // The last act keeps the process alive, which would give the lease back at its end.
         let mut keeps = process(vec![vec![act(0, 0, 50)], vec![act(KEPT + 200, 2, 0)]]);
         keeps.keep = KEPT;
         let asks = process(vec![vec![act(60, 1, 600)]]);
@@ -67,7 +65,7 @@ fn a_lease_that_is_kept_is_in_the_way_of_a_single_key() {
     }
 }
 
-/// Nobody is told when a single key is released: the mutex looks with its heartbeat.
+/// Nobody announces the release of a single key, so the mutex polls with its heartbeat.
 #[test]
 fn a_release_of_which_nothing_is_said_is_seen_with_a_heartbeat() {
     for strategy in [Strategy::HandOff, Strategy::Confirm, Strategy::Notify] {
@@ -82,13 +80,13 @@ fn a_release_of_which_nothing_is_said_is_seen_with_a_heartbeat() {
     }
 }
 
-/// Nobody is told when a lease runs out. A newcomer behind others has not been told either when
-/// that will be: it looks with its heartbeat.
+/// Nobody announces an expired lease. A newcomer behind other waiters does not know the deadline
+/// either, so it polls with its heartbeat.
 #[test]
 fn a_lease_that_runs_out_is_seen_with_a_heartbeat() {
     let mut lapses = act(10, 0, 300);
     lapses.fixed_lease = Some(110);
-    // Which it does while it writes for the last time.
+    // The lease expires during the last write.
     lapses.end = End::Write;
     let tasks = [act(0, 0, 250), lapses, act(240, 0, 10)];
     let processes = tasks.map(|act| process(vec![vec![act]])).to_vec();
@@ -98,7 +96,7 @@ fn a_lease_that_runs_out_is_seen_with_a_heartbeat() {
     assert_eq!(wrong(&plan), Vec::new());
 }
 
-/// A group has one of its locks while it waits for the other one, which is in use.
+/// A group holds one of its locks while it waits for the other one, which is in use.
 #[test]
 fn a_group_has_a_lock_before_it_has_all() {
     let mut both = act(10, 0, 20);
@@ -112,8 +110,7 @@ fn a_group_has_a_lock_before_it_has_all() {
     }
 }
 
-/// Of what another kind is, Redisson's lock sees nothing, or that it is held; it is woken by locks
-/// only.
+/// Redisson's lock sees another kind as free or as held, and only locks wake it.
 #[test]
 fn redisson_waits_for_what_is_in_use_as_another_kind() {
     for kind in [Kind::Semaphore(3), Kind::Permits(3), Kind::ReadWrite] {
@@ -125,8 +122,8 @@ fn redisson_waits_for_what_is_in_use_as_another_kind() {
     }
 }
 
-/// All work for so long that the last one gets the lock after more than a minute; or the first one
-/// does not give it back at all, and hands it to nobody, as nobody waits in line.
+/// All work for so long that the last one gets the lock after more than a minute. With the flaw,
+/// the first one never frees it, and hands it to nobody, as nobody queues.
 #[test]
 fn who_waits_for_long_work_does_not_wait_for_ever() {
     let mut act = act(0, 0, 9_000);
@@ -140,6 +137,6 @@ fn who_waits_for_long_work_does_not_wait_for_ever() {
     let stuck = run(&plan, Some(Flaw::NeverFrees), false);
     let waits = |it: &Violation| it.rule == "nobody waits for ever";
     assert!(stuck.violations.iter().any(waits), "{stuck:?}");
-    // A minute after what was worked.
+    // A minute after the last work.
     assert!(stuck.took < 72_000, "{} ms", stuck.took);
 }

@@ -1,16 +1,16 @@
-//! What looks like a broken rule of the witness and is none, by hand; and beside it, what the rule
-//! is there for.
+//! Schedules written by hand that seem to break a rule of the witness and do not, each beside a
+//! flaw that the rule must notice.
 
 use crate::common::{act, one_name, process, rules};
 use locktopus_simulator::{Act, Fault, Flaw, Kind, Patch, Plan, Wait};
 
-/// Tasks, each in a process of its own, that use one name as these kinds.
+/// Tasks, each in its own process, that use one name as these kinds.
 fn plan(kinds: &[Kind], tasks: Vec<Vec<Act>>, faults: Vec<(u64, Fault)>) -> Plan {
     let processes = tasks.into_iter().map(|task| process(vec![task]));
     crate::common::plan(&one_name(kinds), processes.collect(), faults)
 }
 
-/// As the mutant "a waiter that leaves a free lock tells nobody".
+/// The mutant "a waiter that leaves a free lock tells nobody".
 const TELLS_NOBODY: Flaw = Flaw::Script(Patch {
     script: "_release",
     from: "free = fine and code == 0",
@@ -18,9 +18,9 @@ const TELLS_NOBODY: Flaw = Flaw::Script(Patch {
     more: &[],
 });
 
-/// One gives up its place in line when the holder's lease is over; but the server lacks replicas,
-/// and refuses that as it refuses everything: the place is still there, nobody has looked at the
-/// lock, and the next in line is granted it later.
+/// A waiter gives up its place after the holder's lease has expired, but the server lacks replicas
+/// and refuses all writes. So the place is still there, no script has looked at the lock, and the
+/// next waiter gets it later.
 #[test]
 fn a_place_that_cannot_be_given_up_hands_nothing_on() {
     for kind in [Kind::Lock, Kind::Fair, Kind::Mutex] {
@@ -30,7 +30,7 @@ fn a_place_that_cannot_be_given_up_hands_nothing_on() {
         leaves.wait = Wait::AtMost(350);
         let lacking = vec![(300, Fault::LacksReplicas(0, 500))];
         let two = plan(&[kind], vec![vec![holds], vec![leaves]], lacking);
-        // Whoever leaves at last hands on what it finds free to the one behind.
+        // The waiter that leaves last hands the free lock to the one behind it.
         let mut three = two.clone();
         three.processes.push(three.processes[1].clone());
         three.processes[2].tasks[0] = vec![act(150, 0, 10)];
@@ -49,7 +49,7 @@ fn a_place_that_cannot_be_given_up_hands_nothing_on() {
     }
 }
 
-/// One counts a latch down and does not hear of it; another one takes its name as a lock; then the
+/// A task counts a latch down and misses the reply. Another one takes the name as a lock, and the
 /// first one asks again.
 fn latch_and_lock(broken_at: u64) -> Plan {
     let mut tries = act(4, 1, 300);
@@ -73,7 +73,7 @@ fn what_was_done_is_told_again_whatever_the_name_is_now() {
     for at in 200..260 {
         let plan = latch_and_lock(at);
         assert_eq!(rules(&plan, None), Vec::<&str>::new(), "broken at {at} ms");
-        // "Nothing was done" is not true of what was.
+        // With the flaw the script answers that nothing was done, though it was.
         let found = rules(&plan, Some(forgets));
         noticed += usize::from(found.contains(&"kinds are kept apart"));
     }
@@ -93,12 +93,12 @@ fn behind_the_dead(seed: u64) -> Plan {
     }
     let tasks = acts.into_iter().map(|act| vec![act]).collect();
     let mut plan = plan(&[Kind::ReadWrite], tasks, vec![(300, Fault::Die(1))]);
-    // The clock goes on while scripts run.
+    // With these seeds the clock advances while scripts run.
     plan.seed = 3 * seed + 2;
     plan
 }
 
-/// One leaves the line just when the lease of the holder ends; another one waits behind it.
+/// A waiter leaves just when the holder's lease expires, and another one waits behind it.
 fn leaves_at_the_end(seed: u64, wait: u64) -> Plan {
     let mut holds = act(0, 0, 1_000);
     holds.fixed_lease = Some(400);
@@ -113,8 +113,8 @@ fn leaves_at_the_end(seed: u64, wait: u64) -> Plan {
     plan
 }
 
-/// The script took the writer for alive, or the lock for held, and was right when it looked. By its
-/// end neither was true.
+/// The script saw the writer as alive, or the lock as held, and was right at that time. By its end
+/// neither was true.
 #[test]
 fn what_ends_while_a_script_runs_is_handed_on_by_the_next() {
     for seed in 0..40 {
@@ -127,8 +127,8 @@ fn what_ends_while_a_script_runs_is_handed_on_by_the_next() {
     }
 }
 
-/// The same of readers: one is over and written down, and the last one's lease ends, with all that
-/// is written, before a script does that found it in the writer's way.
+/// The same for readers: one has expired but is still stored, and the last reader's lease ends with
+/// all that is stored, before the script that found it in the writer's way.
 #[test]
 fn readers_that_end_while_a_script_runs_are_not_removed_by_it() {
     for seed in [23_660, 322_490] {
@@ -140,8 +140,7 @@ fn readers_that_end_while_a_script_runs_are_not_removed_by_it() {
     }
 }
 
-/// A fair lock is held for a time that is not renewed, and all the while others ask for its name as
-/// a mutex.
+/// A fair lock is held with a fixed lease, and others keep asking for its name as a mutex.
 fn asked_for_at_the_end(seed: u64) -> Plan {
     let mut holds = act(0, 0, 300);
     holds.fixed_lease = Some(120);
@@ -150,12 +149,12 @@ fn asked_for_at_the_end(seed: u64) -> Plan {
     let mut tasks = vec![vec![holds]];
     tasks.resize(5, vec![asks; 25]);
     let mut plan = plan(&[Kind::Fair, Kind::RedisPy], tasks, Vec::new());
-    // The clock goes on while scripts run.
+    // With these seeds the clock advances while scripts run.
     plan.seed = 3 * seed + 2;
     plan
 }
 
-/// It was a fair lock when the script looked, and ended by itself while the script ran.
+/// It was a fair lock when the script began, and expired while the script ran.
 #[test]
 fn what_ends_while_a_script_runs_was_not_changed_by_it() {
     let deletes = Flaw::Script(Patch {
@@ -174,8 +173,8 @@ fn what_ends_while_a_script_runs_was_not_changed_by_it() {
     assert!(noticed > 0, "nobody asked while the lock was held");
 }
 
-/// A server lost the records and deadlines of a line while a slot moved, and the line came through:
-/// whoever waits there gets one more place. In a slot that moved and lost nothing, nobody does.
+/// While a slot moved, a server lost the records and deadlines of a line but not the line, so
+/// returning waiters get a second place. If the slot loses nothing, they do not.
 #[test]
 fn a_line_that_lost_its_records_has_places_twice() {
     for seed in [124_367, 139_558] {

@@ -1,11 +1,11 @@
-//! Schedules by hand, for tests that change what they are about.
+//! Schedules written by hand.
 
 use locktopus_core::SafetyMode;
 use locktopus_simulator::{
     Act, End, Fault, Flaw, Kind, Lock, Plan, ProcessPlan, Strategy, Wait, run,
 };
 
-/// A task takes a lock after so many ms, however long that takes, and works under it for as many.
+/// A task that pauses for so many ms, takes a lock however long that takes, and works for so many.
 pub(crate) fn act(pause: u64, lock: usize, hold: u64) -> Act {
     Act {
         pause,
@@ -21,7 +21,7 @@ pub(crate) fn act(pause: u64, lock: usize, hold: u64) -> Act {
     }
 }
 
-/// A process with these tasks, whose clock is right.
+/// A process with these tasks and an exact clock.
 pub(crate) fn process(tasks: Vec<Vec<Act>>) -> ProcessPlan {
     ProcessPlan {
         drift: 0,
@@ -32,7 +32,7 @@ pub(crate) fn process(tasks: Vec<Vec<Act>>) -> ProcessPlan {
     }
 }
 
-/// Locks on one server that is near, and what goes wrong there.
+/// Locks on one server nearby, and its faults.
 pub(crate) fn plan(
     locks: &[(&str, Kind)],
     processes: Vec<ProcessPlan>,
@@ -56,12 +56,12 @@ pub(crate) fn plan(
     }
 }
 
-/// One name, as each of these kinds.
+/// One name, used as each of these kinds.
 pub(crate) fn one_name(kinds: &[Kind]) -> Vec<(&'static str, Kind)> {
     kinds.iter().map(|kind| ("a", *kind)).collect()
 }
 
-/// The rules that are broken in it.
+/// The rules that a run breaks.
 pub(crate) fn rules(plan: &Plan, flaw: Option<Flaw>) -> Vec<&'static str> {
     let found = run(plan, flaw, false).violations;
     found.iter().map(|violation| violation.rule).collect()
