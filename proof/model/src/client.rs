@@ -1,4 +1,4 @@
-//! A client of a modelled server, so that a whole backend can be run on one.
+//! A client of a modelled server, to run a whole backend on one.
 
 mod store;
 
@@ -17,7 +17,7 @@ use super::lua::Interpreter;
 use super::redis::{Reply, Role, Server, Unsupported};
 use store::{Store, lock};
 
-/// Talks to one modelled server, which it may share with others.
+/// A client of one modelled server, which other clients may share.
 #[derive(Debug)]
 pub struct ModelClient {
     store: Arc<Store>,
@@ -26,35 +26,35 @@ pub struct ModelClient {
     replicas: usize,
     passes: Mutex<VecDeque<Pass>>,
     epoch: Mutex<Option<u64>>,
-    /// With what the server refuses its subscriptions.
+    /// The error with which the server refuses subscriptions, if it does.
     pub refused: Mutex<Option<ClientError>>,
 }
 
-/// How long an answer takes where time passes: the least that tokio's timers tell apart.
+/// How long a reply takes if time passes: the resolution of tokio's timers.
 const TRAVEL: Duration = Duration::from_millis(1);
 
-/// What becomes of one pipeline.
+/// The outcome of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pass {
     /// It runs.
     Fine,
-    /// The command at this place, counted from 0, is refused with this error line; the others run.
+    /// The command at this place, counted from 0, gets this error line; the others run.
     Refused(usize, String),
     /// It never leaves the process.
     NotSent,
-    /// So many commands run, and the connection breaks before any answer comes.
+    /// So many commands run, and the connection breaks before any reply arrives.
     Cut(usize),
 }
 
 const NODE: &str = "model:1";
 
 thread_local! {
-    /// Keeps nothing between calls but compiled scripts.
+    /// It keeps only compiled scripts between calls.
     static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
 }
 
-/// The command after which a server with this replication id is one that was here all the time:
-/// quarantine holds nothing back there.
+/// The command that marks the server with this replication id as having run without interruption,
+/// so quarantine holds nothing back there.
 #[must_use]
 pub fn was_here(replid: &str) -> Vec<Vec<u8>> {
     let words = ["HSET", "locktopus_history", "history", replid, "until", "1"];
@@ -87,13 +87,13 @@ impl ModelClient {
         }
     }
 
-    /// A client of a fresh server with so many replicas, which confirm everything at once.
+    /// A client of a fresh server with this many replicas, which confirm everything at once.
     #[must_use]
     pub fn with_replicas(replicas: usize) -> Self {
         Self::of(Arc::default(), replicas)
     }
 
-    /// A client of a fresh server whose clock goes with that of tokio, which may be paused. Answers
+    /// A client of a fresh server whose clock follows that of tokio, which may be paused. Replies
     /// take a millisecond.
     #[must_use]
     pub fn timed() -> Self {
@@ -106,7 +106,7 @@ impl ModelClient {
         Self::of(Arc::clone(&self.store), self.replicas)
     }
 
-    /// The server, to look at it or to change it behind everybody's back.
+    /// The server, to inspect it or to change it without a client.
     pub fn server(&self) -> MutexGuard<'_, Server> {
         self.store.server()
     }
@@ -117,17 +117,17 @@ impl ModelClient {
         }
     }
 
-    /// What becomes of the next pipelines; after these, each is fine.
+    /// Sets the outcomes of the next pipelines. All later ones run normally.
     pub fn plan(&self, passes: impl IntoIterator<Item = Pass>) {
         *lock(&self.passes) = passes.into_iter().collect();
     }
 
-    /// What sentinels have said of their epoch last.
+    /// Sets the epoch that sentinels reported last.
     pub fn hear_epoch(&self, epoch: Option<u64>) {
         *lock(&self.epoch) = epoch;
     }
 
-    /// How many commands each script ran since the last call, for the scripts of all clients.
+    /// How many commands each script of any client ran since the last call.
     #[must_use]
     pub fn take_runs(&self) -> Vec<usize> {
         std::mem::take(&mut lock(&self.store.runs))
@@ -163,7 +163,7 @@ impl ModelClient {
         Ok(evaluation.reply)
     }
 
-    /// No more replicas are waited for than were asked for.
+    /// A server waits for no more replicas than the request names.
     fn confirm(&self, words: &[Vec<u8>]) -> usize {
         let asked = std::str::from_utf8(&words[1]).ok();
         let asked = asked.and_then(|asked| asked.parse().ok()).unwrap_or(0);

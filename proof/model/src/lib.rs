@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `redis` | the modelled server: commands, keys, expiry, a clock that tests move |
 //! | `lua` | lock scripts, run in Lua 5.1 on such a server |
-//! | `layout` | what the keys of a lock say: who holds it, who waits for it |
-//! | `transcripts` | sequences of calls that are written down with what came of them, and what plays them |
+//! | `layout` | reads the keys of a lock: who holds it, who waits |
+//! | `transcripts` | recorded sequences of calls with their results, and a player for them |
 //! | `client` | a client of a modelled server, to run a whole backend on one |
 //! | `rng` | random numbers that a seed determines |
 

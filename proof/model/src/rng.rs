@@ -1,4 +1,4 @@
-//! Random numbers that a seed determines, on every machine and in every version.
+//! Random numbers from a seed, the same on every machine and in every version.
 
 /// A generator (SplitMix64). Not for secrets.
 #[derive(Debug, Clone)]
@@ -22,30 +22,30 @@ impl Rng {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// A number below `bound`, or 0 if that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         let product = u128::from(self.bits()) * u128::from(bound);
         u64::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         let span = high.abs_diff(low).saturating_add(1);
         low.saturating_add_unsigned(self.below(span))
     }
 
-    /// True so many times in a thousand.
+    /// True with this chance in a thousand.
     pub fn permille(&mut self, chance: u64) -> bool {
         self.below(1_000) < chance
     }
 
-    /// One of several; they must not be none.
+    /// One of the choices, which must not be empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         let place = self.below(u64::try_from(choices.len()).unwrap_or(u64::MAX));
         &choices[usize::try_from(place).unwrap_or(0)]
     }
 
-    /// A generator of its own, so that what it is used for disturbs nothing else.
+    /// A separate generator, so that its use does not change the numbers of this one.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self::new(self.bits())

@@ -74,6 +74,6 @@ async fn the_work_of_a_job_is_told_why() {
     let tick = ticks.recv().await.unwrap();
     there.mutex("report").force_release(REASON).await.unwrap();
     assert_eq!(tick.lease().lost().await, told());
-    // The work is dropped, and there is no further time.
+    // The job drops the work and does not run again.
     job.await.unwrap().unwrap();
 }

@@ -1,6 +1,6 @@
-//! Deaf waiters in any number, as a killed process leaves them. A few scripts pass them, and the
-//! live waiters behind them are served at once. A process that was cut off for a moment finds its
-//! places where they were.
+//! Deaf waiters in any number, as a killed process leaves them. A few scripts pass over them all,
+//! and then serve the live waiters behind them at once. A process that lost its connection for a
+//! moment finds its places unchanged.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -24,19 +24,19 @@ use locktopus_servers::peers::redisson_scripts::{fair_lock, fair_unlock};
 use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Longer than any test: what happens within it is no waiter's own look, and no place ends.
+/// Longer than any test, so that no waiter polls and no place expires meanwhile.
 const LONG: Duration = Duration::from_secs(90);
 const LEASE: Duration = Duration::from_secs(90 * 12);
 const PATIENT: WaitStrategy = WaitStrategy::HandOff {
     heartbeat: LONG,
     confirm: false,
 };
-/// How many deaf waiters one script sets aside, and what that takes at most.
+/// How many deaf waiters one script sets aside, and how many commands that takes at most.
 const OF_A_SCRIPT: usize = 1_024;
 const COMMANDS: usize = 2 * OF_A_SCRIPT + 400;
 const PERMITS: u32 = 3;
 
-/// The kind of a holder that keeps everybody out.
+/// The kind of a holder that excludes all others.
 fn holding(kind: &LockKind) -> LockKind {
     match kind {
         LockKind::Read => LockKind::Write,
@@ -52,7 +52,7 @@ fn target(name: &str, kind: &LockKind) -> LockTarget {
     LockTarget::new(LockName::new(name).unwrap(), kind.clone())
 }
 
-/// What a user asks for. The guard of a writer is of a type of its own.
+/// A user's request. The guard of a writer has its own type.
 enum Request {
     Any(LockRequest),
     Write(LockRequest<WriteGuard>),
@@ -90,7 +90,7 @@ impl Request {
     }
 }
 
-/// One process, as far as the server can tell.
+/// One process, as the server sees it.
 #[derive(Clone)]
 struct Process {
     client: Arc<ModelClient>,
@@ -126,7 +126,7 @@ impl Process {
         self.look(target, owner, permits, None).await
     }
 
-    /// Takes all of it.
+    /// Takes the whole lock.
     async fn hold(&self, name: &str, kind: &LockKind) -> (LockTarget, OwnerId) {
         let target = target(name, &holding(kind));
         if is_counted(kind) {
@@ -155,7 +155,7 @@ impl Process {
         assert_eq!(released, ReleaseOutcome::Released);
     }
 
-    /// Takes a place, or looks again.
+    /// Queues, or polls again.
     async fn look(
         &self,
         target: &LockTarget,
@@ -172,7 +172,7 @@ impl Process {
         self.backend.attempt(&attempt).await.unwrap()
     }
 
-    /// Takes a place.
+    /// Queues.
     async fn wait(&self, target: &LockTarget, permits: u32, place: Duration) -> OwnerId {
         let owner = target.kind().new_owner();
         let queued = self.look(target, &owner, permits, place).await;
@@ -181,7 +181,7 @@ impl Process {
         owner
     }
 
-    /// Leaves the line, as an acquisition that is dropped does.
+    /// Leaves the line, as a dropped acquisition does.
     async fn give_up(&self, target: &LockTarget, owner: &OwnerId) {
         let deadline = Instant::now() + SECOND;
         let attempt = AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline);
@@ -202,7 +202,7 @@ impl Process {
         self.backend.subscribe(target, deadline).await.unwrap()
     }
 
-    /// Its subscriptions are refused, which it learns by one.
+    /// The server refuses its subscriptions, and it learns that from one.
     async fn may_not_listen(&self, target: &LockTarget) {
         let refusal = ClientError::rejected("NOPERM no right to 'subscribe'");
         *self.client.refused.lock().unwrap() = Some(refusal);
@@ -210,7 +210,7 @@ impl Process {
         assert!(self.backend.subscribe(target, deadline).await.is_err());
     }
 
-    /// A thread of Redisson's wants a fair lock: nil, or for how long to sleep. Or it leaves it.
+    /// A thread of Redisson asks for a fair lock, and gets nil or how long to sleep. Or it leaves.
     async fn redisson(&self, it: &LockTarget, thread: u32, leaves: bool) -> Option<Duration> {
         let (now, keys) = (self.client.server().clock / 1_000, Keys::of(it).names);
         let thread = format!("71b96ce8-2746-4c1a-9b6e-0d2c1f0a9d11:{thread}");
@@ -243,7 +243,7 @@ impl Process {
         usize::try_from(reply.as_int().unwrap()).unwrap()
     }
 
-    /// How many stand in line.
+    /// The length of the line.
     fn in_line(&self, target: &LockTarget) -> usize {
         let fair = *target.kind() == LockKind::Fair;
         self.count(if fair { "LLEN" } else { "ZCARD" }, target, 2)
@@ -260,7 +260,7 @@ impl Process {
     }
 }
 
-/// The release serves the waiter behind so many, which does not ask again and again.
+/// A release serves the waiter behind so many deaf ones, although that one does not poll.
 async fn is_served(here: &Process, dead: &[Process], kind: &LockKind, many: usize) {
     let name = format!("{}-{:?}-{many}-{}", kind.as_str(), kind.mode(), dead.len());
     let what = format!("{} behind {many} of {}", kind.as_str(), dead.len());
@@ -271,7 +271,7 @@ async fn is_served(here: &Process, dead: &[Process], kind: &LockKind, many: usiz
     }
     let [living, third] = [here.another().await.locks(), here.another().await.locks()];
     let waiting = tokio::spawn(Request::new(&living, &name, kind).acquire());
-    // It subscribes and looks.
+    // It subscribes and polls.
     tokio::time::sleep(SECOND).await;
     assert_eq!(here.in_line(&waits_for), many + 1, "{what}");
     let _ = here.client.take_runs();
@@ -288,7 +288,7 @@ async fn is_served(here: &Process, dead: &[Process], kind: &LockKind, many: usiz
     assert!(runs.len() <= 2 + many / OF_A_SCRIPT, "{what}: {runs:?}");
     assert!(runs.iter().max() < Some(&COMMANDS), "{what}: {runs:?}");
 
-    // The dead have been passed for all who come later.
+    // The scripts have passed over the dead for all later requests too.
     guard.release().await.unwrap();
     let _ = here.client.take_runs();
     let guard = Request::new(&third, &name, kind).try_acquire().await;
@@ -318,7 +318,7 @@ async fn any_number_of_deaf_waiters_is_passed_at_once() {
     }
 }
 
-/// A holder died and released nothing. A try finds the lock free behind the deaf.
+/// A holder died without a release. `try_acquire` finds the lock free behind the deaf.
 #[tokio::test(start_paused = true)]
 async fn what_ended_by_itself_can_be_tried_for_behind_the_deaf() {
     for kind in kinds() {
@@ -341,7 +341,7 @@ async fn what_ended_by_itself_can_be_tried_for_behind_the_deaf() {
     }
 }
 
-/// Several at once are no exception.
+/// The same for several locks at once.
 #[tokio::test(start_paused = true)]
 async fn a_group_is_taken_behind_the_deaf() {
     let here = Process::first().await;
@@ -372,7 +372,7 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
         let held = here.hold("some", &kind).await;
         here.release(&held, PERMITS).await;
         let (small, big) = (target("some", &kind), target("some", &big));
-        // One of them holds a part, and there is room for more.
+        // One waiter holds a part, and there is room for more.
         let holder = small.kind().new_owner();
         let _ = here.attempt(&small, &holder, 1).await;
         dead.wait(&big, wants, LONG * 10).await;
@@ -381,7 +381,7 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
         let took = begun.elapsed();
         assert!(took < SECOND / 10, "{kind:?}: {took:?}");
 
-        // The same if it dies while another waits behind it.
+        // The same if it dies while another one waits behind it.
         let dying = here.another().await;
         let _heard = dying.listen(&big).await;
         dying.wait(&big, wants, LONG * 10).await;
@@ -397,7 +397,7 @@ async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
     }
 }
 
-/// A waiter that was set aside stands where it stood as soon as it asks again.
+/// A waiter that was set aside is back at its place as soon as it asks again.
 #[tokio::test(start_paused = true)]
 async fn whoever_was_cut_off_for_a_moment_has_its_place() {
     for kind in kinds().iter().map(holding) {
@@ -414,7 +414,7 @@ async fn whoever_was_cut_off_for_a_moment_has_its_place() {
             let second = next.wait(&it, PERMITS, LONG * 10).await;
             let last = next.wait(&it, PERMITS, LONG * 10).await;
             here.release(&held, PERMITS).await;
-            // They were passed over, and are all there.
+            // They were passed over, and all of them are still there.
             let state = here.state(&it).await;
             assert_eq!(state.holders[0].owner, second, "{kind:?} {many}");
             assert_eq!(state.waiters.len(), many + 1, "{kind:?} {many}");
@@ -458,7 +458,7 @@ async fn whoever_was_cut_off_takes_what_is_free() {
     }
 }
 
-/// Those who never come back are forgotten, also where the line is never empty.
+/// Waiters that never come back are removed, even if the line is never empty.
 #[tokio::test(start_paused = true)]
 async fn the_dead_do_not_pile_up_behind_the_line() {
     for kind in kinds().iter().map(holding) {
@@ -483,7 +483,7 @@ async fn the_dead_do_not_pile_up_behind_the_line() {
         }
         assert!(most < 200, "{kind:?}: {most}");
         here.release(&held, PERMITS).await;
-        // The next holders find no waiter and leave nothing.
+        // The next holders find no waiters and leave nothing behind.
         for _ in 0..4 {
             let owner = it.kind().new_owner();
             let _ = here.attempt(&it, &owner, PERMITS).await;
@@ -496,8 +496,7 @@ async fn the_dead_do_not_pile_up_behind_the_line() {
     }
 }
 
-/// That a waiter may not subscribe, or may again, becomes known while it is in line: it has one
-/// place.
+/// A waiter that loses or regains the right to subscribe while it queues has one place.
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_listen_any_more_has_one_place() {
     let flips = [&[true][..], &[true, false]];
@@ -523,7 +522,7 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
             let looked = polls.look(&it, &first, 1, LONG).await;
             let ahead = matches!(looked, AttemptOutcome::Queued { ahead: 0, .. });
             assert!(ahead, "{kind:?} {refused}: {looked:?}");
-            // It has not asked again since it took its place.
+            // It has not asked again since it queued.
             polls.give_up(&it, &given_up).await;
             let line = [first.clone(), second.clone()];
             assert_eq!(here.waiters(&it).await, line, "{kind:?} {refused}");
@@ -540,7 +539,7 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
     }
 }
 
-/// Room is kept for waiters that poll. Waiters behind them get what is left, and nothing of that.
+/// Room is kept for waiters that poll. The ones behind them get only what is left.
 #[tokio::test(start_paused = true)]
 async fn room_is_kept_for_those_that_poll() {
     for (case, kind) in (0..216).flat_map(|case| {
@@ -551,7 +550,7 @@ async fn room_is_kept_for_those_that_poll() {
         let held = here.hold("it", &kind).await;
         polls.may_not_listen(&held.0).await;
         let _heard = next.listen(&held.0).await;
-        // Three in line want one to three permits each, or to read or write.
+        // Three waiters want one to three permits each, or to read or write.
         let (mut room, mut line) = (if is_counted(&kind) { PERMITS } else { 4 }, Vec::new());
         for (at, wants) in [case / 8 % 3, case / 24 % 3, case / 72]
             .into_iter()
@@ -576,7 +575,7 @@ async fn room_is_kept_for_those_that_poll() {
             let heard = *fits && std::ptr::eq(*process, &raw const next);
             assert_eq!(holds, heard, "{what}");
         }
-        // A newcomer gets what is left, and those that poll get what was kept.
+        // A newcomer gets what is left, and the polling waiters get what was kept.
         let small = target("it", &kind);
         let tried = here.attempt(&small, &kind.new_owner(), 1).await;
         assert_eq!(is_granted(&tried), room > 0, "{what}: {tried:?}");
@@ -587,7 +586,7 @@ async fn room_is_kept_for_those_that_poll() {
     }
 }
 
-/// Redisson's waiters do not overtake ours that poll, and pass those that died as soon as ours do.
+/// Redisson's waiters do not overtake ours that poll, and pass our dead ones as soon as ours do.
 #[tokio::test(start_paused = true)]
 async fn redissons_waiters_pass_whoever_polled_and_died_and_no_other() {
     for (theirs, ours) in [(0, 1), (0, 3), (1, 1), (3, 2), (70, 1)] {
@@ -608,7 +607,7 @@ async fn redissons_waiters_pass_whoever_polled_and_died_and_no_other() {
         for owner in &line {
             let _ = polls.look(it, owner, 1, place).await;
         }
-        // Redisson takes 300 s off all deadlines with each of its grants.
+        // Redisson subtracts 300 s from all deadlines with each of its grants.
         let sleeps = here.redisson(it, 99, false).await.unwrap();
         assert!(
             sleeps <= place + SECOND * 300 * theirs,

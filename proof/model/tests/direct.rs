@@ -1,5 +1,5 @@
-//! Scripts that no simulated client runs, called as they are: what each answers, and what it leaves
-//! on the server.
+//! Scripts that no simulated client runs, called directly: their replies, and what they leave on
+//! the server.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use locktopus_model::lua::Interpreter;
@@ -31,14 +31,14 @@ impl Bench {
         evaluation.unwrap().reply
     }
 
-    /// A write of the key `k`: by which lock, token and holder; how long to keep the fence; what to
-    /// do.
+    /// Writes the key `k`. The arguments: lock, token, holder, how long to keep the fence, and the
+    /// command.
     fn write(&mut self, arguments: &str) -> String {
         let arguments: Vec<_> = arguments.split(' ').collect();
         show(&self.eval(GUARDED_WRITE.source, &["k", "f"], &arguments))
     }
 
-    /// What is on the server, and for how long.
+    /// All keys on the server, with their expiries.
     fn left(&self) -> String {
         let lines = self.server.dump();
         lines.lines().map(str::trim).collect::<Vec<_>>().join("; ")
@@ -49,7 +49,7 @@ fn bytes(words: &[&str]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// A reply in short.
+/// A short form of a reply.
 fn show(reply: &Reply) -> String {
     match reply {
         Reply::Int(number) => number.to_string(),
@@ -65,17 +65,17 @@ fn a_guarded_write_is_done_by_the_newest_holder() {
     let mut bench = Bench::new();
     for (arguments, reply, value) in [
         ("l 5 h 1000 SET a 0", "1 5 l", "a"),
-        // The same holder again, and one that does not say who it is.
+        // The same holder again, then one that does not tell who it is.
         ("l 5 h 1000 SET b 0", "1 5 l", "b"),
         ("l 5  1000 SET c 0", "1 5 l", "c"),
-        // Another holder with the token, which the fence still knows the first holder of.
+        // Another holder with the token, while the fence still knows the first one.
         ("l 5 i 1000 SET x 0", "-1 5 l", "c"),
         ("l 4 h 1000 SET x 0", "0 5 l", "c"),
         ("m 9 h 1000 SET x 0", "-2 5 l", "c"),
         ("l 6 i 1000 SET d 0", "1 6 l", "d"),
         ("l 5 h 1000 SET x 0", "0 6 l", "d"),
         ("l 6 h 1000 SET x 0", "-1 6 l", "d"),
-        // Nobody knows who this was, so whoever has the token may write.
+        // This holder is unknown, so any owner of the token may write.
         ("l 7  1000 SET e 0", "1 7 l", "e"),
         ("l 7 h 1000 SET f 0", "1 7 l", "f"),
         (
@@ -120,7 +120,7 @@ fn a_fence_that_is_none_is_left_alone() {
         assert_eq!(bench.write("l 9 h 1000 SET a 0"), "BADTOKEN", "{spoilt}");
         assert_eq!(bench.left(), before, "{spoilt}");
     }
-    // What else is in the hash is somebody's own affair.
+    // Other fields of the hash are ignored.
     let mut bench = Bench::new();
     bench.command("HSET f lock l token 1");
     assert_eq!(bench.write("l 1 h 1000 SET a 0"), "1 1 l");
@@ -135,19 +135,19 @@ fn fences_and_values_live_for_as_long_as_was_asked() {
     let mut bench = Bench::new();
     for (arguments, fence, value) in [
         ("l 5 h 1000 SET a 700", 1_000, 700),
-        // Never sooner than before.
+        // Never earlier than before.
         ("l 5 h 500 SET a 900", 1_000, 900),
         ("l 5 h 2000 SET a 0", 2_000, -1),
         ("l 6 h 2000 DEL  0", 2_000, -2),
         ("l 6 h 0 SET a 10", -1, 10),
-        // For ever is longer than anything.
+        // No expiry is longer than any.
         ("l 6 h 1000 SET a 10", -1, 10),
     ] {
         assert!(bench.write(arguments).starts_with("1 "), "{arguments}");
         let left = ["f", "k"].map(|key| bench.command(&format!("PTTL {key}")).as_int());
         assert_eq!(left, [Some(fence), Some(value)], "{arguments}");
     }
-    // What was for ever before nobody had it counts for nothing.
+    // A new fence to be kept for ever has no expiry.
     let mut bench = Bench::new();
     assert_eq!(bench.write("l 5 h 0 SET a 0"), "1 5 l");
     assert_eq!(bench.command("PTTL f"), Reply::Int(-1));
@@ -207,7 +207,7 @@ fn what_a_key_is_can_be_told() {
         let letters = bench.eval(CLASSIFY.source, &[&k, &s, &p, &f, &n], &[]);
         assert_eq!(show(&letters), letter.to_string(), "{at}: {}", bench.left());
     }
-    // All of them at once.
+    // All of them in one call.
     let keys = (0..expected.len())
         .flat_map(|at| ["k", "s", "p", "f", "n"].map(|key| format!("{key}{at}")));
     let keys: Vec<_> = keys.collect();

@@ -1,6 +1,6 @@
-//! The edges of scripts, each called as it is in the one situation in which an edge shows: the last
-//! microsecond at which an attempt may run, the greatest number that is a token, a publish that
-//! fails, a number without its kind.
+//! Edge cases of scripts, each called directly in the one situation that shows it: the last
+//! microsecond in which an attempt may run, the greatest valid token, a publish that fails, a
+//! number without its kind.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "edges_common/mod.rs"]
@@ -85,7 +85,7 @@ fn the_greatest_token_is_the_last() {
     }
 }
 
-/// Released all the same, and whoever released is told that nobody was.
+/// The lock is released all the same, and the reply reports that no message went out.
 #[test]
 fn a_release_that_cannot_be_announced_says_so() {
     for (name, publish) in [("lock", 3), ("mutex", 4)] {
@@ -96,8 +96,8 @@ fn a_release_that_cannot_be_announced_says_so() {
         let answer = bench.eval(&format!("{name}_release"), &LOCK, &arguments);
         assert_eq!(answer, "-1", "{name}");
         assert_eq!(bench.command("EXISTS k"), Reply::Int(0), "{name}");
-        // The same where somebody probably waits, so that the queue is looked at first, and nobody
-        // does.
+        // The same when the caller expects a waiter, so the script looks at the queue first and
+        // finds none.
         bench.take(&format!("{name}_acquire"), ME, 0, 1);
         let arguments = [ME, "x", "1", "PUBLISH", "c", "0", "d", "1"];
         bench.fail(publish + 2, "NOPERM no");
@@ -106,7 +106,7 @@ fn a_release_that_cannot_be_announced_says_so() {
     }
 }
 
-/// A mutex that other libraries share may have a token and no queue, or not even that.
+/// A mutex shared with other libraries may have a token and no queue, or neither.
 #[test]
 fn a_mutex_without_a_queue_is_taken_released_and_ended() {
     for keys in [&LOCK[..1], &LOCK[..2]] {
@@ -119,7 +119,7 @@ fn a_mutex_without_a_queue_is_taken_released_and_ended() {
         let now = bench.server.clock;
         assert_eq!(take(&mut bench, ME), now.to_string());
         assert_eq!(bench.command("PTTL k"), Reply::Int(60_000));
-        // Whoever has no key for tokens has none.
+        // Without a key for tokens there is no token.
         let token = if keys.len() > 1 {
             now.to_string()
         } else {
@@ -139,13 +139,13 @@ fn a_mutex_without_a_queue_is_taken_released_and_ended() {
         assert!(ended.ends_with(&format!("{OTHER}]")), "{ended}");
         assert_eq!(bench.said(), ["c 0"]);
         assert_eq!(bench.command("EXISTS k"), Reply::Int(0));
-        // Nothing is known of a holder that is not there.
+        // A lock without a holder shows none.
         let state = bench.eval("mutex_inspect", keys, &[]);
         assert!(state.starts_with("[[] "), "{state}");
     }
 }
 
-/// Somebody else's field may hold anything.
+/// A field of another client may hold anything.
 #[test]
 fn a_hold_whose_count_is_none_is_shown_as_none() {
     let mut bench = Bench::new();
@@ -158,7 +158,7 @@ fn a_hold_whose_count_is_none_is_shown_as_none() {
     assert_eq!(state, format!("[[]  []  {now}]"));
 }
 
-/// A recall note that says nothing is removed, and whoever wants the lock is told who has it.
+/// A malformed recall note is removed, and the request still learns who holds the lock.
 #[test]
 fn a_recall_note_that_says_nothing_is_forgotten() {
     let mut bench = Bench::new();
@@ -172,7 +172,7 @@ fn a_recall_note_that_says_nothing_is_forgotten() {
     assert_eq!(bench.command("EXISTS w"), Reply::Int(0));
 }
 
-/// Another library's waiters hear what they listen for.
+/// The message is the one that waiters of the other library expect.
 #[test]
 fn a_notifying_mutex_says_what_it_was_told_to_say() {
     for (message, list, said) in [
@@ -201,8 +201,7 @@ fn a_notifying_mutex_says_what_it_was_told_to_say() {
     }
 }
 
-/// Whoever asks for a free name of which another kind's waiters have the queue is told what they
-/// wait for.
+/// A request for a free name whose queue has waiters of another kind learns what they wait for.
 #[test]
 fn waiters_of_another_kind_are_named() {
     for (letter, name) in [
@@ -236,7 +235,7 @@ fn waiters_of_another_kind_are_named() {
     }
 }
 
-/// A grant of a second ago is a number like any other.
+/// The token is complete, even if the grant was a second ago.
 #[test]
 fn a_pushed_token_is_written_out_whole() {
     for (script, letter) in [("lock", "x"), ("mutex", "m")] {

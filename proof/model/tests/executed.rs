@@ -1,5 +1,5 @@
-//! `Executed::No` is a promise: nothing was written. Whatever fails, at whichever command of
-//! whichever script, and wherever a pipeline breaks, it is kept.
+//! `Executed::No` is a promise that nothing was written. It holds for a failure of any command in
+//! any script, and for a pipeline that breaks anywhere.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "executed_common/mod.rs"]
@@ -11,7 +11,7 @@ use common::{Bench, Op, State, is_about, is_whole, kinds, picture};
 use locktopus_core::{BackendError, CounterAction, Executed, LockKind, ReplicaNeed, SafetyMode};
 use locktopus_model::Pass;
 
-/// What a command in the middle of a script can end with.
+/// Errors that a command in the middle of a script can get.
 const FAULTS: [&str; 4] = [
     "ERR something else",
     "WRONGTYPE Operation against a key holding the wrong kind of value",
@@ -51,7 +51,7 @@ async fn no_command_fails_unnoticed() {
     assert!(faults > 10_000 || !is_whole(), "only {faults} faults");
 }
 
-/// What is asked for in this state; with a mutant, only what runs a script that is changed.
+/// The operations possible in this state; with a mutant, only those that run a changed script.
 fn ops(kind: &LockKind, safety: SafetyMode, state: State) -> Vec<Op> {
     let ops = Op::ALL.into_iter().filter(|op| op.is_for(kind));
     ops.filter(|op| is_about(kind, safety, state, *op))
@@ -79,7 +79,7 @@ async fn fail_each(bench: &Bench, kind: &LockKind, state: State, op: Op) -> usiz
     faults
 }
 
-/// Each key holds something of another type, or a number that cannot be counted on.
+/// Each key holds a value of another type, or an invalid number.
 #[tokio::test(start_paused = true)]
 async fn no_foreign_value_stops_a_script_half_way() {
     let values: [&[&str]; 7] = [
@@ -128,9 +128,8 @@ fn put(bench: &Bench, key: &[u8], value: &[&str]) {
     server.command(&words).unwrap();
 }
 
-/// A script with a mark, `WAIT` and `ROLE` behind it, which runs twice because there are more
-/// replicas than it was told to wait for: each element of each pass fails, and the connection
-/// breaks everywhere.
+/// A script with a mark, then `WAIT` and `ROLE`. It runs twice, because there are more replicas
+/// than it waits for. Each element of each pass fails, and the connection breaks at each place.
 #[tokio::test(start_paused = true)]
 async fn no_pipeline_breaks_unnoticed() {
     let safety = SafetyMode::Replicated {
@@ -157,7 +156,7 @@ async fn no_pipeline_breaks_unnoticed() {
             }
             let mut bench = Bench::new(kind.clone(), safety, state).await;
             for op in ops {
-                // The first two ask for a script that the server does not know yet.
+                // In the first two passes the server does not know the script yet.
                 for (fine, fault) in (0..4).flat_map(|fine| faults.iter().map(move |it| (fine, it)))
                 {
                     bench.reset_all().await;
@@ -172,8 +171,8 @@ async fn no_pipeline_breaks_unnoticed() {
                     };
                     let after = but_tokens(&bench);
                     lost += usize::from(after != before);
-                    // What was granted and not confirmed is given back, whoever gets it then. Where
-                    // to tell its owner something may still be noted: that note tells nobody.
+                    // An unconfirmed grant is given back, and another owner may get it. A note of
+                    // where to reach its owner may stay, which tells nothing.
                     let noted = format!("!recall: {owner}");
                     let given_back = error.message().contains("given back")
                         && !after.replace(&noted, "").contains(&owner);
@@ -191,8 +190,8 @@ async fn no_pipeline_breaks_unnoticed() {
     );
 }
 
-/// A grant that is given back leaves an unused token. A waiter that was set aside has its place:
-/// its ticket differs in the first digit only.
+/// A grant that is given back uses up a token. A waiter that was set aside keeps its place: its
+/// ticket differs only in the first digit.
 fn but_tokens(bench: &Bench) -> String {
     let picture = picture(&bench.client.server());
     let lines = picture.lines().filter(|line| !line.contains("_token:"));
@@ -200,7 +199,7 @@ fn but_tokens(bench: &Bench) -> String {
     lines.join("\n").replace("5700000000", "1700000000")
 }
 
-/// Looking takes nothing back and forgets nothing, whatever has ended meanwhile.
+/// Reading takes nothing back and removes nothing, even if leases have expired meanwhile.
 #[tokio::test(start_paused = true)]
 async fn looking_writes_nothing() {
     for safety in [SafetyMode::Plain, QUARANTINE] {

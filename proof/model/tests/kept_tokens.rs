@@ -1,5 +1,5 @@
-//! Every script that grants a lock keeps the last token for at least twice the lease of the new
-//! holder, also if the request that ran the script asked for less.
+//! Each script that grants a lock keeps the last token for at least twice the lease of the new
+//! holder, even if the caller of the script asked for less.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// Twice that is more than anybody asks the token to be kept for.
+/// Twice this is longer than any request asks to keep the token.
 const LEASE: Duration = Duration::from_secs(600);
 
 struct Lock {
@@ -123,12 +123,12 @@ impl Lock {
         state.holders.iter().any(|holder| holder.owner == *owner)
     }
 
-    /// For how long the last token is kept.
+    /// How long the last token is kept.
     fn kept(&self) -> Duration {
         self.kept_of(&self.target).unwrap()
     }
 
-    /// For how long that of a name is kept; `None`: there is none.
+    /// How long the last token of a name is kept. `None` if there is none.
     fn kept_of(&self, target: &LockTarget) -> Option<Duration> {
         let key = Keys::of(target).token().unwrap().to_owned();
         let words = ["PTTL", &key].map(|word| word.as_bytes().to_vec());
@@ -151,7 +151,7 @@ fn holding(kind: &LockKind) -> LockKind {
 #[tokio::test(start_paused = true)]
 async fn a_release_keeps_the_token_for_the_next_holder() {
     for kind in kinds() {
-        // One release in sixteen, by the clock, takes another way.
+        // One release in sixteen, by the clock, takes the long way.
         for tick in 0..3 {
             let (lock, owner, _heard) = Lock::held(&kind, SECOND).await;
             lock.pass(Duration::from_micros(5 + tick));
@@ -164,7 +164,7 @@ async fn a_release_keeps_the_token_for_the_next_holder() {
     }
 }
 
-/// Behind a deaf one, which ordinary releases do not pass.
+/// Behind a deaf waiter, which the fast path of a release does not pass.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_passes_the_deaf_keeps_it_too() {
     for kind in kinds() {
@@ -195,7 +195,7 @@ async fn whoever_finds_it_free_keeps_the_token_for_the_next_holder() {
         let tried = lock.attempt(&lock.target, &other, SECOND, None).await;
         assert_eq!(is_granted(&tried), kind == LockKind::Read, "{kind:?}");
         assert!(lock.holds(&next).await, "{kind:?}");
-        // A reader that came with it has no token of its own.
+        // A reader that was let in with it has no token of its own.
         assert!(
             lock.kept() >= LEASE * 2 || kind == LockKind::Read,
             "{kind:?}"
@@ -252,7 +252,7 @@ async fn a_group_keeps_its_tokens_for_itself() {
     assert_eq!(lock.kept(), LEASE * 2);
 }
 
-/// Locks on a server whose clock goes with that of the test.
+/// Locks on a server whose clock follows that of the test.
 struct Timed {
     client: Arc<ModelClient>,
     locks: Locktopus,
@@ -270,7 +270,7 @@ impl Timed {
         Self { client, locks }
     }
 
-    /// Holds it by renewals.
+    /// Holds the lock with renewals.
     async fn hold(&self, kind: &LockKind, lease: Duration) -> Box<dyn Any> {
         if kind == &LockKind::Write {
             let request = self.locks.rw_lock("it").write().renewed_lease(lease);
@@ -284,7 +284,7 @@ impl Timed {
         Box::new(request.renewed_lease(lease).acquire().await.unwrap())
     }
 
-    /// For how long the last token is kept; `None`: for ever.
+    /// How long the last token is kept. `None` means for ever.
     fn kept(&self) -> Option<Duration> {
         let words = ["PTTL", "redisson_lock_token:{it}"].map(|word| word.as_bytes().to_vec());
         let left = self.client.server().command(&words).unwrap().as_int();
@@ -294,7 +294,7 @@ impl Timed {
     }
 }
 
-/// The least that is left of the token's time while a lock is held for this long.
+/// The shortest remaining time of the token while a lock is held for this long.
 async fn least_kept(timed: &Timed, held: Duration) -> Option<Duration> {
     let (mut least, end) = (timed.kept(), Instant::now() + held);
     while Instant::now() < end {
@@ -311,15 +311,15 @@ async fn renewals_keep_the_token_as_long_as_a_grant_does() {
             let timed = Timed::new(MINUTE).await;
             let _guard = timed.hold(&kind, lease).await;
             let least = least_kept(&timed, MINUTE * 4 + lease * 4).await.unwrap();
-            // At a renewal at least three quarters, and twice the lease; then up to a third of the
-            // lease passes.
+            // A renewal leaves at least three quarters of the retention, and twice the lease; then
+            // up to a third of the lease passes.
             let promised = (MINUTE * 3 / 4).max(lease * 2) - lease / 3 - SECOND;
             assert!(least >= promised, "{kind:?}, {lease:?}: {least:?}");
         }
     }
 }
 
-/// Half a lease more than twice, or the next renewal would have to say it again.
+/// It adds half a lease to twice the lease, or the next renewal would have to ask again.
 #[tokio::test(start_paused = true)]
 async fn an_extension_keeps_the_token_for_a_lease_that_is_longer_than_that() {
     let timed = Timed::new(MINUTE).await;
@@ -342,7 +342,7 @@ async fn an_extension_keeps_the_token_for_a_lease_that_is_longer_than_that() {
     }
 }
 
-/// Who takes a lease over does not know for how long its token is kept.
+/// An adopter of a lease does not know how long its token is kept.
 #[tokio::test(start_paused = true)]
 async fn whoever_adopts_a_lease_keeps_its_token() {
     let timed = Timed::new(MINUTE).await;
@@ -378,13 +378,13 @@ async fn a_token_that_is_kept_for_ever_stays_so() {
     let timed = Timed::new(TokenRetention::Forever).await;
     let guard = timed.locks.lock("it").acquire().await.unwrap();
     guard.extend(MINUTE).await.unwrap();
-    // Another client, which forgets, has it kept for a time at the most.
+    // Another client with a limited retention.
     let asked = timed.locks.lock("other").token_retention(MINUTE);
     let _other = asked.acquire().await.unwrap();
     assert_eq!(least_kept(&timed, MINUTE * 5).await, None);
 }
 
-/// How many scripts run while a lock is held for an hour by renewals.
+/// How many scripts run while a lock is held with renewals for an hour.
 async fn scripts_of_an_hour(kind: &str, keep: TokenRetention) -> usize {
     let timed = Timed::new(keep).await;
     let request = match kind {
@@ -413,7 +413,7 @@ async fn no_renewal_costs_more_except_one_in_a_quarter_of_the_retention() {
     }
 }
 
-/// Some of a batch are due, and some are not held any more.
+/// Some of the batch ask for it, and some are no longer held.
 #[tokio::test(start_paused = true)]
 async fn a_batch_keeps_the_tokens_of_those_that_ask_for_it() {
     for kind in kinds().into_iter().filter(LockKind::has_tokens) {
@@ -443,7 +443,7 @@ async fn a_batch_keeps_the_tokens_of_those_that_ask_for_it() {
     }
 }
 
-/// It is asked for again with the extension.
+/// The next extension asks again.
 #[tokio::test(start_paused = true)]
 async fn an_extension_that_may_not_have_kept_the_token_says_so() {
     let client = Arc::new(ModelClient::with_replicas(1));

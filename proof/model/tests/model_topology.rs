@@ -1,7 +1,7 @@
-//! Whether the model's server is a server: the same calls on it and on a real one.
+//! Compares the modelled server with a real one by the same calls on both.
 //!
-//! `LOCKTOPUS_MODEL_FIDELITY_CALLS` sets the number of calls, 10,000 unless given. Servers other
-//! than 7.0 differ in a few error texts; run this on the version that the model is made after.
+//! `LOCKTOPUS_MODEL_FIDELITY_CALLS` sets the number of calls, by default 10,000. Servers other than
+//! 7.0 differ in a few error texts, so use the version that the model imitates.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ async fn commands_answer_and_leave_what_a_real_server_does() {
     pair.deployment.stop().await.unwrap();
 }
 
-/// What scripts can return, and how they can go wrong.
+/// Return values of scripts, and ways in which scripts fail.
 const SNIPPETS: &[&str] = &[
     "return 3.99",
     "return -3.99",
@@ -124,7 +124,7 @@ async fn scripts_end_as_on_a_real_server() {
     pair.deployment.stop().await.unwrap();
 }
 
-/// Each with whether memory is used up when it runs.
+/// Scripts that run both with and without free memory.
 const MEMORY: &[&str] = &[
     "#!lua\nreturn redis.call('DEL', 'k')",
     "#!lua flags=allow-oom\nreturn redis.call('SET', 'k', 1)",

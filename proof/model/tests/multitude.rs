@@ -1,5 +1,5 @@
-//! Many at once: scripts do a bounded part of the work, and whoever comes next goes on; numbers of
-//! permits need two bytes.
+//! Large numbers: a script does a bounded part of the work and the next one continues, and permits
+//! need two-byte numbers.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -26,7 +26,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(1)
 }
 
-/// What the free permits are, and who holds one until when, in ms.
+/// The number of free permits, and each held permit with its deadline in ms.
 fn permits(lock: &Lock) -> (i64, Vec<(Vec<u8>, i64)>) {
     let names = Keys::of(&lock.target).names;
     let number = |reply: &Reply| -> i64 {
@@ -48,10 +48,10 @@ async fn attempt(lock: &Lock, owner: &OwnerId, permits: u32) -> AttemptOutcome {
     lock.backend.attempt(&attempt).await.unwrap()
 }
 
-/// Each permit of an acquisition is a member of its own, told by a number in two bytes.
+/// Each permit of an acquisition is a member of its own, numbered with two bytes.
 #[tokio::test(start_paused = true)]
 async fn an_acquisition_has_extends_and_returns_all_of_its_permits() {
-    // More than a command takes words from Lua: all in one would be refused.
+    // Up to more than Lua can pass to one command: all in one call would fail.
     for many in [1_u16, 255, 256, 257, 1_000, 1_001, 1_100, 9_000] {
         let lock = Lock::of_many(LockKind::Permits, u64::from(ALL)).await;
         let owner = LockKind::Permits.new_owner();
@@ -93,7 +93,7 @@ async fn an_acquisition_has_extends_and_returns_all_of_its_permits() {
     }
 }
 
-/// A script takes back at most so many permits of the dead; the next goes on.
+/// A script takes back only so many permits of dead holders; the next one continues.
 #[tokio::test(start_paused = true)]
 async fn permits_of_many_dead_come_back_by_and_by() {
     for (kind, at_once) in [(LockKind::Permits, 256_u32), (LockKind::Semaphore, 64)] {
@@ -113,7 +113,7 @@ async fn permits_of_many_dead_come_back_by_and_by() {
     }
 }
 
-/// A writer that leaves lets 64 readers in and asks the next to look, who lets in the others.
+/// A writer that leaves lets 64 readers in and wakes the next one, which lets the others in.
 #[tokio::test(start_paused = true)]
 async fn a_crowd_of_readers_is_let_in_by_two_scripts() {
     let lock = Lock::of(LockKind::Read).await;
@@ -133,7 +133,7 @@ async fn a_crowd_of_readers_is_let_in_by_two_scripts() {
     assert_eq!((state.holders.len(), state.waiters.len()), (70, 0));
 }
 
-/// Of a semaphore's holders the first thousand are shown.
+/// A semaphore shows its first thousand holders.
 #[tokio::test(start_paused = true)]
 async fn the_first_thousand_holders_are_shown() {
     let lock = Lock::of_many(LockKind::Semaphore, u64::from(ALL)).await;
@@ -144,7 +144,7 @@ async fn the_first_thousand_holders_are_shown() {
     assert_eq!(lock.inspect().await.holders.len(), 1_000);
 }
 
-/// Who is shown are the first thousand.
+/// A queue shows its first thousand waiters.
 #[tokio::test(start_paused = true)]
 async fn the_first_thousand_of_a_line_are_shown() {
     for kind in [LockKind::Reentrant, LockKind::Fair] {
@@ -168,8 +168,8 @@ fn command(lock: &Lock, words: &[&str]) -> Reply {
     lock.client.server().command(&words).unwrap()
 }
 
-/// Who gives up a place that it does not describe is found wherever it stands, and nobody else
-/// loses one.
+/// A waiter that gives up its place without describing it is found at any position, and no other
+/// waiter loses its place.
 #[tokio::test(start_paused = true)]
 async fn a_place_is_found_in_a_long_line() {
     for kind in [LockKind::Reentrant, LockKind::Fair] {
@@ -193,7 +193,7 @@ async fn a_place_is_found_in_a_long_line() {
     }
 }
 
-/// One look removes sixteen times 64 dead waiters, and leaves the others to the next.
+/// One poll removes sixteen times 64 dead waiters, and leaves the others to the next one.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_dead_are_removed_by_one_look() {
     for kind in [LockKind::Reentrant, LockKind::Write] {
@@ -217,8 +217,8 @@ async fn a_thousand_dead_are_removed_by_one_look() {
     }
 }
 
-/// The same in a fair line: one, and then fifteen times 64. Whoever is granted the lock behind more
-/// of them leaves the line.
+/// The same in a fair line, with one and then fifteen times 64. A waiter that is granted the lock
+/// behind more of them leaves the line.
 #[tokio::test(start_paused = true)]
 async fn the_dead_of_a_fair_line_are_removed_by_and_by() {
     let lock = Lock::of(LockKind::Fair).await;
@@ -238,8 +238,8 @@ async fn the_dead_of_a_fair_line_are_removed_by_and_by() {
     assert_eq!(in_line(), Some(2_001 - 2 * 961 - 1));
 }
 
-/// A waiter that was removed from a fair line is put back before the first that came later, if that
-/// is one of the first 4,096.
+/// A waiter that was removed from a fair line returns before the first later one, if that is among
+/// the first 4,096.
 #[tokio::test(start_paused = true)]
 async fn a_place_is_looked_for_among_thousands() {
     for (later, place) in [
@@ -269,8 +269,8 @@ async fn a_place_is_looked_for_among_thousands() {
     }
 }
 
-/// Another library's waiters who are gone do not keep ours from the lock, however many they are,
-/// once they were looked at often enough to be sure.
+/// Dead waiters of another library do not block ours, in any number, once scripts have seen them
+/// often enough to be sure.
 #[tokio::test(start_paused = true)]
 async fn a_crowd_of_another_librarys_dead_is_forgotten() {
     for many in [1, 64, 65, 200, 1_100] {
@@ -283,7 +283,7 @@ async fn a_crowd_of_another_librarys_dead_is_forgotten() {
             command(&lock, &["RPUSH", &names[2], &theirs]);
             command(&lock, &["ZADD", &names[4], &until, &theirs]);
         }
-        // Of more than one look can take in, the first are gone before the others are looked at.
+        // If one poll cannot see them all, the first are removed before it sees the others.
         for at in 0..12 {
             let owner = LockKind::Fair.new_owner();
             let attempt = AcquireAttempt {
@@ -294,7 +294,7 @@ async fn a_crowd_of_another_librarys_dead_is_forgotten() {
             if is_granted(&outcome) {
                 assert_eq!(lock.release(&owner).await, ReleaseOutcome::Released);
             } else {
-                // Not all of them can be passed over by one look.
+                // One poll cannot pass over all of them.
                 assert!(many > 1_000, "{outcome:?} behind {many}, look {at}");
             }
             lock.pass(Duration::from_secs(1));

@@ -1,8 +1,8 @@
 //! Waiters of ours and of Redisson's in one fair queue, in random schedules on a modelled server:
-//! ours run our scripts, theirs run theirs. Nobody who listens and comes when called is overtaken,
-//! thrown out or left waiting.
+//! ours run our scripts, Redisson's run theirs. No waiter that listens and comes when called is
+//! overtaken, thrown out or left waiting.
 //!
-//! `LOCKTOPUS_MODEL_SEED` runs one schedule alone.
+//! `LOCKTOPUS_MODEL_SEED` runs a single schedule.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "neighbours_common/mod.rs"]
@@ -12,10 +12,10 @@ use common::{Change, run};
 use locktopus_servers::peers::redisson_scripts as redisson;
 
 const SCHEDULES: u64 = 60;
-/// Schedules in which each mutant must be noticed.
+/// How many schedules may be needed to notice each mutant.
 const MUTANT_SCHEDULES: u64 = 400;
 
-/// What was wrong once, or could be: replacements in the scripts of the fair lock.
+/// Former and possible mistakes, as replacements in the scripts of the fair lock.
 const MUTANTS: &[(&str, &[Change])] = &[
     (
         "a turn outlasts its time",

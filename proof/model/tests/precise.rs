@@ -1,5 +1,5 @@
-//! What scripts do to the millisecond and to the number, each in the one situation in which it
-//! shows: random schedules come into these too seldom, or cannot tell a little too early from in
+//! Exact results of scripts, to the millisecond and to the number, each in the one situation that
+//! shows it. Random schedules reach these too seldom, or cannot tell a little too early from in
 //! time.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The longest time after which a lease of a minute is still held: a server keeps a key during its
-/// last millisecond, and permits do not need one.
+/// last millisecond, but not permits.
 fn last_moment(kind: &LockKind) -> Duration {
     match kind {
         LockKind::Semaphore | LockKind::Permits => MINUTE - MILLISECOND,
@@ -26,13 +26,13 @@ fn last_moment(kind: &LockKind) -> Duration {
     }
 }
 
-/// The server's clock does not have to go on between two grants.
+/// The server's clock need not advance between two grants.
 #[tokio::test(start_paused = true)]
 async fn each_token_is_greater_though_the_clock_stands_still() {
     for kind in kinds().into_iter().filter(LockKind::has_tokens) {
         let lock = Lock::of(kind.clone()).await;
         let mut last = None;
-        // Also after a set of tokens, and with a clock that was set back behind them.
+        // Also after a set of tokens, and with the clock set back behind them.
         for (tokens, back) in [(1, 0), (1, 0), (16, 0), (1, 0), (1, 5), (16, 0), (1, 0)] {
             lock.client.server().clock -= back;
             let owner = kind.new_owner();
@@ -45,11 +45,11 @@ async fn each_token_is_greater_though_the_clock_stands_still() {
     }
 }
 
-/// A grant that is handed on is one more.
+/// A handed-on lock is a grant of its own.
 #[tokio::test(start_paused = true)]
 async fn each_token_that_is_handed_on_is_greater_though_the_clock_stands_still() {
     let kinds = kinds().into_iter().filter(LockKind::has_tokens);
-    // One in sixteen microseconds goes another way.
+    // One microsecond in sixteen takes the long way.
     for (kind, later) in kinds.flat_map(|kind| [0, 1].map(|later| (kind.clone(), later))) {
         let lock = Lock::of(kind.clone()).await;
         lock.client.server().clock += later;
@@ -80,7 +80,7 @@ async fn an_extension_never_shortens_and_lengthens_to_the_millisecond() {
             assert_eq!(extended, ExtendOutcome::Extended, "{kind:?}");
             let blocked = held_for(&lock.attempt(&other, MINUTE).await);
             assert_eq!(blocked, Some(left), "{kind:?}: {first:?}, then {then:?}");
-            // So does an attempt that is repeated.
+            // The same for a repeated attempt.
             let lock = Lock::of(kind.clone()).await;
             lock.take(&owner, first).await;
             lock.take(&owner, then).await;
@@ -109,9 +109,9 @@ async fn a_lease_ends_to_the_millisecond() {
     }
 }
 
-/// Deadlines of permits are whole milliseconds, a server's clock is not. Permits are never free
-/// before the lease is over, however it began, and what one script takes for ended is ended for
-/// every other.
+/// Deadlines of permits are whole milliseconds, unlike a server's clock. A permit is never free
+/// before its lease is over, whatever microsecond it began in, and all scripts agree on when it
+/// ends.
 #[tokio::test(start_paused = true)]
 async fn permits_end_at_one_moment_for_every_script() {
     for kind in [LockKind::Semaphore, LockKind::Permits] {
@@ -133,8 +133,8 @@ async fn permits_end_at_one_moment(
     way: &str,
     case: &str,
 ) {
-    // An extension that finds the lease, and an attempt that does not, change it: each has a lock
-    // of its own.
+    // The extension, if it finds the lease, and the attempt, if it does not, both change it. So
+    // each has its own lock.
     for extends in [false, true] {
         let lock = Lock::of(kind.clone()).await;
         let owner = kind.new_owner();
@@ -184,7 +184,7 @@ async fn a_lease_that_has_ended_is_not_revived() {
     }
 }
 
-/// What is left counts from the readers that are left, and nothing of the others stays.
+/// The remaining time is that of the remaining readers, and nothing of the others stays.
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_leaves_takes_its_expiry_along() {
     let lock = Lock::of(LockKind::Read).await;
@@ -227,8 +227,8 @@ async fn a_writer_that_leaves_remains_a_reader() {
     assert_eq!(held_for(&blocked), Some(MINUTE), "the other reader is gone");
 }
 
-/// Nobody was told when a lease ended by itself: whoever comes first lets those in that fit beside
-/// it.
+/// An expired lease is not announced, so the first waiter to poll also lets in those that fit
+/// beside it.
 #[tokio::test(start_paused = true)]
 async fn whoever_takes_its_turn_by_itself_lets_in_those_behind() {
     for kind in [LockKind::Read, LockKind::Semaphore, LockKind::Permits] {
@@ -252,7 +252,7 @@ async fn whoever_takes_its_turn_by_itself_lets_in_those_behind() {
     }
 }
 
-/// The epoch that the record of the quarantine has.
+/// The epoch in the record of the quarantine.
 async fn recorded(lock: &Lock) -> Option<u64> {
     let epoch = [&b"HGET"[..], b"locktopus_history", b"epoch"];
     match lock.client.command(Route::Any, &epoch).await.unwrap() {
@@ -261,7 +261,7 @@ async fn recorded(lock: &Lock) -> Option<u64> {
     }
 }
 
-/// Nobody has the lock, and nobody is granted it for so long.
+/// The lock has no holder. Returns how long it is not granted to anybody.
 async fn is_held_back(lock: &Lock) -> Option<Duration> {
     let owner = OwnerId::generate();
     let outcome = lock.attempt(&owner, SECOND).await;
@@ -274,26 +274,25 @@ async fn is_held_back(lock: &Lock) -> Option<Duration> {
     remaining
 }
 
-/// A server that sentinels promoted again, as it was, has a later epoch than the one it has on
-/// record.
+/// A server that sentinels promoted again, as it was, has a later epoch than the one on record.
 #[tokio::test(start_paused = true)]
 async fn who_is_promoted_again_holds_back_for_the_longest_lease() {
     let lock = Lock::quarantined(MINUTE, None).await;
     assert_eq!(is_held_back(&lock).await, None);
     assert_eq!(recorded(&lock).await, None);
-    // The first that is heard of is no later one, and neither is the same one, nor one that
-    // somebody has heard of late.
+    // The first reported epoch is not a later one, nor is the same one, nor an older one that a
+    // client still reports.
     for (heard, known) in [(9, 9), (9, 9), (8, 9)] {
         lock.client.hear_epoch(Some(heard));
         assert_eq!(is_held_back(&lock).await, None, "{heard}");
         assert_eq!(recorded(&lock).await, Some(known), "{heard}");
     }
-    // As numbers, not as words.
+    // They compare as numbers, not as text.
     lock.client.hear_epoch(Some(10));
     assert_eq!(is_held_back(&lock).await, Some(MINUTE));
     assert_eq!(recorded(&lock).await, Some(10));
     lock.pass(SECOND);
-    // It begins once, whoever asks.
+    // The quarantine begins only once.
     for heard in [Some(10), Some(9), None] {
         lock.client.hear_epoch(heard);
         assert_eq!(is_held_back(&lock).await, Some(MINUTE - SECOND));
@@ -303,15 +302,15 @@ async fn who_is_promoted_again_holds_back_for_the_longest_lease() {
     assert_eq!(is_held_back(&lock).await, Some(MILLISECOND));
     lock.pass(MILLISECOND);
     assert_eq!(is_held_back(&lock).await, None);
-    // Another server, of other sentinels, which count anew.
+    // Another server with other sentinels, which count anew.
     lock.client.server().replid = "1".repeat(40);
     lock.client.hear_epoch(Some(2));
     assert_eq!(is_held_back(&lock).await, Some(MINUTE));
     assert_eq!(recorded(&lock).await, Some(2));
 }
 
-/// Who has seen it since it was promoted again vouches for that long, and who saw it before does
-/// not.
+/// A client that has seen the server since its last promotion vouches for that time. One that saw
+/// it before does not.
 #[tokio::test(start_paused = true)]
 async fn nobody_vouches_for_a_time_before_it_was_promoted_again() {
     let lock = Lock::quarantined(MINUTE, Some(1)).await;
@@ -324,11 +323,11 @@ async fn nobody_vouches_for_a_time_before_it_was_promoted_again() {
     assert_eq!(recorded(&lock).await, Some(3));
 }
 
-/// Nor does one that has not heard of that, or whose request was on its way for so long.
+/// Nor does a client that has not heard of the promotion, or whose request took so long.
 #[tokio::test(start_paused = true)]
 async fn who_knows_of_an_earlier_epoch_only_does_not_vouch() {
     let held_back = Some(MINUTE);
-    // Who knows of none vouches only where there was no failover yet.
+    // A client that knows no epoch vouches only if there was no failover yet.
     let cases = [
         (Some(2), "3", held_back),
         (None, "3", held_back),
@@ -339,7 +338,8 @@ async fn who_knows_of_an_earlier_epoch_only_does_not_vouch() {
         let lock = Lock::quarantined(MINUTE, heard).await;
         tokio::time::sleep(MINUTE * 2).await;
         assert_eq!(is_held_back(&lock).await, None, "{heard:?}");
-        // Somebody else has, and has begun the quarantine, on a clock that was set back since.
+        // Another client has heard of it and begun the quarantine, and the clock was set back
+        // since.
         let until = lock.client.server().clock / 1_000 + 90_000;
         let until = until.to_string();
         let words = ["HSET", "locktopus_history", "epoch", epoch, "until", &until];

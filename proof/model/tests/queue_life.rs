@@ -1,4 +1,4 @@
-//! How long the keys of a waiting queue live: as long as somebody in it may still come, and not for
+//! How long the keys of a queue live: as long as one of its waiters may still come, and not for
 //! ever.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const SECOND: Duration = Duration::from_secs(1);
-/// Even a queue of the hasty is kept for this long.
+/// The shortest life of a queue.
 const LEAST: Duration = Duration::from_secs(60);
 
-/// A lock that somebody holds, and who waits for it.
+/// A lock with a holder, and its waiters.
 struct Queue {
     client: Arc<ModelClient>,
     backend: RedisBackend,
@@ -44,7 +44,7 @@ impl Queue {
         queue
     }
 
-    /// Of a holder that leaves a note beside the queue for as long as its lease.
+    /// The holder leaves a note beside the queue for as long as its lease.
     fn attempt(&self, owner: &OwnerId, place: Option<Duration>) -> AcquireAttempt {
         let (target, deadline) = (self.target.clone(), Instant::now() + SECOND);
         AcquireAttempt {
@@ -53,7 +53,7 @@ impl Queue {
         }
     }
 
-    /// Comes to wait, or says that it still does.
+    /// Queues, or renews its place.
     async fn wait(&self, owner: &OwnerId, place: Duration) {
         let attempt = self.attempt(owner, Some(place));
         let queued = self.backend.attempt(&attempt).await.unwrap();
@@ -61,7 +61,7 @@ impl Queue {
         assert!(in_line, "{queued:?}");
     }
 
-    /// Gives a hold back, or a place.
+    /// Gives back a hold or a place.
     async fn release(&self, owner: &OwnerId, sought: Option<Sought>) -> ReleaseOutcome {
         let (target, deadline) = (self.target.clone(), Instant::now() + SECOND);
         let request = ReleaseRequest {
@@ -71,7 +71,7 @@ impl Queue {
         self.backend.release(&request).await.unwrap()
     }
 
-    /// How many stand in the queue, and the owners who have a note beside it.
+    /// The length of the queue, and the owners with a note beside it.
     fn standing(&self) -> (i64, Vec<String>) {
         let names = Keys::of(&self.target).names;
         let say = |command: &str, key: usize| {
@@ -85,7 +85,7 @@ impl Queue {
         (say("ZCARD", 2).as_int().unwrap(), notes.collect())
     }
 
-    /// Subscribes whoever waits first to where it is told of its grant.
+    /// Subscribes the first waiter to its inbox.
     fn first_listens(&self) {
         let queue = Keys::of(&self.target).names[2].clone();
         let words = ["ZRANGE", &queue, "0", "0"].map(|word| word.as_bytes().to_vec());
@@ -96,7 +96,7 @@ impl Queue {
         server.listeners.insert((false, inbox.to_vec()), 1);
     }
 
-    /// What is left of the queue, and of the records of its waiters.
+    /// The remaining time of the queue, and of the records of its waiters.
     fn left(&self) -> [Duration; 2] {
         let names = Keys::of(&self.target).names;
         [2, 3].map(|key: usize| {
@@ -131,7 +131,7 @@ async fn a_hasty_waiter_does_not_shorten_the_life_of_a_patient_ones_place() {
         queue.wait(&patient, HOUR).await;
         let before = queue.left();
         assert!(before.iter().min() >= Some(&HOUR), "{kind:?}: {before:?}");
-        // Both as a newcomer, for whom chance decides, and as one that is known.
+        // Both as a newcomer, whose note is left to chance, and as a known waiter.
         for _ in 0..64 {
             queue.wait(&hasty, SECOND).await;
             queue.wait(&kind.new_owner(), SECOND).await;
@@ -149,8 +149,7 @@ async fn whoever_still_waits_keeps_its_place_alive() {
         let (first, patient) = (kind.new_owner(), kind.new_owner());
         queue.wait(&first, SECOND).await;
         queue.wait(&patient, HOUR).await;
-        // Once it says so again; a newcomer's word is soon followed by that, and later ones are
-        // noted.
+        // It has to renew its place once: a newcomer soon does that, and renewals are noted.
         queue.wait(&patient, HOUR).await;
         queue.pass(HOUR / 4);
         queue.wait(&patient, HOUR).await;
@@ -175,7 +174,7 @@ async fn a_first_waiter_does_not_shorten_the_life_of_the_holders_note() {
     );
 }
 
-/// What a waiter asked for.
+/// The request of a waiter.
 fn sought(place: Duration) -> Sought {
     Sought {
         place,
@@ -199,7 +198,7 @@ async fn a_heartbeat_is_noted_once_the_ticket_is_old_and_forgotten_with_the_plac
         queue.wait(&waiter, HOUR).await;
         let noted = String::from_utf8_lossy(waiter.expose()).into_owned();
         assert_eq!(queue.standing(), (2, vec![noted]), "{kind:?}");
-        // Their tickets are over by now, but not the heartbeat of the first.
+        // All tickets have expired by now, but not the heartbeat of the first waiter.
         queue.pass(HOUR * 15 / 16);
         let released = queue.release(&queue.holder, None).await;
         assert_eq!(released, ReleaseOutcome::Released, "{kind:?}");
@@ -232,7 +231,7 @@ async fn a_place_is_given_up_whether_or_not_it_is_known_what_it_looks_like() {
             let released = queue.release(&leaving, terms).await;
             assert_eq!(released, ReleaseOutcome::NotHeld, "{kind:?}, {terms:?}");
             assert_eq!(queue.standing(), (300, vec![]), "{kind:?}, {terms:?}");
-            // Nobody else's is taken for it.
+            // A stranger does not give up a place of others.
             let stranger = kind.new_owner();
             let _ = queue.release(&stranger, terms).await;
             assert_eq!(queue.standing().0, 300, "{kind:?}, {terms:?}");
@@ -240,7 +239,7 @@ async fn a_place_is_given_up_whether_or_not_it_is_known_what_it_looks_like() {
     }
 }
 
-/// Only the first to wait looks again when the lease in the way ends.
+/// Only the first waiter polls when the lease of the holder ends.
 #[tokio::test(start_paused = true)]
 async fn a_first_attempt_that_runs_twice_is_told_when_the_lease_in_the_way_ends() {
     for kind in kinds() {
@@ -278,7 +277,7 @@ impl Queue {
         }
     }
 
-    /// Asks without waiting behind anybody: whether it was granted.
+    /// Asks again, and returns whether it was granted the lock.
     async fn has(&self, owner: &OwnerId, place: Duration) -> bool {
         let attempt = self.attempt(owner, Some(place));
         let outcome = self.backend.attempt(&attempt).await.unwrap();
@@ -296,7 +295,7 @@ impl Queue {
         })
     }
 
-    /// As another program, or another version of this one, would stand in it.
+    /// Queues like another program, or another version of this one.
     fn stand_as(&self, ticket: &str, member: &str) {
         let names = Keys::of(&self.target).names;
         let words = ["ZADD", &names[2], ticket, member].map(|word| word.as_bytes().to_vec());
@@ -332,7 +331,7 @@ async fn whoever_is_granted_the_lock_behind_very_many_dead_leaves_the_line() {
             for _ in 0..deaf {
                 queue.wait(&kind.new_owner(), HOUR).await;
             }
-            // The release removes a thousand, and so does the look of whoever comes next.
+            // The release removes a thousand, and so does each following poll.
             queue.crowd_of_hasty(&kind, 2200).await;
             let late = kind.new_owner();
             queue.wait(&late, HOUR).await;

@@ -1,7 +1,7 @@
-//! As `script_fidelity_topology`, on each version of the servers, in containers.
+//! As `script_fidelity_topology`, for each version of the servers, in containers.
 //!
-//! Without a container engine these tests fail. Set `LOCKTOPUS_SKIP_POD` to the reason why that is
-//! right on this machine, and they are skipped instead, loudly.
+//! Without a container engine these tests fail. If that is right on this machine, set
+//! `LOCKTOPUS_SKIP_POD` to the reason, and the tests are skipped with a loud message.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

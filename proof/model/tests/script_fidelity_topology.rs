@@ -1,9 +1,9 @@
-//! Whether the shipped scripts do on the modelled server what they do on a real one. Every script,
-//! with the arguments that the shipped backend gives it.
+//! Whether the shipped scripts do the same on the modelled server as on a real one: every script,
+//! with the arguments that the shipped backend passes.
 //!
-//! `LOCKTOPUS_FIDELITY_CALLS` sets how often each script is called at least, `LOCKTOPUS_FIDELITY_SEED`
-//! the random numbers, and `LOCKTOPUS_FIDELITY_REPLAY` names a file with a list of steps that a
-//! failure printed.
+//! `LOCKTOPUS_FIDELITY_CALLS` sets the least number of calls of each script,
+//! `LOCKTOPUS_FIDELITY_SEED` the seed, and `LOCKTOPUS_FIDELITY_REPLAY` names a file with a list of
+//! steps that a failure printed.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
@@ -12,9 +12,9 @@ mod common;
 
 use locktopus_servers::topology::{ProviderKind, Spec, TopologyKind, start};
 
-/// Three readers; the second, who came three seconds after the first, loses its field but not its
-/// expiry, as an operation of another kind can do. Then the first leaves, and was among the longest
-/// if what is left of it and of the lock differs by five at most.
+/// Three readers. The second, three seconds after the first, loses its field but not its expiry, as
+/// an operation of another kind can cause. Then the first leaves; it counts as one of the longest
+/// if its remaining time and the lock's differ by at most five.
 const THREE_SECONDS: &str = "
 listen 0 plain 'redisson_rwlock:{it}'
 call read_lock_acquire 1762491218466921 5 'it' 'redisson_lock_token:{it}' 'locktopus_queue:{it}' 'locktopus_waiters:{it}' '{it}' \
@@ -29,8 +29,8 @@ call read_lock_release 1762491221512751 5 'it' 'redisson_lock_token:{it}' 'lockt
 lapse 35000
 ";
 
-/// Lists that part when they are sent all at once are compared so. It tells a difference from what
-/// two clocks do.
+/// If a list sent all at once makes the servers differ, it is compared like this, which excludes
+/// effects of the two clocks.
 #[test]
 fn compared_step_by_step_servers_differ_where_scripts_do() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -47,8 +47,8 @@ fn compared_step_by_step_servers_differ_where_scripts_do() {
     runtime.block_on(place.stop()).unwrap();
 }
 
-/// All steps are sent at once first. What is kept must be compared there too: how long a token is
-/// kept is in no answer.
+/// All steps are first sent at once, and the keys must be compared there too: no reply tells how
+/// long a token is kept.
 #[test]
 fn sent_all_at_once_servers_differ_where_they_keep_something_else() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

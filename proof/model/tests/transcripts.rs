@@ -1,18 +1,18 @@
-//! What each shipped script answers, publishes and leaves, and how many commands that takes, in
-//! short sequences of calls that are written down in `tests/transcripts`.
+//! The replies, messages, keys and number of commands of each shipped script, in short sequences of
+//! calls recorded in `tests/transcripts`.
 //!
-//! Nobody says here what is right: the other tests do. These say that nothing changed, to the last
-//! digit, and where it did a reader of the change sees from what to what. After a change of a
-//! script that is meant,
-//! `LOCKTOPUS_TRANSCRIPTS=write` writes down what comes of the same calls now. `LOCKTOPUS_TRANSCRIPTS=grow:FOLDER`
-//! adds courses that notice the mutants that `proof/run scripts --export FOLDER` put there;
-//! `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL`, `_TRIES` and `_VARIATIONS` make it try others, and more.
+//! These tests do not say what is right; the others do. These show each change, to the last digit,
+//! so a reviewer sees the values before and after. After an intended change of a script,
+//! `LOCKTOPUS_TRANSCRIPTS=write` records the new results of the same calls.
+//! `LOCKTOPUS_TRANSCRIPTS=grow:FOLDER` adds courses that notice the mutants that `proof/run scripts
+//! --export FOLDER` wrote; `LOCKTOPUS_TRANSCRIPTS_SEED`, `_POOL`, `_TRIES` and `_VARIATIONS` make
+//! it try other and more courses.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 #[path = "transcripts_common/mod.rs"]
 mod common;
 
-/// The random requests are those of the comparison with real servers.
+/// The same random requests as in the comparison with real servers.
 #[allow(dead_code, reason = "no real server is here")]
 #[path = "script_fidelity_common"]
 mod random {
@@ -37,7 +37,7 @@ use locktopus_model::lua::concerns;
 use locktopus_model::transcripts::play::{Scripts, parting, record};
 use locktopus_protocol::scripts;
 
-/// What is asked for.
+/// The task: nothing to compare, `write`, or `grow:FOLDER`.
 const VARIABLE: &str = "LOCKTOPUS_TRANSCRIPTS";
 const SEED: &str = "LOCKTOPUS_TRANSCRIPTS_SEED";
 const POOL: &str = "LOCKTOPUS_TRANSCRIPTS_POOL";
@@ -75,7 +75,7 @@ fn scripts_do_what_is_written_down() {
         return;
     }
     assert!(courses.len() > 200, "only {} courses", courses.len());
-    // With a mutant only those are played that it may change.
+    // With a mutant, only the courses that it may change.
     courses.retain(|course| course.scripts().any(|script| concerns(source(script))));
     for course in &courses {
         if let Some((at, lines)) = parting(course, &scripts) {

@@ -1,4 +1,4 @@
-//! The server that several clients share, and who of them listens to what.
+//! The server that several clients share, and their subscriptions.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,16 @@ use tokio::time::Instant;
 
 use crate::redis::Server;
 
-/// Whether a channel is sharded, and its name: as the server counts listeners.
+/// Whether a channel is sharded, and its name: the server counts listeners by this.
 type Topic = (bool, Vec<u8>);
 
 #[derive(Debug, Default)]
 pub(super) struct Store {
     server: Mutex<Server>,
     subscribers: Mutex<Vec<Subscriber>>,
-    /// How many commands each script ran since the last question.
+    /// How many commands each script ran since `take_runs`.
     pub(super) runs: Mutex<Vec<usize>>,
-    /// Since when, and from which clock on, the server's clock goes with that of tokio.
+    /// Set if the server's clock follows that of tokio: since when, and from what time on.
     begun: Option<(Instant, i64)>,
 }
 
@@ -30,7 +30,7 @@ struct Subscriber {
 }
 
 impl Store {
-    /// A server whose clock goes with that of tokio.
+    /// A server whose clock follows that of tokio.
     pub(super) fn timed() -> Self {
         let store = Self::default();
         let clock = store.server().clock;
@@ -44,18 +44,18 @@ impl Store {
         self.begun.is_some()
     }
 
-    /// The server, whose clock is right.
+    /// The server, with its clock set.
     pub(super) fn server(&self) -> MutexGuard<'_, Server> {
         let mut server = lock(&self.server);
         if let Some((begun, clock)) = self.begun {
             let passed = i64::try_from(begun.elapsed().as_micros()).unwrap_or(i64::MAX);
-            // Scripts take a microsecond for each command.
+            // Scripts advance the clock by a microsecond for each command, so it may be ahead.
             server.clock = server.clock.max(clock.saturating_add(passed));
         }
         server
     }
 
-    /// A number for somebody who listens, to no channel yet.
+    /// Adds a subscriber without channels, and returns its number.
     pub(super) fn join(&self, events: UnboundedSender<PushEvent>) -> usize {
         let mut subscribers = lock(&self.subscribers);
         subscribers.push(Subscriber {
@@ -85,7 +85,7 @@ impl Store {
         self.forget(left);
     }
 
-    /// Somebody listens no more.
+    /// Removes all subscriptions of a subscriber.
     pub(super) fn leave(&self, who: usize) {
         let topics = std::mem::take(&mut lock(&self.subscribers)[who].topics);
         self.forget(topics);
@@ -100,7 +100,7 @@ impl Store {
         }
     }
 
-    /// Everybody who listens hears what was published since the last call.
+    /// Delivers the messages published since the last call to their subscribers.
     pub(super) fn deliver(&self) {
         let published = self.server().take_published();
         let subscribers = lock(&self.subscribers);
@@ -108,7 +108,7 @@ impl Store {
             let topic = (message.sharded, message.channel);
             for subscriber in &*subscribers {
                 if subscriber.topics.contains(&topic) {
-                    // Whoever is gone hears nothing.
+                    // A dropped client receives nothing.
                     let _ = subscriber.events.send(PushEvent::Message {
                         channel: Bytes::from(topic.1.clone()),
                         payload: Bytes::from(message.message.clone()),

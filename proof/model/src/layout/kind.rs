@@ -1,6 +1,6 @@
 //! The kinds of lock.
 
-/// Which kind of lock the keys are of.
+/// The kind of lock that the keys belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The reentrant lock.
@@ -9,16 +9,16 @@ pub enum Kind {
     Mutex,
     /// The fair lock.
     Fair,
-    /// The read-write lock; each acquisition is of one half.
+    /// The read-write lock; each acquisition takes one half.
     ReadWrite,
-    /// The semaphore without ids; each acquisition is of some permits.
+    /// The semaphore without ids; each acquisition takes some permits.
     Semaphore,
     /// The semaphore whose permits have ids.
     Permits,
 }
 
 impl Kind {
-    /// Whether it is counted in permits.
+    /// Whether it counts permits.
     pub(super) fn is_counted(self) -> bool {
         matches!(self, Self::Semaphore | Self::Permits)
     }

@@ -1,5 +1,5 @@
-//! What the keys of a lock say: who holds it, who waits for it. The simulator reads them as no
-//! client would.
+//! Reads the keys of a lock: who holds it, and who waits. Only the simulator reads them like this,
+//! no client does.
 
 mod kind;
 mod waiters;
@@ -12,7 +12,7 @@ use self::waiters::{in_line, waiter};
 pub use self::who::{Holder, Mode, Owner, Waiter};
 use crate::redis::{Entry, Server, Value};
 
-/// The keys of one lock, in the order in which scripts get them.
+/// The keys of one lock, in the order of scripts' `KEYS`.
 #[derive(Debug)]
 pub struct Layout {
     kind: Kind,
@@ -22,30 +22,30 @@ pub struct Layout {
 const LOCK: usize = 0;
 const QUEUE: usize = 2;
 const WAITERS: usize = 3;
-/// What only some kinds have.
+/// A key that only some kinds have.
 const MORE: usize = 4;
-/// For how long a lock is left to those who cannot queue, in microseconds, with what a script takes
-/// until it reads the clock.
+/// How long a lock may be left to clients that cannot queue, in microseconds, including the time
+/// until a script reads the clock.
 const OPEN: i64 = 31_000;
-/// What is added to the ticket of a waiter that is set aside, or to when that was.
+/// Added to the ticket of a waiter that is set aside, or to the time of that.
 const ASIDE: f64 = 4e15;
-/// What says of which kind a number is.
+/// The key that tells the kind of a number.
 const MARK: usize = 5;
 
 impl Layout {
-    /// Those keys, of a lock of this kind. What a script was not given may be missing, or empty.
+    /// The keys of a lock of this kind. Keys that a script does not get may be missing or empty.
     #[must_use]
     pub fn new(kind: Kind, keys: Vec<Vec<u8>>) -> Self {
         Self { kind, keys }
     }
 
-    /// The key whose expiry is that of one reader.
+    /// The key that expires with one reader's lease.
     fn own_key(&self, owner: &str) -> Vec<u8> {
         let prefix = self.keys[MORE].as_slice();
         [prefix, b":", owner.as_bytes(), b":rwlock_timeout:1"].concat()
     }
 
-    /// Whether a script may touch a key that it was not given: those of readers have names of their
+    /// Whether a script may touch a key that it did not get: readers have keys with names of their
     /// own.
     #[must_use]
     pub fn may_touch(&self, key: &[u8]) -> bool {
@@ -62,7 +62,7 @@ impl Layout {
         }
     }
 
-    /// Those who hold the lock on a server now.
+    /// The holders of the lock on a server now.
     #[must_use]
     pub fn holders(&self, server: &Server) -> Vec<Holder> {
         let place = if self.kind.is_counted() { MORE } else { LOCK };
@@ -92,8 +92,8 @@ impl Layout {
         }
     }
 
-    /// One field of a read-write lock. The value of a writer that also reads is `1 <when it must
-    /// stop writing, ms>`.
+    /// Decodes one field of a read-write lock. The value of a writer that also reads is `1 <when it
+    /// must stop writing, ms>`.
     fn reader_or_writer(
         &self,
         server: &Server,
@@ -113,8 +113,7 @@ impl Layout {
         reader
     }
 
-    /// The waiters with a place in the queue on a server now, in order, including the dead and
-    /// those set aside.
+    /// The waiters in the queue on a server now, in order, including the dead and those set aside.
     #[must_use]
     pub fn waiters(&self, server: &Server) -> Vec<Waiter> {
         let queue = self.entry(server, QUEUE);
@@ -138,8 +137,8 @@ impl Layout {
                         } else {
                             *ticket
                         });
-                        // The clock was set back since: the ticket would be alive for as long as
-                        // that.
+                        // The clock was set back since, so the ticket would count as alive for that
+                        // much longer.
                         let ahead = ticket - server.clock >= place * 125;
                         waiter.alive_until = match note {
                             Some(note) if ahead => note,
@@ -156,7 +155,7 @@ impl Layout {
     }
 
     /// The waiters of a fair lock. One that is set aside comes before the first in line that
-    /// arrived later, or that has no time of arrival.
+    /// arrived later or has no time of arrival.
     fn fair_waiters(&self, server: &Server, queue: Option<&Value>) -> Vec<Waiter> {
         let value = |place| self.entry(server, place).map(|entry| &entry.value);
         let Some(Value::Hash(records)) = value(WAITERS) else {
@@ -188,7 +187,7 @@ impl Layout {
         waiters.collect()
     }
 
-    /// Those in the line of a fair lock of whom nothing else is written, not even a deadline.
+    /// The owners in the line of a fair lock that have no record and no deadline.
     #[must_use]
     pub fn bare_places(&self, server: &Server) -> Vec<Owner> {
         let value = |place| self.entry(server, place).map(|entry| &entry.value);
@@ -208,8 +207,8 @@ impl Layout {
         bare.map(text).collect()
     }
 
-    /// Whether the lock is left to those who cannot queue. Never for longer than for a moment,
-    /// whatever is written down: the clock by which it was written may have been set back since.
+    /// Whether the lock is left to clients that cannot queue. That lasts a moment at most, even if
+    /// a later time is stored: the clock may have been set back since.
     #[must_use]
     pub fn is_open(&self, server: &Server) -> bool {
         let Some(Entry {
@@ -225,9 +224,9 @@ impl Layout {
         (1..=OPEN).contains(&left)
     }
 
-    /// Keys of this lock without expiry that should have one, or they would be there for ever.
-    /// Redisson's own have none: the queue of its fair lock, the number of a semaphore and those
-    /// who hold it.
+    /// Keys of this lock that lack an expiry and would stay for ever. Keys that have none in
+    /// Redisson either do not count: the queue of its fair lock, the number of a semaphore, and its
+    /// holders.
     #[must_use]
     pub fn immortal_of_its_own(&self, server: &Server) -> Vec<String> {
         let meant = self.meant();
@@ -238,7 +237,7 @@ impl Layout {
         own.map(|(_, key)| text(key).to_string()).collect()
     }
 
-    /// Places of keys that have no expiry.
+    /// The places of keys without an expiry by design.
     fn meant(&self) -> &'static [usize] {
         match self.kind {
             Kind::Fair => &[QUEUE, MORE],
@@ -262,12 +261,12 @@ fn holder(owner: Owner, mode: Mode, expires_at: Option<i64>) -> Holder {
     }
 }
 
-/// A key is there to the end of the millisecond at which it expires.
+/// A key exists until the end of the millisecond in which it expires.
 fn expiry(entry: &Entry) -> Option<i64> {
     entry.expires_at.map(|ms| (ms + 1) * 1_000)
 }
 
-/// A lease written down as server time in milliseconds; it is over at that moment.
+/// A stored lease is a server time in milliseconds, and is over at that moment.
 fn score_micros(milliseconds: f64) -> i64 {
     score(milliseconds) * 1_000
 }
@@ -277,7 +276,7 @@ fn score(score: f64) -> i64 {
     score as i64
 }
 
-/// `<permits> <owner>`.
+/// Parses `<permits> <owner>`.
 fn leased(server: &Server, score: f64, member: &str) -> Option<Holder> {
     let (permits, owner) = member.split_once(' ')?;
     let at = score_micros(score);
@@ -292,7 +291,7 @@ fn leased(server: &Server, score: f64, member: &str) -> Option<Holder> {
     })
 }
 
-/// The permits of one owner differ in their last two bytes, and end together.
+/// The permits of one owner differ in their last two bytes, and expire together.
 fn permits(server: &Server, members: &[(f64, Vec<u8>)]) -> Vec<Holder> {
     let mut holders: Vec<Holder> = Vec::new();
     for (score, member) in members {
@@ -311,7 +310,7 @@ fn permits(server: &Server, members: &[(f64, Vec<u8>)]) -> Vec<Holder> {
     holders
 }
 
-/// Whom bytes name. Ids of permits are no text: each byte is a letter then.
+/// The owner that bytes name. Ids of permits are not text, so each byte becomes a letter.
 #[must_use]
 pub fn owner_of(bytes: &[u8]) -> Owner {
     match std::str::from_utf8(bytes) {
@@ -327,7 +326,7 @@ fn text(bytes: &[u8]) -> Owner {
     owner_of(bytes)
 }
 
-/// As text. Nearly all of it is, so that what need not be copied is not.
+/// Text, borrowed if it is valid UTF-8, as nearly all of it is.
 fn words(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

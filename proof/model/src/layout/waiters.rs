@@ -1,10 +1,10 @@
-//! What waiters write down in the queue of a lock.
+//! Parses the records of waiters.
 
 use super::who::{Mode, Owner, Waiter};
 use super::{text, words};
 
-/// What a fair lock's waiter writes down:
-/// `<alive until, ms> <lease, ms> <tokens> <permits> <mode> <inbox channel>`.
+/// Parses the record of a fair lock's waiter: `<alive until, ms> <lease, ms> <tokens> <permits>
+/// <mode> <inbox channel>`.
 pub(super) fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
     let (alive_until, mut waiter, inbox) = asked(record)?;
     waiter.owner = owner;
@@ -13,13 +13,12 @@ pub(super) fn waiter(owner: Owner, record: &str) -> Option<Waiter> {
     Some(waiter)
 }
 
-/// The member of another queue,
-/// `<place, ms> <lease, ms> <tokens> <permits> <mode> <length of the owner> <owner> <inbox channel>`:
-/// its place, its owner as it is written down, and the waiter.
+/// Parses a member of another queue, `<place, ms> <lease, ms> <tokens> <permits> <mode> <length of
+/// the owner> <owner> <inbox channel>`. Returns its place, its owner as stored, and the waiter.
 pub(super) fn in_line(member: &[u8]) -> Option<(i64, &[u8], Waiter)> {
     let mut parts = member.splitn(7, |byte| *byte == b' ');
     let first: Vec<_> = parts.by_ref().take(6).map(words).collect();
-    // Ids of permits are no text.
+    // Ids of permits are not text.
     let rest = parts.next()?;
     let (owner, inbox) = rest.split_at_checked(first.last()?.parse().ok()?)?;
     let header = first.join(" ");
@@ -29,7 +28,7 @@ pub(super) fn in_line(member: &[u8]) -> Option<(i64, &[u8], Waiter)> {
     Some((place, owner, waiter))
 }
 
-/// A first number, what a waiter asked for, and the rest.
+/// Parses a first number, a waiter's request, and the rest.
 fn asked(record: &str) -> Option<(i64, Waiter, &str)> {
     let mut parts = record.splitn(6, ' ');
     let mut next = || parts.next()?.parse::<i64>().ok();

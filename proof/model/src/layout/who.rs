@@ -1,25 +1,25 @@
-//! Who holds a lock on a server, and who waits for it.
+//! Holders and waiters of a lock on a server.
 
 use std::rc::Rc;
 
-/// Whom a hold belongs to. Fresh for each acquisition.
+/// The owner of a hold. A new one for each acquisition.
 pub type Owner = Rc<str>;
 
-/// How a lock is wanted or held.
+/// How a lock is held or wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Alone.
     Exclusive,
     /// With other readers.
     Read,
-    /// Alone, where others read.
+    /// Alone, against readers and writers.
     Write,
-    /// So many permits.
+    /// A number of permits.
     Permits,
 }
 
 impl Mode {
-    /// Whether two holders may hold at once. Permits are counted elsewhere.
+    /// Whether two owners may hold at once. Permits are counted elsewhere.
     #[must_use]
     pub fn shares_with(self, other: Self) -> bool {
         matches!(
@@ -35,39 +35,39 @@ impl Mode {
     }
 }
 
-/// Who holds a lock on a server.
+/// A holder of a lock on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Whom it is of.
+    /// Its owner.
     pub owner: Owner,
-    /// How it is held or wanted.
+    /// Its mode.
     pub mode: Mode,
-    /// How many permits.
+    /// How many permits it has.
     pub permits: i64,
-    /// Server time in microseconds; `None` for never.
+    /// When its lease expires, in server time in microseconds; `None` for never.
     pub expires_at: Option<i64>,
-    /// Its time is over, but it is still written down, which may keep others out for a moment.
+    /// Its lease has expired but is still stored, which may keep others out for a moment.
     pub over: bool,
 }
 
-/// Who waits in a queue on a server.
+/// A waiter in a queue on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiter {
-    /// Whom it is of.
+    /// Its owner.
     pub owner: Owner,
-    /// Server time in microseconds.
+    /// Until when it counts as alive, in server time in microseconds.
     pub alive_until: i64,
-    /// For how long it is wanted.
+    /// The lease it wants, in ms.
     pub lease_ms: i64,
-    /// How many tokens are to be reserved.
+    /// How many tokens it wants.
     pub tokens: i64,
-    /// How many permits.
+    /// How many permits it wants.
     pub permits: i64,
-    /// How it is held or wanted.
+    /// The mode it wants.
     pub mode: Mode,
-    /// Where its process listens.
+    /// The channel of its process.
     pub inbox: Vec<u8>,
-    /// It did not listen when its turn came. It keeps its place; others are served until it asks
-    /// again.
+    /// It did not listen when its turn came. It keeps its place, but others are served until it
+    /// asks again.
     pub aside: bool,
 }

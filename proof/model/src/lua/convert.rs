@@ -1,4 +1,4 @@
-//! Between Lua values and replies.
+//! Conversions between Lua values and replies.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
@@ -21,7 +21,7 @@ pub(super) fn words(values: &MultiValue) -> Result<Vec<Vec<u8>>, &'static str> {
 fn word(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
-        // Lua 5.1 has only floating-point numbers; the binding shows whole ones as integers.
+        // Lua 5.1 has only floating-point numbers; the binding turns whole ones into integers.
         #[allow(clippy::cast_precision_loss, reason = "it was a floating-point number")]
         Value::Integer(number) => Some(general(*number as f64).into_bytes()),
         Value::Number(number) => Some(general(*number).into_bytes()),
@@ -38,7 +38,7 @@ pub(super) fn strings(lua: &Lua, list: &[Vec<u8>]) -> mlua::Result<Table> {
     lua.create_sequence_from(texts)
 }
 
-/// A reply as scripts see it.
+/// A reply as a script sees it.
 pub(super) fn to_lua(lua: &Lua, reply: &Reply) -> mlua::Result<Value> {
     let single = |field: &str, text: &str| {
         let table = lua.create_table_with_capacity(0, 1)?;
@@ -61,7 +61,7 @@ pub(super) fn to_lua(lua: &Lua, reply: &Reply) -> mlua::Result<Value> {
     }
 }
 
-/// What a script returned, as a reply.
+/// Turns the return value of a script into a reply.
 pub(super) fn reply(value: &Value) -> mlua::Result<Reply> {
     match value {
         Value::String(text) => Ok(Reply::bulk(text.as_bytes().to_vec())),
@@ -89,7 +89,8 @@ fn list(table: &Table) -> mlua::Result<Reply> {
     }
 }
 
-/// What a script raised, as an error reply. A server adds where it happened; the model does not.
+/// Turns a raised error into an error reply. A server adds the place in the script; the model does
+/// not.
 pub(super) fn failure(value: &Value) -> mlua::Result<Reply> {
     let text = match value {
         Value::Table(table) => table.raw_get::<Option<mlua::LuaString>>("err")?,

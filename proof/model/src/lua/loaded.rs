@@ -1,7 +1,7 @@
-//! Which test runs which script, for whoever wants to run only those that say something about one.
+//! Records which test loads which script, so that a caller can run only the tests that concern one.
 //!
-//! If `LOCKTOPUS_MODEL_LOADED` names a file, a line is added to it for each shipped script that is
-//! loaded: the name of the thread, which is that of the test, a tab, and the script's name.
+//! If `LOCKTOPUS_MODEL_LOADED` names a file, each load of a shipped script adds a line to it: the
+//! name of the thread, which is that of the test, a tab, and the script's name.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -25,7 +25,7 @@ pub(super) fn note(source: &str) {
     };
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or_default();
-    // Several have the same text, and whoever reads this knows which.
+    // Several scripts share a text. The reader of the file knows which.
     if let Some(script) = scripts::all().find(|script| script.source == source) {
         let line = format!("{thread}\t{}\n", script.name);
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! Runs lock scripts in Lua 5.1 against a modelled server, as a real server would.
 //!
-//! Conversions between Lua and replies are those of a server speaking RESP2: numbers lose their
-//! fraction, `nil` and `false` are one, tables end at their first `nil`.
+//! Values convert as on a server with RESP2: numbers lose their fraction, `nil` and `false` are the
+//! same, and tables end at their first `nil`.
 
 mod convert;
 mod loaded;
@@ -24,8 +24,8 @@ use program::Flags;
 pub use program::Program;
 pub use replaced::{Replaced, concerns, replace};
 
-/// Lua, with the surroundings of a script. One for each thread; keeps nothing from one call to the
-/// next.
+/// Lua, with the environment of a script. Use one per thread. It keeps nothing from one call to the
+/// next, except compiled scripts.
 #[derive(Debug)]
 pub struct Interpreter {
     lua: Lua,
@@ -35,12 +35,12 @@ pub struct Interpreter {
     loaded: RefCell<HashMap<String, Program>>,
 }
 
-/// What a script came to.
+/// The result of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// The reply.
     pub reply: Reply,
-    /// Keys that it touched without having been given them.
+    /// Keys that it touched although it did not get them.
     pub undeclared: Vec<Vec<u8>>,
     /// How many commands it ran.
     pub commands: usize,
@@ -59,7 +59,7 @@ struct Running {
     commands: usize,
     clock_readings: usize,
     lacking: Option<String>,
-    /// How often it was looked whether it ends.
+    /// How many times the hook checked whether it ends.
     rounds: u32,
 }
 
@@ -81,12 +81,11 @@ const MISSING: [&str; 14] = [
     "_G",
 ];
 
-/// Lua collects garbage when its memory has grown to this much in percent: scripts leave a lot of
-/// it and keep nothing.
+/// Lua collects garbage when its memory has grown to this percentage: scripts produce a lot of
+/// garbage and keep nothing.
 const GC_PAUSE: c_int = 400;
 
-/// How many instructions of a changed script are run between two looks whether it ends, and after
-/// how many looks it is said not to.
+/// A changed script is checked every this many instructions, and stopped after this many checks.
 const INSTRUCTIONS: u32 = 100_000;
 const ROUNDS: u32 = 50;
 
@@ -128,7 +127,7 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] if the text is no Lua or its first line is none that the model knows.
+    /// [`Unsupported`] if the text is not valid Lua or its first line is unknown to the model.
     pub fn load(&self, source: &str) -> Result<Program, Unsupported> {
         let (source, changed) = replaced::current(source);
         if let Some(program) = self.loaded.borrow().get(&*source) {
@@ -145,7 +144,7 @@ impl Interpreter {
         Ok(program)
     }
 
-    /// Stops scripts that do not end by themselves: those that are shipped do.
+    /// Stops scripts that do not end. Shipped scripts always end.
     fn guard(&self) -> Result<(), Unsupported> {
         let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS);
         let running = Rc::clone(&self.running);
@@ -170,8 +169,7 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] if the script needs something that the model lacks, whatever the script did
-    /// then.
+    /// [`Unsupported`] if the script needs something that the model lacks, even if it carried on.
     pub fn eval(
         &self,
         server: &mut Server,
@@ -236,7 +234,7 @@ impl Interpreter {
     }
 }
 
-/// What a server says to a script before its first command.
+/// The error with which a server refuses a script before its first command, if it does.
 fn refused(server: &Server, flags: Flags) -> Option<&'static str> {
     if !flags.declared {
         return None;
@@ -308,7 +306,7 @@ impl Running {
         if self.server.lacks_replicas && !self.server.dirty {
             return Err(NO_REPLICAS.into());
         }
-        // A script that has written already may go on: stopping half-way would be worse.
+        // A script that has already written may continue, since stopping half-way would be worse.
         let judged = needs_memory && !self.server.dirty && !self.flags.allow_oom;
         if judged && self.memory_was_out {
             return Err(OUT_OF_MEMORY.into());

@@ -1,7 +1,7 @@
--- What surrounds a script in the model: the few globals it may see, and how its end is reported.
+-- The environment of scripts in the model: their few globals, and how their results are reported.
 --
--- Arguments: the function that runs a command and says {went well, value}; the function that notes
--- that the model lacks something; the names of globals that exist on a server but not here.
+-- Arguments: a function that runs a command and returns (succeeded, value); a function that records
+-- what the model lacks; the names of globals that exist on a server but not here.
 local command, lacking, missing = ...
 
 local redis = {}
@@ -43,8 +43,8 @@ function redis.status_reply(...)
   return {ok = text}
 end
 
--- As on a server, nothing of this can be changed by a script. What is missing is looked for in two
--- steps, so that what is there is found without a call.
+-- As on a server, scripts cannot change these tables. The lookup of a missing member takes two
+-- steps, so that existing ones are found without a call.
 local function protected(members, absent)
   return setmetatable({}, {
     __index = setmetatable(members, {__index = absent}),
@@ -76,7 +76,7 @@ globals.table = library('table', copy(table, 'concat insert maxn remove sort'))
 globals.math = library('math', copy(math,
   'abs ceil exp floor fmod frexp huge ldexp log log10 max min modf pi pow sqrt'))
 
--- A server's own `pcall` gives the text of a command's error instead of its table.
+-- A server's `pcall` returns the text of a command's error instead of its table.
 local function caught(fine, ...)
   local problem = ...
   if not fine and type(problem) == 'table' and type(problem.err) == 'string' then

@@ -4,24 +4,24 @@ use mlua::{Function, Lua, Table};
 
 use crate::redis::Unsupported;
 
-/// A compiled script. Cheap to clone; belongs to the interpreter that made it.
+/// A compiled script. Cheap to clone, and tied to the interpreter that made it.
 #[derive(Debug, Clone)]
 pub struct Program {
     function: Function,
     flags: Flags,
 }
 
-/// What the first line of a script says.
+/// The flags in the first line of a script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// There is such a line; without one a server judges each command for itself.
+    /// Whether that line exists. Without it, a server judges each command on its own.
     pub(super) declared: bool,
     pub(super) allow_oom: bool,
     pub(super) no_writes: bool,
 }
 
 impl Flags {
-    /// Reads the first line. Also gives the rest of the text, which keeps its line numbers.
+    /// Reads the first line. Also returns the rest of the text, which keeps its line numbers.
     fn parse(source: &str) -> Result<(Self, &str), Unsupported> {
         if !source.starts_with("#!") {
             return Ok((Self::default(), source));
@@ -45,7 +45,7 @@ impl Flags {
                 match flag {
                     "allow-oom" => flags.allow_oom = true,
                     "no-writes" => flags.no_writes = true,
-                    // What they allow, the model never refuses.
+                    // The model never refuses what these allow.
                     "allow-stale" | "no-cluster" | "allow-cross-slot-keys" => {}
                     _ => return Err(unknown()),
                 }
@@ -62,7 +62,7 @@ impl Program {
         source: &str,
     ) -> Result<Self, Unsupported> {
         let (flags, body) = Flags::parse(source)?;
-        // On one line with the first of the script, so that messages name its own lines.
+        // On the first line of the script, so that error messages give its own line numbers.
         let text = format!("return function(KEYS, ARGV) {body}\nend");
         let chunk = lua
             .load(text)

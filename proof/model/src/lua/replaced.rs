@@ -1,22 +1,21 @@
-//! Another text for a part of the shipped scripts, to see which tests notice. Nobody but mutation
-//! tests sets one.
+//! Replaces a part of the shipped scripts, to see which tests notice. Only mutation tests do that.
 //!
-//! A process has one at a time:
-//! `set` chooses it, and before that the file that `LOCKTOPUS_MODEL_REPLACED` names, so that tests
-//! that know nothing of mutants can be run with one. Its first line says how many bytes of it,
-//! behind that line, are the text that is replaced; the rest is what it is replaced by.
+//! A process has one replacement at a time. [`replace`] sets it; before that, it comes from the
+//! file that `LOCKTOPUS_MODEL_REPLACED` names, which lets mutants run under tests that know nothing
+//! of them. The first line of the file is the length in bytes of the text to replace, which
+//! follows; the rest is the new text.
 
 use std::borrow::Cow;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 const VARIABLE: &str = "LOCKTOPUS_MODEL_REPLACED";
 
-/// A text that scripts contain, and what they have instead.
+/// A text of the scripts, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
-    /// The text that is in the shipped scripts.
+    /// The text in the shipped scripts.
     pub from: String,
-    /// What stands there instead.
+    /// Its replacement.
     pub to: String,
 }
 
@@ -30,7 +29,7 @@ static CURRENT: LazyLock<RwLock<Option<Replaced>>> = LazyLock::new(|| {
 });
 
 impl Replaced {
-    /// From the form of such a file.
+    /// Parses the text of such a file.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (length, rest) = text.split_once('\n')?;
@@ -41,13 +40,13 @@ impl Replaced {
         })
     }
 
-    /// As the text of such a file.
+    /// The text of such a file.
     #[must_use]
     pub fn to_file(&self) -> String {
         format!("{}\n{}{}", self.from.len(), self.from, self.to)
     }
 
-    /// A script with the other text.
+    /// A script after the replacement.
     #[must_use]
     pub fn apply<'a>(&self, source: &'a str) -> Cow<'a, str> {
         if source.contains(&self.from) {
@@ -58,12 +57,13 @@ impl Replaced {
     }
 }
 
-/// Chooses what all scripts that are loaded from now on have instead of their own text.
+/// Sets the replacement for all scripts loaded from now on.
 pub fn replace(replaced: Option<Replaced>) {
     *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = replaced;
 }
 
-/// Whether what this script does says something: if nothing is replaced, or something of it is.
+/// Whether a test of this script says something: if nothing is replaced, or a part of this script
+/// is.
 #[must_use]
 pub fn concerns(source: &str) -> bool {
     let current = CURRENT.read().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ pub fn concerns(source: &str) -> bool {
         .is_none_or(|replaced| source.contains(&replaced.from))
 }
 
-/// A script as it is to be run, and whether that is not as it is shipped.
+/// The text to run, and whether there is a replacement.
 pub(super) fn current(source: &str) -> (Cow<'_, str>, bool) {
     let current = CURRENT.read().unwrap_or_else(PoisonError::into_inner);
     match &*current {

@@ -11,11 +11,11 @@ pub(crate) const NO_REPLICAS: &str = "NOREPLICAS Not enough good replicas to wri
 pub(crate) const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 impl Server {
-    /// Runs one command sent by itself.
+    /// Runs a command outside scripts.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] if the model does not know the command or an option of it.
+    /// [`Unsupported`] if the model does not know the command or one of its options.
     pub fn command(&mut self, words: &[Vec<u8>]) -> Result<Reply, Unsupported> {
         let command = find(words)?;
         if !command.fits(words.len()) {
@@ -42,10 +42,10 @@ impl Server {
         (writes && self.lacks_replicas).then_some(NO_REPLICAS)
     }
 
-    /// Runs a command that was checked already.
+    /// Runs a command that was already checked.
     pub(crate) fn execute(&mut self, command: &Command, words: &[Bytes]) -> Outcome {
         let keys = command.keys(words);
-        // Looking at an expired key removes it, so reading may change a key too.
+        // Access to an expired key removes it, so a read may change a key too.
         let now = self.expiry_now();
         for key in &words[keys.clone()] {
             let changes = command.writes() || self.keys.has_expired(key, now);

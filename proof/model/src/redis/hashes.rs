@@ -76,7 +76,7 @@ pub(super) fn exists(server: &mut Server, words: &[Bytes]) -> Outcome {
     ))
 }
 
-/// Answers everything at once, as a server does for a small hash.
+/// Returns everything at once, as a server does for a small hash.
 pub(super) fn scan(server: &mut Server, words: &[Bytes]) -> Outcome {
     if words[2] != b"0" {
         return Err(Refusal::Unsupported(

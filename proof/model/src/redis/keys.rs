@@ -55,7 +55,7 @@ fn time_left(server: &mut Server, key: &[u8], rounded: fn(i64) -> i64) -> Outcom
     let Some(entry) = server.keys.live(key, now) else {
         return Ok(Reply::Int(-2));
     };
-    // The clock may be past the expiry that a script does not see yet.
+    // The clock may be past an expiry that the script does not see yet.
     let left = entry.expires_at.map(|at| rounded((at - clock).max(0)));
     Ok(Reply::Int(left.unwrap_or(-1)))
 }
@@ -86,7 +86,7 @@ pub(super) fn expire_at(server: &mut Server, words: &[Bytes]) -> Outcome {
     set_expiry(server, words, "expireat", 1_000, 0)
 }
 
-/// When an expiry may be set.
+/// The condition for setting an expiry.
 #[derive(Default)]
 struct Condition {
     none_yet: bool,
@@ -121,7 +121,7 @@ impl Condition {
         Ok(condition)
     }
 
-    /// Whether it is met. No expiry counts as one that is infinitely far away.
+    /// Whether it is met. No expiry counts as infinitely late.
     fn met(&self, current: Option<i64>, wanted: i64) -> bool {
         !(self.none_yet && current.is_some()
             || self.some_already && current.is_none()

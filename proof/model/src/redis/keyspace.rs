@@ -1,7 +1,7 @@
 //! Keys, their values and their expiry.
 //!
-//! As on a real server, an expired key is gone for every command, and removed when somebody looks.
-//! Time is given by the caller: inside a script it may stand still for expiry while `TIME` goes on.
+//! As on a real server, an expired key is gone for every command, and the next access removes it.
+//! The caller passes the time: inside a script, expiry may stand still while `TIME` advances.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ pub struct Keyspace {
     entries: BTreeMap<Bytes, Entry>,
 }
 
-/// What became of one key, for those who copy a keyspace.
+/// The new entry of a key, for copies of a keyspace. `None` if it was removed.
 pub type Change = (Vec<u8>, Option<Entry>);
 
 macro_rules! typed {
@@ -28,7 +28,7 @@ macro_rules! typed {
             }
         }
 
-        /// The value of a key of this type, made if it is not there.
+        /// The value of a key of this type, created if it does not exist.
         pub(crate) fn $write(&mut self, key: &[u8], now: i64) -> Result<&mut $target, Refusal> {
             self.live(key, now);
             let entry = self.entries.entry(key.to_vec()).or_insert_with(|| Entry {
@@ -50,7 +50,7 @@ impl Keyspace {
     typed!(set, set_mut, Set, BTreeSet<Bytes>, BTreeSet::new());
     typed!(sorted, sorted_mut, Sorted, Vec<(f64, Bytes)>, Vec::new());
 
-    /// The entry of a key that is there at `now`, a time in milliseconds.
+    /// The entry of a key that exists at `now`, a time in milliseconds.
     pub(crate) fn live(&mut self, key: &[u8], now: i64) -> Option<&mut Entry> {
         if self.has_expired(key, now) {
             self.entries.remove(key);
@@ -58,20 +58,20 @@ impl Keyspace {
         self.entries.get_mut(key)
     }
 
-    /// Whether a key is stored that is there no more at `now` in milliseconds.
+    /// Whether a key is stored but expired at `now`, a time in milliseconds.
     pub(crate) fn has_expired(&self, key: &[u8], now: i64) -> bool {
         let entry = self.entries.get(key);
         entry.is_some_and(|entry| entry.expires_at.is_some_and(|at| now > at))
     }
 
-    /// The entry of a key at `now` in milliseconds, without removing anything.
+    /// The entry of a key at `now` in milliseconds. It removes nothing.
     #[must_use]
     pub fn peek(&self, key: &[u8], now: i64) -> Option<&Entry> {
         let entry = self.entries.get(key)?;
         entry.expires_at.is_none_or(|at| now <= at).then_some(entry)
     }
 
-    /// What is stored under a key, expired or not.
+    /// The entry stored under a key, expired or not.
     pub(crate) fn stored(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key)
     }
@@ -95,7 +95,7 @@ impl Keyspace {
         }
     }
 
-    /// Writes a change that happened to another keyspace.
+    /// Applies a change from another keyspace.
     pub fn apply(&mut self, (key, entry): Change) {
         match entry {
             Some(entry) => self.put(&key, entry),
@@ -105,7 +105,7 @@ impl Keyspace {
         }
     }
 
-    /// Every key that is there at `now` in milliseconds, in order.
+    /// Every key that exists at `now` in milliseconds, in order.
     pub fn iter(&self, now: i64) -> impl Iterator<Item = (&[u8], &Entry)> {
         self.entries
             .iter()

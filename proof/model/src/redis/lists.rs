@@ -109,7 +109,7 @@ pub(super) fn range(server: &mut Server, words: &[Bytes]) -> Outcome {
 }
 
 pub(super) fn index(server: &mut Server, words: &[Bytes]) -> Outcome {
-    // The list is looked up before the number is read.
+    // The server looks up the list before it parses the number.
     let list = items(server, &words[1])?;
     let Some(list) = list else {
         return Ok(Reply::Nil);

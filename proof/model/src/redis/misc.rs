@@ -1,4 +1,4 @@
-//! Commands that are about the server: its time, its replication, its channels.
+//! Commands about the server: its time, its replication, its channels.
 
 use crate::redis::reply::{Outcome, Refusal, Reply};
 use crate::redis::server::{Role, Server};

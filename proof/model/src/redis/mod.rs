@@ -1,4 +1,4 @@
-//! A modelled Redis server: enough of one to run lock scripts on, with a clock that tests move.
+//! A modelled Redis server: enough of one to run lock scripts, with a clock that tests move.
 //!
 //! Layers, lowest first: reply, value, numbers, keyspace, server, hashes, keys, lists, misc, scan,
 //! sets, sorted, strings, sorted_range, table, execute.

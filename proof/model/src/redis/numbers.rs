@@ -2,7 +2,7 @@
 
 use crate::redis::reply::{NOT_AN_INTEGER, Refusal};
 
-/// Reads an integer as strictly as a server: no spaces, no plus, no leading zeros.
+/// Parses an integer as strictly as a server: no spaces, no plus, no leading zeros.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let canonical = match digits {
@@ -20,13 +20,13 @@ pub(crate) fn integer_or_error(text: &[u8]) -> Result<i64, Refusal> {
     integer(text).ok_or_else(|| NOT_AN_INTEGER.into())
 }
 
-/// Reads a floating-point number; never a nan.
+/// Parses a floating-point number, but not NaN.
 pub(crate) fn float(text: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     (!number.is_nan()).then_some(number)
 }
 
-/// Writes a number as C's `%.17g` does.
+/// Formats a number like C's `%.17g`.
 pub(crate) fn general(number: f64) -> String {
     const DIGITS: i32 = 17;
     if number.is_infinite() {
@@ -41,7 +41,7 @@ pub(crate) fn general(number: f64) -> String {
         .to_owned();
     }
     if number.fract() == 0.0 && number.abs() < 1e17 {
-        // Most numbers of scripts are whole, and a machine integer is written much faster.
+        // Most numbers in scripts are whole, and integers are formatted much faster.
         return match truncated(number) {
             0 if number.is_sign_negative() => "-0".to_owned(),
             whole => whole.to_string(),
@@ -68,7 +68,7 @@ fn trimmed(digits: &str) -> &str {
     }
 }
 
-/// Turns a Lua number into an integer by cutting, as C on a 64-bit machine does.
+/// Truncates a Lua number to an integer, as C on a 64-bit machine does.
 pub(crate) fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) {

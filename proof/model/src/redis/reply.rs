@@ -1,6 +1,6 @@
-//! What the modelled server answers.
+//! Replies of the modelled server.
 
-/// One reply, as RESP2 has them.
+/// One reply, as in RESP2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// No value.
@@ -11,7 +11,7 @@ pub enum Reply {
     Bulk(Vec<u8>),
     /// A status line.
     Status(String),
-    /// An error line: a code in capitals, then text.
+    /// An error line: a code in capitals, then a text.
     Error(String),
     /// A list.
     Array(Vec<Self>),
@@ -66,12 +66,12 @@ impl Reply {
     }
 }
 
-/// Why a command did nothing, or not all of it.
+/// Why a command did nothing, or only a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The error reply of a real server.
     Error(String),
-    /// The model does not know this; the model is at fault, never the script.
+    /// The model does not support this. That is a gap in the model, never an error of the script.
     Unsupported(String),
 }
 
@@ -81,7 +81,7 @@ impl From<&str> for Refusal {
     }
 }
 
-/// What a command comes to.
+/// The result of a command.
 pub(crate) type Outcome = Result<Reply, Refusal>;
 
 pub(crate) const WRONG_TYPE: &str =

@@ -1,5 +1,5 @@
-//! `SCAN`: a page of keys at a time, in an order that does not depend on what else is there, so
-//! that a key that stays is in one of the pages whatever comes and goes meanwhile.
+//! `SCAN`: pages of keys in an order that depends only on each key. So a key that stays is on one
+//! of the pages, even if other keys come and go meanwhile.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -9,7 +9,7 @@ use crate::redis::reply::{Outcome, Refusal, Reply};
 use crate::redis::server::Server;
 use crate::redis::value::Bytes;
 
-/// As many keys are looked at if nobody says how many.
+/// The default number of keys per page.
 const COUNT: i64 = 10;
 
 pub(super) fn scan(server: &mut Server, words: &[Bytes]) -> Outcome {
@@ -26,7 +26,7 @@ pub(super) fn scan(server: &mut Server, words: &[Bytes]) -> Outcome {
         .collect();
     keys.sort_unstable();
     let next = keys.get(count).map_or(0, |(place, _)| *place);
-    // Those with the same place come in the same page.
+    // Keys with the same place are on the same page.
     let page = keys.iter().take_while(|(at, _)| next == 0 || *at < next);
     let found = page.filter(|(_, key)| key.starts_with(&prefix));
     let found = found.map(|(_, key)| Reply::bulk(key.to_vec())).collect();
@@ -36,14 +36,14 @@ pub(super) fn scan(server: &mut Server, words: &[Bytes]) -> Outcome {
     ]))
 }
 
-/// Where a key is among all there could be; never at 0, which is the end.
+/// The place of a key in the order. Never 0, which marks the end.
 fn place(key: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish().max(1)
 }
 
-/// What keys begin with, and how many are looked at.
+/// The prefix of the keys, and the number per page.
 fn options(words: &[Bytes]) -> Result<(Bytes, usize), Refusal> {
     let (mut prefix, mut count) = (Bytes::new(), COUNT);
     for option in words.chunks(2) {
@@ -58,7 +58,7 @@ fn options(words: &[Bytes]) -> Result<(Bytes, usize), Refusal> {
     Ok((prefix, usize::try_from(count).unwrap_or(usize::MAX)))
 }
 
-/// What comes before the `*` at the end, the only wildcard that the model knows.
+/// The text before the final `*`, the only wildcard that the model supports.
 fn literal(pattern: &[u8]) -> Result<Bytes, Refusal> {
     let mut text = Bytes::new();
     let mut rest = pattern.iter();

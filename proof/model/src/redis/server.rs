@@ -1,4 +1,4 @@
-//! A modelled server: a keyspace, a clock that somebody else moves, and what commands need besides.
+//! A modelled server: a keyspace, a clock that the caller moves, and other state of commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +6,16 @@ use crate::redis::keyspace::{Change, Keyspace};
 use crate::redis::reply::Reply;
 use crate::redis::value::Bytes;
 
-/// Whether `TIME` goes on while a script runs. Expiry stands still either way.
+/// Whether `TIME` advances while a script runs. Expiry stands still either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptTime {
-    /// Redis up to 7.0: each command takes this many microseconds.
+    /// Redis up to 7.0. Each command takes this many microseconds.
     Advances(i64),
     /// Redis from 7.2 on.
     Frozen,
 }
 
-/// What a server is allowed to do.
+/// The role of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Takes writes.
@@ -31,7 +31,7 @@ pub struct Published {
     pub channel: Vec<u8>,
     /// The payload.
     pub message: Vec<u8>,
-    /// By `SPUBLISH`: heard by those who used `SSUBSCRIBE`, and by nobody else.
+    /// Sent by `SPUBLISH`, so that only `SSUBSCRIBE` receives it.
     pub sharded: bool,
     /// How many listened.
     pub receivers: usize,
@@ -42,27 +42,27 @@ pub struct Published {
 pub struct Server {
     /// Its keys.
     pub keys: Keyspace,
-    /// Its clock in microseconds since 1970. Somebody else moves it.
+    /// Its clock in microseconds since 1970. The caller moves it.
     pub clock: i64,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
     /// The replication id, 40 hex digits.
     pub replid: String,
-    /// Memory is used up: commands that need some are refused.
+    /// Memory is used up: commands that need more are refused.
     pub out_of_memory: bool,
     /// `min-replicas-to-write` is not met: writes are refused.
     pub lacks_replicas: bool,
-    /// Whether `TIME` goes on in scripts.
+    /// Whether `TIME` advances in scripts.
     pub script_time: ScriptTime,
-    /// How many listen on each channel; sharded or not.
+    /// How many listeners each channel has, by whether it is sharded.
     pub listeners: BTreeMap<(bool, Vec<u8>), usize>,
-    /// The command of the next script that fails, counted from 1, and with which error line.
+    /// The command of the next script that fails, counted from 1, and its error line.
     pub script_fault: Option<(usize, String)>,
-    /// The clock at which expiry is judged while a script runs.
+    /// The time that decides about expiry while a script runs.
     pub(crate) frozen: Option<i64>,
-    /// A script has written.
+    /// Whether the script has written.
     pub(crate) dirty: bool,
-    /// Keys that may have changed since replicas were told.
+    /// Keys that may have changed since `take_changes`.
     pub(super) touched: BTreeSet<Bytes>,
     published: Vec<Published>,
 }
@@ -87,12 +87,12 @@ impl Default for Server {
     }
 }
 
-/// Something the model cannot do. Never a server's fault, so it must not be mistaken for an error
+/// The model lacks something. That is never a server's error, so it must not look like an error
 /// reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the model does not know {what}; extend the model or change the script")]
 pub struct Unsupported {
-    /// What it does not know.
+    /// What it lacks.
     pub what: String,
 }
 
@@ -103,7 +103,7 @@ impl Server {
         self.clock / 1_000
     }
 
-    /// The time in milliseconds at which expiry is judged.
+    /// The time in milliseconds that decides about expiry.
     pub(crate) fn expiry_now(&self) -> i64 {
         self.frozen.unwrap_or(self.clock) / 1_000
     }
@@ -120,13 +120,13 @@ impl Server {
         Reply::count(listeners)
     }
 
-    /// What was published and not taken yet.
+    /// The messages published and not taken yet.
     #[must_use]
     pub fn published(&self) -> &[Published] {
         &self.published
     }
 
-    /// Writes what another server had under a key, or nothing.
+    /// Writes the entry that another server had under a key, or deletes the key.
     pub fn write(&mut self, change: Change) {
         self.touched.insert(change.0.clone());
         self.keys.apply(change);
@@ -137,7 +137,7 @@ impl Server {
         std::mem::take(&mut self.published)
     }
 
-    /// What changed since the last call, for replicas.
+    /// The changes since the last call, for replicas.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let touched = std::mem::take(&mut self.touched);
         touched
@@ -149,8 +149,8 @@ impl Server {
             .collect()
     }
 
-    /// Every key with its value and the moment at which it ends, which stay the same as long as
-    /// nothing is written.
+    /// Every key with its value and its expiry as an absolute time, so it changes only with a
+    /// write.
     #[must_use]
     pub fn picture(&self) -> Vec<(String, String)> {
         let lines = self.keys.iter(self.expiry_now()).map(|(key, entry)| {
@@ -160,7 +160,7 @@ impl Server {
         lines.collect()
     }
 
-    /// Every key with its type, value and expiry, as text that can be compared.
+    /// Every key with its value and remaining time, as text to compare.
     #[must_use]
     pub fn dump(&self) -> String {
         let lines = self.keys.iter(self.expiry_now()).map(|(key, entry)| {

@@ -23,7 +23,7 @@ fn find(members: &[(f64, Bytes)], member: &[u8]) -> Option<usize> {
 }
 
 fn put(members: &mut Members, score: f64, member: &[u8]) {
-    // A small set keeps whole scores as integers, which have only one zero.
+    // A small set stores whole scores as integers, which have only one zero.
     let score = score + 0.0;
     let at = place(members, score, member);
     members.insert(at, (score, member.to_vec()));
@@ -41,7 +41,7 @@ struct AddOptions {
 }
 
 impl AddOptions {
-    /// The options, and how many words they took.
+    /// Parses the options, and returns how many words they took.
     fn parse(words: &[Bytes]) -> Result<(Self, usize), Refusal> {
         let mut options = Self::default();
         let mut used = 0;
@@ -75,7 +75,7 @@ impl AddOptions {
     }
 }
 
-/// What `ZADD` did with one member.
+/// The effect of `ZADD` on one member.
 enum Added {
     Nothing,
     New(f64),
@@ -129,7 +129,7 @@ pub(super) fn incr_by(server: &mut Server, words: &[Bytes]) -> Outcome {
 }
 
 fn add_all(server: &mut Server, key: &[u8], words: &[Bytes], forced: AddOptions) -> Outcome {
-    // `ZINCRBY` takes no options: what looks like one is a number that cannot be read.
+    // `ZINCRBY` has no options: the server parses them as scores, and fails.
     let (options, used) = if forced.incr {
         (forced, 0)
     } else {

@@ -11,7 +11,7 @@ use crate::redis::value::Bytes;
 
 const BAD_BOUND: &str = "ERR min or max is not a float";
 
-/// An interval of scores, each end in or out.
+/// An interval of scores. Each end may be open.
 #[derive(Debug, Clone, Copy)]
 struct Scores {
     min: (f64, bool),
@@ -25,7 +25,7 @@ impl Scores {
                 Some(rest) => (rest, true),
                 None => (text, false),
             };
-            // Nothing at all counts as zero here, as C's `strtod` says.
+            // An empty text counts as zero here, as in C's `strtod`.
             let number = if text.is_empty() {
                 Some(0.0)
             } else {
@@ -41,7 +41,7 @@ impl Scores {
         })
     }
 
-    /// The places whose scores are in the interval.
+    /// The places with scores in the interval.
     fn places(&self, members: &[(f64, Bytes)]) -> Range<usize> {
         let (min, min_open) = self.min;
         let (max, max_open) = self.max;
@@ -70,13 +70,13 @@ pub(super) fn count(server: &mut Server, words: &[Bytes]) -> Outcome {
     ))
 }
 
-/// How a range is given and shown.
+/// The form of a range query and of its reply.
 #[derive(Default)]
 struct Shape {
     by_score: bool,
     reversed: bool,
     with_scores: bool,
-    /// Offset and count; a negative count is all.
+    /// Offset and count; a negative count means all.
     limit: Option<(i64, i64)>,
 }
 

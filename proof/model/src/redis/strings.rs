@@ -70,7 +70,7 @@ impl SetOptions {
                 _ => return Err(SYNTAX.into()),
             };
             if let Some(expiry) = expiry {
-                // The same option may come twice; the last one counts.
+                // The same option may occur twice; the last one counts.
                 let other = options
                     .expiry
                     .as_ref()

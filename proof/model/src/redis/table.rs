@@ -1,7 +1,7 @@
-//! The commands that lock scripts may use, with the properties a server knows them by.
+//! The commands that lock scripts may use, with their properties on a server.
 //!
-//! A command that is not here is an error of the model, not of the script: add it, with its
-//! options, and let the fidelity test compare it with a real server.
+//! A missing command is a gap in the model, not an error of the script: add it with its options,
+//! and let the fidelity test compare it with a real server.
 
 use crate::redis::hashes;
 use crate::redis::keys;
@@ -20,7 +20,7 @@ use crate::redis::value::Bytes;
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// Words including the name; negative for at least so many.
+    /// The number of words with the name; if negative, the minimum.
     arity: i32,
     class: Class,
     keys: Keys,
@@ -30,13 +30,13 @@ pub(crate) struct Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Reads,
-    /// Writes, but never needs more memory.
+    /// It writes, but never needs more memory.
     Writes,
-    /// Writes, and is refused when memory is used up.
+    /// It writes, and is refused when memory is used up.
     Grows,
 }
 
-/// Which words are keys.
+/// The words that are keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
     None,
@@ -62,7 +62,7 @@ impl Command {
         }
     }
 
-    /// Whether this many words, name included, may be right.
+    /// Whether the command accepts this many words, with its name.
     pub(crate) fn fits(&self, words: usize) -> bool {
         let words = i32::try_from(words).unwrap_or(i32::MAX);
         if self.arity < 0 {
@@ -73,7 +73,7 @@ impl Command {
     }
 }
 
-/// Finds a command by its name, in whatever case.
+/// Finds a command by its name, ignoring case.
 pub(crate) fn lookup(name: &[u8]) -> Option<&'static Command> {
     let lower = |byte: &u8| byte.to_ascii_lowercase();
     let place = COMMANDS

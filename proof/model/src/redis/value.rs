@@ -1,4 +1,4 @@
-//! The values a key can hold. Orders are those of a real server's compact encodings.
+//! The values of keys, in the order of a real server's compact encodings.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
@@ -10,19 +10,18 @@ pub(crate) type Bytes = Vec<u8>;
 /// A value with its expiry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What the key holds.
+    /// Its value.
     pub value: Value,
-    /// When it expires, in milliseconds on the server's clock. It is still there at that very
-    /// millisecond.
+    /// When it expires, in milliseconds on the server's clock. It still exists in that millisecond.
     pub expires_at: Option<i64>,
 }
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// A string.
     Text(Vec<u8>),
-    /// A hash; fields in the order in which they were added.
+    /// A hash, with its fields in the order of insertion.
     Hash(Vec<(Vec<u8>, Vec<u8>)>),
     /// A list.
     List(VecDeque<Vec<u8>>),
@@ -33,7 +32,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The word that `TYPE` answers.
+    /// The reply of `TYPE`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -45,7 +44,7 @@ impl Value {
         }
     }
 
-    /// Whether nothing is left, which removes the key.
+    /// Whether it has no elements left, so the server removes the key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
@@ -58,7 +57,7 @@ impl Value {
     }
 }
 
-/// As text for people; bytes that are no text are replaced.
+/// Text for people; invalid UTF-8 is replaced.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -79,10 +78,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// The place of a member in a sorted set's order.
+/// The index of a member in the order of a sorted set.
 pub(crate) fn place(members: &[(f64, Bytes)], score: f64, member: &[u8]) -> usize {
     members.partition_point(|(other, name)| {
-        // Scores are never nan, and the two zeros are equal.
+        // Scores are never NaN, and the two zeros are equal.
         let order = other.partial_cmp(&score).unwrap_or(Ordering::Equal);
         order.then_with(|| name.as_slice().cmp(member)).is_lt()
     })

@@ -1,25 +1,25 @@
-//! Short sequences of calls, as text.
+//! Courses: short sequences of calls, as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// One thing that happens.
+/// One step of a course.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// So many listen on a channel from now on.
+    /// From now on, this many clients listen on a channel.
     Listen {
-        /// Of the cluster's sort.
+        /// Whether it is a sharded channel of a cluster.
         sharded: bool,
         /// Its name.
         channel: Vec<u8>,
         /// How many.
         count: usize,
     },
-    /// Somebody does something to a key.
+    /// A command of another client.
     Command(Vec<Vec<u8>>),
     /// This command of the next script, counted from 1, fails with this line.
     Fault(usize, String),
-    /// A script runs when the server's clock is this, in us.
+    /// A script runs at this time of the server, in µs.
     Call {
         /// Its name.
         script: String,
@@ -32,15 +32,14 @@ pub enum Step {
     },
 }
 
-/// What happens on one server that has nothing at first, and what came of each step, a line for
-/// each thing.
+/// The steps on one server that is empty at first, and their outcomes, one line for each effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Course {
-    /// What it is there for.
+    /// The reason for this course.
     pub why: String,
-    /// The clock goes on while a script runs, a microsecond for each command.
+    /// Whether the clock advances while a script runs, by a microsecond for each command.
     pub advances: bool,
-    /// Each step, and what came of it.
+    /// Each step with its outcome.
     pub steps: Vec<(Step, Vec<String>)>,
 }
 
@@ -54,14 +53,14 @@ impl Course {
     }
 }
 
-/// The words that stand for longer ones in a file, and lists of keys that do.
+/// Abbreviations of a file, for words and for lists of keys.
 #[derive(Debug, Default)]
 struct Short {
     words: BTreeMap<String, String>,
     keys: BTreeMap<String, String>,
 }
 
-/// Text in quotes. An at sign begins a word that stands for another.
+/// Text in quotes. An at sign starts an abbreviation, so it is escaped.
 #[must_use]
 pub fn quoted(bytes: &[u8]) -> String {
     let text = bytes.escape_ascii().to_string().replace('@', "\\x40");
@@ -168,7 +167,7 @@ fn parsed_step(line: &str) -> Step {
 ///
 /// # Panics
 ///
-/// If it is none of these.
+/// If it is not a valid file.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Course> {
     let mut short = Short::default();
@@ -235,7 +234,7 @@ pub fn to_text(courses: &[Course]) -> String {
 }
 
 impl Short {
-    /// Lists of keys that are there more than once, and long words that are.
+    /// Abbreviates lists of keys and long words that occur more than once.
     fn of(courses: &[Course], body: &str) -> Self {
         let mut lists: BTreeMap<String, usize> = BTreeMap::new();
         for (step, _) in courses.iter().flat_map(|course| &course.steps) {
@@ -245,7 +244,7 @@ impl Short {
         }
         let mut words: BTreeMap<&str, usize> = BTreeMap::new();
         for word in body.split([' ', '\'', '\n', ',', '[', ']']) {
-            // Of owners and of the inboxes of processes.
+            // Owners, and inboxes of processes.
             if word.len() >= 30 && !word.contains('\\') && !word.contains('{') {
                 *words.entry(word).or_default() += 1;
             }

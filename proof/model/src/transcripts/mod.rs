@@ -1,8 +1,8 @@
-//! Short sequences of calls of the shipped scripts, and what came of each, as they are written down
-//! in `tests/transcripts`.
+//! Short sequences of calls of the shipped scripts with their results, as recorded in
+//! `tests/transcripts`.
 //!
-//! `--test transcripts` plays them. They are here so that mutants can be shown to them without a
-//! process for each.
+//! `--test transcripts` plays them. They are in the library so that mutants can run against them
+//! without a process for each.
 
 pub mod course;
 pub mod play;
@@ -10,17 +10,17 @@ pub mod play;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where they are.
+/// Their folder.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
 }
 
-/// The text of every file, in the order of their names.
+/// The text of each file, in the order of file names.
 ///
 /// # Errors
 ///
-/// If one cannot be read.
+/// If a file cannot be read.
 pub fn texts() -> io::Result<Vec<String>> {
     let entries = std::fs::read_dir(folder())?;
     let files: io::Result<Vec<_>> = entries.map(|entry| entry.map(|it| it.path())).collect();

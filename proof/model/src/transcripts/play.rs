@@ -1,4 +1,4 @@
-//! Does what a course says, on a modelled server of its own, and says what came of each step.
+//! Plays a course on a modelled server of its own, and records the outcome of each step.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -9,11 +9,10 @@ use super::course::{Course, Step, quoted};
 use crate::lua::{Interpreter, Program};
 use crate::redis::{Reply, ScriptTime, Server, Value};
 
-/// Who clients of quarantine have seen there.
+/// The replication id that clients of quarantine have seen.
 pub const REPLID: &str = "5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f5f";
 
-/// The scripts as they are, each by its name. One is loaded when it is first called, and is then
-/// what it was at that moment.
+/// The scripts by name. Each is loaded at its first call, and keeps the text it has then.
 #[derive(Debug)]
 pub struct Scripts {
     lua: Interpreter,
@@ -27,7 +26,7 @@ impl Default for Scripts {
 }
 
 impl Scripts {
-    /// None is loaded yet.
+    /// No script is loaded yet.
     ///
     /// # Panics
     ///
@@ -53,10 +52,10 @@ impl Scripts {
     }
 }
 
-/// What is on a server: of each key its value, as a line.
+/// The keys of a server, each with its value as a line.
 type Picture = BTreeMap<Vec<u8>, String>;
 
-/// A server to which things happen.
+/// The server that a course plays on.
 #[derive(Debug)]
 struct Stage {
     server: Server,
@@ -74,7 +73,7 @@ impl Stage {
         Self { server }
     }
 
-    /// Does a step, and says what came of it.
+    /// Plays a step, and returns its outcome.
     fn play(&mut self, scripts: &Scripts, step: &Step) -> Vec<String> {
         match step {
             Step::Listen {
@@ -117,13 +116,13 @@ impl Stage {
             Ok(program) => program,
             Err(lacking) => return vec![lacking],
         };
-        // What has ended until now is none of the script's doing.
+        // Keys that expired before the script are not its doing.
         let begun = self.server.now();
         let before = picture(&self.server, begun);
         let evaluation = scripts
             .lua
             .eval(&mut self.server, &program, keys, arguments);
-        // A fault that met no command is over too.
+        // A fault that met no command ends here too.
         self.server.script_fault = None;
         let evaluation = match evaluation {
             Ok(evaluation) => evaluation,
@@ -160,7 +159,7 @@ impl Stage {
     }
 }
 
-/// Plays a whole course with the scripts as they are, and writes down what came of it.
+/// Plays a whole course with the current scripts, and records the outcomes.
 pub fn record(course: &mut Course, scripts: &Scripts) {
     let mut stage = Stage::new(course);
     for (step, outcome) in &mut course.steps {
@@ -168,7 +167,7 @@ pub fn record(course: &mut Course, scripts: &Scripts) {
     }
 }
 
-/// The first step of which something else comes than is written down, and what.
+/// The first step with another outcome than recorded, and that outcome.
 #[must_use]
 pub fn parting(course: &Course, scripts: &Scripts) -> Option<(usize, Vec<String>)> {
     let mut stage = Stage::new(course);
@@ -182,7 +181,7 @@ pub fn parting(course: &Course, scripts: &Scripts) -> Option<(usize, Vec<String>
         })
 }
 
-/// What is left of each key is counted from when the script began.
+/// The remaining time of each key counts from when the script began.
 fn picture(server: &Server, begun: i64) -> Picture {
     let keys = server.keys.iter(server.now());
     let keys = keys.map(|(key, entry)| {
@@ -222,7 +221,7 @@ fn reply_text(reply: &Reply) -> String {
         Reply::Int(number) => number.to_string(),
         Reply::Bulk(bytes) => quoted(bytes),
         Reply::Status(line) => format!("+{line}"),
-        // Where in the script it happened says nothing, and changes with every line of a comment.
+        // The place in the script says nothing, and changes with every line of a comment.
         Reply::Error(line) if line.contains("user_script") => "error of the script".to_owned(),
         Reply::Error(line) => format!("error {line}"),
         Reply::Array(items) => {

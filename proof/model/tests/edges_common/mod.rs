@@ -1,10 +1,10 @@
-//! A modelled server whose clock stands still, and scripts called as they are.
+//! A modelled server whose clock stands still, and direct calls of scripts.
 
 use locktopus_model::lua::Interpreter;
 use locktopus_model::redis::{Reply, ScriptTime, Server};
 use locktopus_protocol::scripts;
 
-/// A server, and what can be done to it.
+/// A server, and what tests do to it.
 pub(crate) struct Bench {
     lua: Interpreter,
     pub(crate) server: Server,
@@ -12,7 +12,7 @@ pub(crate) struct Bench {
 
 pub(crate) const ME: &str = "00000001-0000-8c70-a705-000000000000:4";
 pub(crate) const OTHER: &str = "00000002-0000-8c70-a705-000000000000:4";
-/// 2^53, from which on not every whole number is one.
+/// 2^53, the first number above which not every whole number can be represented.
 pub(crate) const TOO_MUCH: i64 = 9_007_199_254_740_992;
 pub(crate) const LOCK: [&str; 4] = ["k", "t", "q", "w"];
 
@@ -45,7 +45,7 @@ impl Bench {
         show(&evaluation.unwrap().reply)
     }
 
-    /// Takes a lock or mutex: at the latest when, with how many tokens.
+    /// Takes a lock or mutex, with the latest time to run and the number of tokens.
     pub(crate) fn take(&mut self, script: &str, owner: &str, latest: i64, tokens: i64) -> String {
         let (latest, tokens) = (latest.to_string(), tokens.to_string());
         let arguments = [
@@ -54,7 +54,7 @@ impl Bench {
         self.eval(script, &LOCK, &arguments)
     }
 
-    /// What was published since the last call.
+    /// The messages published since the last call.
     pub(crate) fn said(&mut self) -> Vec<String> {
         let said = self.server.take_published().into_iter();
         said.map(|it| {

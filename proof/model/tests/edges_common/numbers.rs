@@ -1,10 +1,10 @@
-//! Edges of what is a number: semaphores and latches; and of extensions.
+//! Edge cases of semaphores, latches and extensions.
 
 use locktopus_model::redis::Reply;
 
 use super::common::{Bench, ME, show};
 
-/// Permits are free from the millisecond on in which their lease ends, and not before it.
+/// Permits are free from the millisecond in which their lease ends, and not before.
 #[test]
 fn permits_that_end_now_are_counted_as_free() {
     let keys = ["n", "t", "q", "w", "s", "kind", "p"];
@@ -34,7 +34,7 @@ fn permits_that_end_now_are_counted_as_free() {
     }
 }
 
-/// Whether the server refused to look, or the lock is something else, is told apart.
+/// A lost lock differs from a lookup that the server refused, or a key of another type.
 #[test]
 fn an_extension_that_may_not_look_is_not_one_that_is_lost() {
     for (script, key, argument, lost) in [
@@ -87,14 +87,14 @@ fn an_extension_that_may_not_look_is_not_one_that_is_lost() {
     }
 }
 
-/// From eight locks on an instant is set instead of a span of time. What comes of it is the same,
-/// to the millisecond.
+/// From eight locks on, the script sets an absolute time instead of a duration. The result is the
+/// same, to the millisecond.
 #[test]
 fn a_batch_is_extended_as_each_lock_alone() {
     for (script, taken, others) in [("lock_extend", "HSET", "1"), ("mutex_extend", "SET", "")] {
         for count in [1, 7, 8, 9] {
             let mut bench = Bench::new();
-            // Part of a millisecond does not lengthen a lease.
+            // A fraction of a millisecond does not lengthen a lease.
             bench.server.clock = bench.server.clock / 1_000_000 * 1_000_000 + 777_999;
             let names: Vec<_> = (0..count).map(|at| format!("k{at}")).collect();
             let keys: Vec<_> = names.iter().map(String::as_str).collect();
@@ -109,7 +109,7 @@ fn a_batch_is_extended_as_each_lock_alone() {
                 let left = show(&bench.command(&format!("PTTL {key}")));
                 assert_eq!(left, "5000", "{script}, {count}: {key}");
             }
-            // A longer lease is left as it is, one without an end gets one.
+            // A longer lease stays, and one without an expiry gets one.
             let [first, last] = [keys[0], keys[count - 1]];
             bench.command(&format!("PEXPIRE {first} 9000"));
             if count > 1 {
@@ -121,7 +121,7 @@ fn a_batch_is_extended_as_each_lock_alone() {
             if count > 1 {
                 let left = show(&bench.command(&format!("PTTL {last}")));
                 assert_eq!(left, "5000", "{script}, {count}");
-                // One that is gone is told from the others, wherever it stands.
+                // A lost lock is reported, wherever it is in the batch.
                 for gone in [last, first] {
                     bench.command(&format!("DEL {gone}"));
                     let answer = bench.eval(script, &keys, &arguments);
@@ -142,7 +142,7 @@ fn a_batch_is_extended_as_each_lock_alone() {
     }
 }
 
-/// A lease that ends now has ended, and an extension brings no permit back.
+/// A lease that ends now is over, and an extension brings no permit back.
 #[test]
 fn permits_are_extended_before_they_end_and_only_those_that_are_there() {
     for (off, answer) in [(-1, "[0]"), (0, "[0]"), (1, "[1]")] {
@@ -151,7 +151,7 @@ fn permits_are_extended_before_they_end_and_only_those_that_are_there() {
         bench.server.clock = now * 1_000;
         let (end, longer) = (now + off, now + 5_000);
         bench.command(&format!("ZADD s {end} 1:{ME}"));
-        // A space stands between the number and the owner.
+        // A space separates the number from the owner.
         let member = format!("2 {ME}").into_bytes();
         let add = [
             b"ZADD".to_vec(),
@@ -165,7 +165,7 @@ fn permits_are_extended_before_they_end_and_only_those_that_are_there() {
         let kept = show(&bench.command("ZRANGE s 0 -1 WITHSCORES"));
         let left = if answer == "[1]" { longer } else { end };
         assert!(kept.contains(&format!("2 {ME} {left}")), "{off}: {kept}");
-        // Of two permits of one acquisition the first is left.
+        // Only the first of an acquisition's two permits is left.
         let permit = "0123456789abcd\0\0";
         bench.command(&format!("ZADD p {end} {permit}"));
         let extended = bench.eval("permit_semaphore_extend", &["p"], &["5000", permit, "2"]);
@@ -175,7 +175,7 @@ fn permits_are_extended_before_they_end_and_only_those_that_are_there() {
     }
 }
 
-/// A number that nobody says the kind of is a latch's, unless somebody holds permits beside it.
+/// A number without a kind is a latch's, unless permits beside it have holders.
 #[test]
 fn a_latch_is_told_from_semaphores_by_their_holders() {
     let keys = ["n", "kind", "s", "p"];
@@ -189,18 +189,18 @@ fn a_latch_is_told_from_semaphores_by_their_holders() {
         let other = "WRONGKIND 0 a number (semaphore, permit_semaphore or latch)";
         let read = bench.eval("latch_read", &keys, &[]);
         let down = ["count_down", "0", "PUBLISH", "c", "1000"];
-        // Which kind it is, nobody says.
+        // The kind of the semaphore is unknown.
         assert!(read.starts_with(other), "{holders}: {read}");
         let changed = bench.eval("latch", &count, &down);
         assert!(changed.starts_with(other), "{holders}: {changed}");
         assert_eq!(show(&bench.command("GET n")), "2");
-        // The last of them holds until its lease is over, in the middle of a millisecond too.
+        // The last of them holds until its lease is over, even within a millisecond.
         bench.server.clock = later * 1_000 - 1;
         assert!(bench.eval("latch_read", &keys, &[]).starts_with(other));
         bench.server.clock += 1;
         assert_eq!(bench.eval("latch_read", &keys, &[]), "[2 0]");
     }
-    // What ends, ends when it would have.
+    // A latch with an expiry keeps it.
     let mut bench = Bench::new();
     bench.command("SET n 2 PX 5000");
     bench.command("SET kind latch");
@@ -209,7 +209,7 @@ fn a_latch_is_told_from_semaphores_by_their_holders() {
     assert_eq!(bench.command("PTTL n"), Reply::Int(5_000));
 }
 
-/// Who looks at a number, or ends its holds, is told whose it is.
+/// Inspecting or evicting a number of another kind reports that kind.
 #[test]
 fn a_number_of_another_kind_is_named() {
     let keys = ["n", "t", "q", "w", "s", "kind", "p"];
@@ -227,8 +227,8 @@ fn a_number_of_another_kind_is_named() {
     }
 }
 
-/// A semaphore and a rate limiter have their holders in one key. What has ended there comes back to
-/// the kind that the number is.
+/// A semaphore and a rate limiter keep their holders in the same key. Expired permits go back to
+/// the kind that the number has.
 #[test]
 fn a_release_as_another_kind_takes_nothing_back() {
     for (kind, mark, other) in [
@@ -243,7 +243,7 @@ fn a_release_as_another_kind_takes_nothing_back() {
     }
 }
 
-/// However far a clock was set back, a permit stays away for one period more at the most.
+/// However far the clock is set back, a permit returns after at most one more period.
 #[test]
 fn a_permit_comes_back_a_period_after_the_clock_was_set_back() {
     let mut bench = limiter("rate_limiter 1 9000", 3_600_000);
@@ -257,7 +257,7 @@ fn a_permit_comes_back_a_period_after_the_clock_was_set_back() {
 
 const NUMBER: [&str; 7] = ["n", "t", "q", "w", "s", "kind", "p"];
 
-/// A number whose only permit returns so many ms from now.
+/// A number whose only permit returns in so many ms.
 fn limiter(mark: &str, back: i64) -> Bench {
     let mut bench = Bench::new();
     bench.server.clock = bench.server.clock / 1_000 * 1_000;

@@ -1,4 +1,4 @@
-//! Which cases run a script that is changed: with a mutant only these say anything.
+//! Selects the cases that run a changed script: with a mutant, only these say anything.
 
 use locktopus_core::{LockKind, SafetyMode};
 use locktopus_model::lua::concerns;
@@ -6,12 +6,12 @@ use locktopus_protocol::scripts;
 
 use super::{Op, State, is_counted};
 
-/// Whether nothing is changed, so that everything is run.
+/// Whether nothing is replaced, so all cases run.
 pub(crate) fn is_whole() -> bool {
     concerns("")
 }
 
-/// Whether a case runs a script that is changed: what is asked for, or what led to the state.
+/// Whether a case runs a changed script, in the operation or on the way to its state.
 pub(crate) fn is_about(kind: &LockKind, safety: SafetyMode, state: State, op: Op) -> bool {
     let plain = SafetyMode::Plain;
     let arranged = state != State::Free && runs(kind, plain, &["acquire"])
@@ -20,7 +20,7 @@ pub(crate) fn is_about(kind: &LockKind, safety: SafetyMode, state: State, op: Op
     arranged || runs(kind, safety, words(op)) || confirmed && runs(kind, plain, &["wait_offset"])
 }
 
-/// What the names of the scripts end with that this may run.
+/// The endings of the names of the scripts that the operation may run.
 fn words(op: Op) -> &'static [&'static str] {
     match op {
         Op::Attempt | Op::Queue => &["acquire", "release"],
@@ -42,7 +42,7 @@ fn runs(kind: &LockKind, safety: SafetyMode, words: &[&str]) -> bool {
             None => (false, script.name),
         };
         let ours = words.iter().any(|word| {
-            // Some kinds share these, so they are not told by the kind.
+            // Several kinds share these scripts.
             let shared = matches!(
                 *word,
                 "linger" | "extend" | "keep_tokens" | "group_acquire" | "wait_offset"
@@ -55,7 +55,7 @@ fn runs(kind: &LockKind, safety: SafetyMode, words: &[&str]) -> bool {
     })
 }
 
-/// What the names of a kind's scripts begin with.
+/// The beginnings of the names of a kind's scripts.
 fn named(kind: &LockKind) -> &'static [&'static str] {
     match kind {
         LockKind::Reentrant => &["lock"],

@@ -1,5 +1,4 @@
-//! Locks on a modelled server in all sorts of states, and everything that can be asked of a backend
-//! about them.
+//! Locks on a modelled server in various states, and all operations that a backend offers on them.
 
 mod about;
 
@@ -22,15 +21,15 @@ pub(crate) use about::{is_about, is_whole};
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Where a lock is when something is asked.
+/// The state of a lock before an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Free,
     HeldByAnother,
-    /// By whoever asks.
+    /// Held by the caller.
     Held,
     HeldAndOthersWait,
-    /// Whoever asks stands in the queue; a lease has ended.
+    /// The caller is first in the queue, and the lease of the holder has ended.
     FreeAndWaitingFirst,
     FreeAndOthersWait,
 }
@@ -46,7 +45,7 @@ impl State {
     ];
 }
 
-/// What is asked.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     Attempt,
@@ -106,7 +105,7 @@ fn is_counted(kind: &LockKind) -> bool {
     matches!(kind, LockKind::Semaphore | LockKind::Permits)
 }
 
-/// A lock in some state.
+/// A lock in a state.
 pub(crate) struct Bench {
     pub(crate) client: Arc<ModelClient>,
     pub(crate) target: LockTarget,
@@ -144,7 +143,7 @@ impl Bench {
         }
     }
 
-    /// What names of whoever asks, however it is written down.
+    /// The part of the caller's owner id that all stored forms share.
     pub(crate) fn owner_in_short(&self) -> String {
         let owner = self.owner.expose();
         let short = if owner.len() == 16 {
@@ -155,12 +154,12 @@ impl Bench {
         String::from_utf8_lossy(short).into_owned()
     }
 
-    /// Puts everything back as it was.
+    /// Restores the state.
     pub(crate) fn reset(&self) {
         *self.client.server() = self.before.clone();
     }
 
-    /// As [`reset`](Self::reset), for a client that has learned nothing.
+    /// As [`reset`](Self::reset), and for a new client that has learned nothing.
     pub(crate) async fn reset_all(&mut self) {
         self.client.plan([]);
         self.reset();
@@ -293,7 +292,7 @@ async fn arrange(
     listen(client, target);
 }
 
-/// All who wait listen.
+/// Makes all waiters listen.
 fn listen(client: &ModelClient, target: &LockTarget) {
     let Some(waiters) = Keys::of(target).names.get(3).cloned() else {
         return;
@@ -310,7 +309,7 @@ fn listen(client: &ModelClient, target: &LockTarget) {
     }
 }
 
-/// What is on the server, but for the marks of replication, which say nothing.
+/// The keys on the server, except the replication marks, which say nothing.
 pub(crate) fn picture(server: &Server) -> String {
     let dump = server.dump();
     let lines = dump.lines().filter(|line| !line.contains("locktopus_mark"));

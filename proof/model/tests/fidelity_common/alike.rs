@@ -1,15 +1,15 @@
-//! When two replies are the same.
+//! Compares replies.
 
 use locktopus_model::redis::Reply;
 
-/// By how many milliseconds times may differ: the two servers' clocks are two. What one is known to
-/// be late comes on top.
+/// By how many milliseconds times may differ, since the two servers have two clocks. Any known
+/// delay comes on top.
 pub(crate) const SPARE: u64 = 2_000;
 
-/// Whether two replies are the same, but for so many milliseconds that passed between them.
+/// Whether two replies are the same, except for so many milliseconds between them.
 pub(crate) fn alike(real: &Reply, modelled: &Reply, spare: u64) -> bool {
     match (real, modelled) {
-        // Milliseconds left of an expiry.
+        // The remaining milliseconds of an expiry.
         (Reply::Int(a), Reply::Int(b)) => {
             let expiry = (1_000..10_000_000_000).contains(a);
             a == b || (expiry && a.abs_diff(*b) < spare) || (*a > 0 && is_time(*a, *b, spare))
@@ -36,7 +36,7 @@ fn is_time(a: i64, b: i64, spare: u64) -> bool {
     (1_000_000_000_000..10_000_000_000_000).contains(&a) && a.abs_diff(b) < spare
 }
 
-/// A server adds to the error of a script where it happened.
+/// A server adds the place in the script to its error.
 fn plain(error: &str) -> &str {
     error
         .split(" script: ")

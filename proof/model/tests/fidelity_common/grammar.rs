@@ -1,8 +1,8 @@
-//! Random commands: mostly right, sometimes wrong in the ways that scripts are wrong.
+//! Random commands: mostly valid, sometimes wrong in the ways that scripts are wrong.
 
 use locktopus_model::Rng;
 
-/// What an argument may be. One line of the grammar below is one command.
+/// The kinds of arguments. Each line of the grammar below is a command.
 #[derive(Clone, Copy)]
 enum Arg {
     Key,
@@ -15,11 +15,11 @@ enum Arg {
     Seconds,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// One of these options, each with its arguments, any number of times.
+    /// Any number of these options, each with its arguments.
     Options(&'static [(&'static str, &'static [Self])]),
-    /// What comes before, several times.
+    /// These arguments several times.
     More(&'static [Self]),
-    /// Or not at all.
+    /// These arguments or none.
     Perhaps(&'static [Self]),
 }
 
@@ -136,7 +136,7 @@ const COMMANDS: &[(&str, &[Arg])] = &[
     ("SPUBLISH", &[Key, Text]),
 ];
 
-/// Any command of the grammar.
+/// A random command of the grammar.
 pub(crate) fn command(rng: &mut Rng) -> Vec<Vec<u8>> {
     let (name, args) = rng.pick(COMMANDS);
     let mut words = vec![(*name).to_owned()];
@@ -162,8 +162,7 @@ fn add(rng: &mut Rng, arg: Arg, words: &mut Vec<String>) {
             &["0", "1", "2", "3", "-1", "-2", "-3", "99", "-99", "x"],
             rng,
         )),
-        // Expiries are far apart, so that the time between the two servers' answers changes
-        // nothing.
+        // Expiries are far apart, so the time between the two servers' replies does not matter.
         Millis if rng.permille(700) => words.push((rng.between(10, 999) * 10_000).to_string()),
         Seconds if rng.permille(700) => words.push((rng.between(10, 999) * 10).to_string()),
         Millis => words.push(text(MILLIS, rng)),

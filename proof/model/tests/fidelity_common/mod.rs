@@ -1,4 +1,4 @@
-//! A real server beside a modelled one: both get the same, both must answer the same.
+//! A real server beside a modelled one: both get the same commands and must give the same replies.
 
 pub(crate) mod alike;
 pub(crate) mod grammar;
@@ -19,7 +19,7 @@ pub(crate) struct Pair {
     pub(crate) lua: Interpreter,
     started: Instant,
     started_at: i64,
-    /// What was sent since the last clean start, for the report of a difference.
+    /// The commands since the last clean start, to report a difference.
     pub(crate) history: Vec<String>,
     /// The server that `real` talks to.
     pub(crate) deployment: Deployment,
@@ -49,13 +49,13 @@ impl Pair {
         }
     }
 
-    /// Brings the modelled clock to the real one.
+    /// Sets the modelled clock to the real one.
     pub(crate) fn tick(&mut self) {
         let elapsed = i64::try_from(self.started.elapsed().as_micros()).unwrap();
         self.modelled.clock = self.started_at + elapsed;
     }
 
-    /// Sends one command to both, and compares.
+    /// Sends a command to both, and compares the replies.
     pub(crate) fn command(&mut self, command: &[Vec<u8>]) {
         self.tick();
         let modelled = self.modelled.command(command).unwrap();
@@ -63,7 +63,7 @@ impl Pair {
         self.compare(shown(command), &real, &modelled);
     }
 
-    /// Runs one script on both, and compares.
+    /// Runs a script on both, and compares the replies.
     pub(crate) fn script(&mut self, source: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Reply {
         self.tick();
         let program = self.lua.load(source).unwrap();
@@ -82,7 +82,7 @@ impl Pair {
     fn compare(&mut self, sent: String, real: &Reply, modelled: &Reply) {
         self.history
             .push(format!("{sent}\n    -> {}", text(modelled)));
-        // The members of a set and the fields of a large hash come in any order.
+        // The members of a set and the fields of a large hash have no fixed order.
         let sets = ["\"SMEMBERS\"", "\"HGETALL\"", "\"EVAL\" \"return"];
         let any_order = sets.iter().any(|set| sent.starts_with(set));
         let same = if any_order {

@@ -1,4 +1,4 @@
-//! A connection to a real server that gives replies in the model's words.
+//! A connection to a real server that returns replies in the model's types.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -27,7 +27,7 @@ impl Connection {
         self.reply()
     }
 
-    /// Keeps a command for [`flush`](Self::flush), which sends many at once.
+    /// Buffers a command for [`flush`](Self::flush), which sends many at once.
     pub(crate) fn put(&mut self, words: &[Vec<u8>]) {
         let out = &mut self.out;
         out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
@@ -43,7 +43,7 @@ impl Connection {
         self.out.clear();
     }
 
-    /// Reads and forgets until the connection ends.
+    /// Reads and discards until the connection ends.
     #[allow(dead_code, reason = "not every test has listeners")]
     pub(crate) fn drain(&mut self) {
         let mut nowhere = [0; 4096];

@@ -1,4 +1,4 @@
-//! The town in which everybody wants one fair lock.
+//! A town whose people all want one fair lock.
 
 mod person;
 mod wronged;
@@ -15,28 +15,28 @@ use locktopus_protocol::scripts::FAIR;
 use crate::redisson::{fair_lock, fair_unlock};
 use person::{Person, State};
 
-/// A piece of a script, and what it is replaced by.
+/// A piece of a script, and its replacement.
 pub(crate) type Change = (&'static str, &'static str);
 
 /// How long a schedule lasts, in ms.
 const LENGTH: i64 = 150_000;
 
-/// What happens to a person.
+/// An event in the life of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// Begins to want the lock.
+    /// Starts to want the lock.
     Want,
-    /// Asks for it, if this is still the same acquisition.
+    /// Asks for it, if it is still in this acquisition.
     Try(u64),
     Subscribed(u64),
     Release(u64),
     GiveUp(u64),
-    /// Its connection for messages breaks.
+    /// Its listening connection breaks.
     Deaf,
     Hear,
-    /// Does nothing for a while.
+    /// Pauses for a while.
     Stop,
-    /// Is gone for good; somebody else comes instead.
+    /// Dies, and another person takes its place.
     Die,
     /// The server's clock is set back.
     StepBack,
@@ -66,14 +66,14 @@ struct Town {
     serial: u64,
     people: Vec<Person>,
     lost: bool,
-    /// The last script left the lock free: whoever is first was told.
+    /// The last script left the lock free and called the first waiter.
     left_free: bool,
     last_holder: Option<String>,
-    /// The last things that happened.
+    /// The latest events.
     story: Vec<String>,
 }
 
-/// Runs one schedule; the error says who was wronged.
+/// Runs one schedule. The error names the person who was wronged.
 pub(crate) fn run(seed: u64, changes: &[Change]) -> Result<(), String> {
     let mut town = Town::new(seed, changes);
     while let Some(((now, _), (person, event))) = town.agenda.pop_first() {
@@ -160,7 +160,7 @@ impl Town {
             Event::StepBack,
             Event::Lose,
         ] {
-            // One kind of trouble hides the other, so most schedules have little of each.
+            // Troubles hide each other, so most schedules have only a few of each.
             let times = if self.rng.permille(300) {
                 self.rng.between(1, 8)
             } else {
@@ -197,9 +197,9 @@ impl Town {
         self.story.push(format!("{} ms: {what}", self.now));
     }
 
-    /// Runs a script of ours.
+    /// Runs one of our scripts.
     fn eval_ours(&mut self, pick: impl Fn(&Scripts) -> &Program, args: &[String]) -> Reply {
-        // Whoever does not listen when one of ours looks may be passed over.
+        // Our scripts may pass over a waiter that does not listen now.
         for it in self
             .people
             .iter_mut()
@@ -212,13 +212,13 @@ impl Town {
         reply
     }
 
-    /// What just ran tells whoever is first, if it leaves the lock free.
+    /// Notes whether the script left the lock free, and so called the first waiter.
     fn tells(&mut self) {
         let lock = self.key(0);
         self.left_free = self.command(&["EXISTS", &lock]) == Reply::Int(0);
     }
 
-    /// Runs a script, and brings everybody what was said.
+    /// Runs a script, and delivers its messages.
     fn eval(
         &mut self,
         pick: impl Fn(&Scripts) -> &Program,

@@ -1,11 +1,11 @@
-//! Somebody who wants the lock, of ours or a thread of a Java service, and what it does.
+//! A person who wants the lock: a client of ours, or a thread of a Java service.
 
 use locktopus_model::Rng;
 use locktopus_model::redis::Reply;
 
 use super::{EPOCH, Event, Town};
 
-/// What Redisson counts on for a waiter that gives no time, ms.
+/// How long Redisson keeps a waiter that gives no time, in ms.
 const FAIR_WAIT: &str = "300000";
 const LEASE: &str = "8000";
 const KEEP: &str = "604800000";
@@ -21,21 +21,21 @@ pub(super) enum State {
 pub(super) struct Person {
     pub(super) native: bool,
     number: usize,
-    /// `<uuid>:<number>`; ours have a new one for each acquisition.
+    /// `<uuid>:<number>`; ours get a new one for each acquisition.
     pub(super) owner: String,
     pub(super) state: State,
-    /// Counts acquisitions.
+    /// The number of acquisitions so far.
     pub(super) round: u64,
     pub(super) listens: bool,
     pub(super) deaf_since: i64,
     pub(super) stopped_until: i64,
-    /// For how long a place of ours is kept, ms.
+    /// How long a place of ours is kept, in ms.
     pub(super) place: i64,
     /// Order of arrival in the queue.
     pub(super) arrived: u64,
-    /// While it waits this time, something happened after which it may be overtaken.
+    /// Whether something happened during this wait that allows others to overtake it.
     pub(super) troubled: bool,
-    /// It is first, the lock is free, and it was told so: when it must have taken it.
+    /// When it must have taken the lock, if it is first, the lock is free and it was called.
     pub(super) due: Option<i64>,
 }
 
@@ -124,14 +124,14 @@ impl Town {
         it.round += 1;
         let (native, number, round) = (it.native, it.number, it.round);
         it.owner = if native {
-            // Odd, as all owners of fair locks.
+            // Odd, like all owners of fair locks.
             let id = 2 * serial + 1;
             format!("{number:08x}-0000-8c70-a705-000000000000:{id}")
         } else {
             format!("71b96ce8-2746-4c1a-9b6e-0d2c1f0a9d11:{number}")
         };
         (it.state, it.troubled, it.arrived, it.due) = (State::Waits, false, serial, None);
-        // Ours listen before they take a place, theirs afterwards.
+        // Ours listen before they queue, Redisson's afterwards.
         (it.listens, it.deaf_since, it.stopped_until) = (native, self.now, 0);
         self.ask(person, true);
         if native && self.rng.permille(150) {
@@ -234,7 +234,7 @@ impl Town {
         self.at(at, person, Event::Want);
     }
 
-    /// It is never heard of again. Somebody else, with another id, takes its place in this town.
+    /// Dies without a trace. Another person with another id takes its place.
     fn die(&mut self, person: usize) {
         let native = self.people[person].native;
         let number = 100 + usize::try_from(self.serial).unwrap();
@@ -245,7 +245,7 @@ impl Town {
         self.at(at, person, Event::Want);
     }
 
-    /// A message reaches somebody, who comes, or has been given the lock.
+    /// A message reaches a person, who comes, or has been granted the lock.
     pub(super) fn hear(&mut self, person: usize, channel: &str, word: &str) {
         let (round, waits) = (
             self.people[person].round,

@@ -1,17 +1,17 @@
-//! Whether somebody was wronged.
+//! Judges whether a person was wronged.
 
 use locktopus_model::redis::Reply;
 
 use super::person::{Person, State};
 use super::{Town, text};
 
-/// How long one who listens all the time, is first and was told may take to come, ms.
+/// How long a listening first waiter may take to come after its call, in ms.
 const COMES: i64 = 1_000;
-/// One who does not listen may be taken for dead after this, ms.
+/// After this time without listening, a waiter may count as dead, in ms.
 const DEAF: i64 = 2_000;
 
 impl Town {
-    /// Looks at the lock after something happened.
+    /// Judges the lock after each event.
     pub(super) fn judge(&mut self) -> Result<(), String> {
         let (lock, queue, waiters, deadlines) =
             (self.key(0), self.key(2), self.key(3), self.key(4));
@@ -51,7 +51,7 @@ impl Town {
         self.judge_order(holder.as_deref())
     }
 
-    /// Whether what is known of one of ours stays for as long as its place, and not for ever.
+    /// Whether the record of one of ours stays as long as its place, and not for ever.
     fn judge_record(&mut self, waiters: &str, owner: &str) -> Result<(), String> {
         let record = self.command(&["HGET", waiters, owner]);
         let record = text(record.bytes());
@@ -69,7 +69,7 @@ impl Town {
         Ok(())
     }
 
-    /// Whether one that is first, and was told so by whoever left the lock to it, comes.
+    /// Whether the first waiter comes after it was called.
     fn judge_due(&mut self, person: usize, first: bool) -> Result<(), String> {
         let now = self.now;
         let told = self.left_free;
@@ -89,7 +89,7 @@ impl Town {
         }
     }
 
-    /// Whether somebody who came later and stands behind was granted the lock.
+    /// Whether the lock was granted to a person who came later and stands behind another one.
     fn judge_order(&mut self, holder: Option<&str>) -> Result<(), String> {
         let new = holder.filter(|holder| self.last_holder.as_deref() != Some(holder));
         let new = new.map(str::to_owned);
@@ -107,8 +107,8 @@ impl Town {
         };
         let waiting =
             |it: &&Person| it.state == State::Waits && it.owner != new && it.arrived < arrived;
-        // Redisson lets only the first of the list have a free lock, so theirs who stand behind one
-        // that does not come cannot have it.
+        // Redisson gives a free lock only to the first in its list, so its waiters behind one that
+        // does not come cannot have it.
         let stuck = self
             .people
             .iter()

@@ -1,5 +1,4 @@
-//! A lock on a modelled server whose clock stands still unless a test moves it, and everything that
-//! can be asked.
+//! A lock on a modelled server whose clock only the test moves, and all operations on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use locktopus_model::{ModelClient, was_here};
 use locktopus_protocol::{BackendOptions, RedisBackend, RedisClient};
 use tokio::time::Instant;
 
-/// Longer than any answer takes.
+/// Longer than any call takes.
 const CALL: Duration = Duration::from_secs(1);
 
 /// Every kind that can be held. Semaphores have one permit.
@@ -41,13 +40,13 @@ impl Lock {
         Self::of_many(kind, 1).await
     }
 
-    /// If it is a semaphore, one with so many permits.
+    /// With so many permits, if it is a semaphore.
     pub(crate) async fn of_many(kind: LockKind, permits: u64) -> Self {
         Self::on(ModelClient::default(), kind, permits, SafetyMode::Plain).await
     }
 
-    /// On a server that was here all the time, as far as it knows, and of which sentinels have
-    /// given this epoch.
+    /// On a server that has run without interruption, as far as it knows, and with this epoch from
+    /// the sentinels.
     pub(crate) async fn quarantined(max_lease: Duration, epoch: Option<u64>) -> Self {
         let client = ModelClient::default();
         let replid = client.server().replid.clone();
@@ -88,7 +87,7 @@ impl Lock {
         self.backend.counter(&request).await.unwrap().value
     }
 
-    /// How many permits are free, as the number's own script says.
+    /// How many permits are free, according to the number's own script.
     pub(crate) async fn free_permits(&self) -> Option<i64> {
         self.count(CounterAction::Read).await
     }
@@ -111,8 +110,8 @@ impl Lock {
         self.backend.attempt(attempt).await.unwrap()
     }
 
-    /// One attempt of somebody else than the holder; if it is about a reader, as a writer, whom a
-    /// reader blocks.
+    /// One attempt by another owner. If the lock is for reading, it asks to write, since readers
+    /// block that.
     pub(crate) async fn attempt(&self, owner: &OwnerId, lease: Duration) -> AttemptOutcome {
         let kind = match self.target.kind() {
             LockKind::Read => LockKind::Write,
@@ -145,7 +144,7 @@ impl Lock {
         granted(self.ask(&attempt).await)
     }
 
-    /// All of a semaphore's permits, or what else the lock is.
+    /// So many permits of a semaphore; any other lock as a whole.
     pub(crate) async fn take_permits(&self, owner: &OwnerId, lease: Duration, permits: u32) {
         let counted = matches!(self.target.kind(), LockKind::Semaphore | LockKind::Permits);
         let attempt = AcquireAttempt {
@@ -155,7 +154,7 @@ impl Lock {
         granted(self.ask(&attempt).await);
     }
 
-    /// Takes a place in the queue for `place`.
+    /// Queues for `place`.
     pub(crate) async fn wait(&self, owner: &OwnerId, lease: Duration, place: Duration) {
         let attempt = AcquireAttempt {
             place: Some(place),
@@ -166,7 +165,7 @@ impl Lock {
         assert!(in_line, "{queued:?}");
     }
 
-    /// Somebody who waits looks whether it can have the lock, and can.
+    /// A waiter polls and gets the lock.
     pub(crate) async fn wait_or_take(&self, owner: &OwnerId, lease: Duration) {
         let attempt = AcquireAttempt {
             place: Some(lease),
@@ -202,7 +201,7 @@ impl Lock {
         self.backend.inspect(&self.target, deadline).await.unwrap()
     }
 
-    /// Listens, so that something can be handed over.
+    /// Listens, so that a release can hand over the lock.
     pub(crate) async fn listen(&self) -> WakeStream {
         let deadline = Instant::now() + CALL;
         self.backend
@@ -228,7 +227,7 @@ pub(crate) fn is_granted(outcome: &AttemptOutcome) -> bool {
     matches!(outcome, AttemptOutcome::Granted { .. })
 }
 
-/// What is left of the lease that is in the way.
+/// The remaining lease of the holder.
 pub(crate) fn held_for(outcome: &AttemptOutcome) -> Option<Duration> {
     match outcome {
         AttemptOutcome::Held { remaining } => *remaining,

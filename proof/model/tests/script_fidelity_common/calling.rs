@@ -1,5 +1,4 @@
-//! Random requests to the shipped backend: everything that can be asked of it, of each kind, in
-//! each mode.
+//! Random requests to the shipped backend: every operation, for each kind, in each mode.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,16 +20,16 @@ use super::scene::{LEASES, PLACES, Process, Scene, permits};
 use super::steps::Step;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Times that may pass between two calls, in milliseconds.
+/// Pauses between two calls, in milliseconds.
 const LAPSES: [i64; 4] = [35_000, 35_000, 70_000, 140_000];
 const NAMES: [&str; 3] = ["it", "{user:7}:cart", "a b"];
 
-/// Those who call: of each mode one who listens and one who does not.
+/// The callers: for each mode one that listens and one that does not.
 #[derive(Debug)]
 pub(crate) struct Callers {
     recorder: Arc<Mutex<Recorder>>,
     processes: Vec<Process>,
-    /// Kept, so that they listen.
+    /// Kept to stay subscribed.
     listening: Vec<WakeStream>,
 }
 
@@ -64,7 +63,7 @@ impl Callers {
             let backend = RedisBackend::new(Arc::clone(&client), options)
                 .await
                 .unwrap();
-            // Every second one listens.
+            // Every second caller listens.
             if at.is_multiple_of(2) {
                 for (name, kind) in NAMES.iter().flat_map(|name| KINDS.map(|kind| (name, kind))) {
                     let target = LockTarget::new(LockName::new(*name).unwrap(), kind_named(kind));
@@ -83,14 +82,13 @@ impl Callers {
         callers
     }
 
-    /// So many requests one after the other, with time that passes and keys that somebody else
-    /// changes between them.
+    /// Makes so many requests in a row. In between, time passes and another client changes keys.
     pub(crate) async fn call(&self, focus: &Focus, rng: &mut Rng, requests: usize) {
         self.call_among(focus, rng, requests, (2, 5)).await;
     }
 
-    /// The same about so many names, one or two, by so many owners: the fewer there are, the more
-    /// of it is about each other.
+    /// The same for one or two names and so many owners: the fewer there are, the more the requests
+    /// meet.
     pub(crate) async fn call_among(
         &self,
         focus: &Focus,
@@ -134,7 +132,7 @@ impl Callers {
         recorder.run(Step::Command(words));
     }
 
-    /// Somebody else does something to one of the keys.
+    /// Another client changes one of the keys.
     fn disturb(&self, scene: &Scene<'_>, rng: &mut Rng) {
         const DONE: [&[&str]; 11] = [
             &["DEL", ""],
@@ -185,10 +183,10 @@ impl Callers {
         };
         let process = *rng.pick(&scene.processes);
         let (backend, target) = (&process.backend, scene.target(rng));
-        // What is too late is refused by the script.
+        // The script refuses a request that is too late.
         let patience = *rng.pick(&[1_000_000, 1_000_000, 1_000_000, 1]);
         let deadline = Instant::now() + Duration::from_micros(patience);
-        // An error is an answer too, and the same on both servers.
+        // Errors count as replies, and must be the same on both servers.
         match asked {
             Asked::Attempt => {
                 let attempt = self.attempt(scene, rng, target, deadline);

@@ -1,11 +1,11 @@
-//! Which script is called most, and what has to be asked for it.
+//! The script that is called most, and the operation that calls it.
 
 use std::sync::Arc;
 
 use locktopus_core::{LockKind, MutexProfile};
 use locktopus_model::Rng;
 
-/// What is called most, and in which mode.
+/// The operation that is called most, and the mode.
 #[derive(Debug, Clone)]
 pub(crate) struct Focus {
     pub(crate) mode: Mode,
@@ -78,7 +78,7 @@ pub(super) fn any_kind(rng: &mut Rng) -> LockKind {
 }
 
 impl Focus {
-    /// What calls this script, by its name.
+    /// The operation that calls the script with this name.
     pub(crate) fn on(script: &str, rng: &mut Rng) -> Self {
         let (quarantined, name) = match script.strip_prefix("quarantined_") {
             Some(name) => (true, name),
@@ -92,7 +92,7 @@ impl Focus {
             ("classify", _) => (any_kind(rng), Asked::List),
             ("keep", _) => (any_kind(rng), Asked::Extend),
             ("wait", _) => (any_kind(rng), Asked::Attempt),
-            // By a list and by a channel.
+            // With a list, and with a channel.
             ("notifying_mutex", _) if rng.permille(500) => {
                 return Self::on(&script.replace("notifying", "spring"), rng);
             }

@@ -1,5 +1,5 @@
-//! Every shipped script, called by the shipped backend on the modelled server and then with the
-//! same arguments on a real one: answers, what was published and what is left must be the same.
+//! The shipped backend calls every shipped script on the modelled server, and then a real server
+//! gets the same calls: replies, messages and keys must be the same.
 
 mod calling;
 mod focus;
@@ -30,24 +30,24 @@ use recorder::{Done, Recorder, locked};
 use sides::{Real, same};
 use steps::{Course, Shipped, Step, shipped};
 
-/// How many calls of each script.
+/// The number of calls of each script.
 const CALLS: &str = "LOCKTOPUS_FIDELITY_CALLS";
-/// Where the random numbers begin.
+/// The seed of the random numbers.
 const SEED: &str = "LOCKTOPUS_FIDELITY_SEED";
-/// A file with a list of steps, which are done instead of random ones.
+/// A file with a list of steps to run instead of random ones.
 const REPLAY: &str = "LOCKTOPUS_FIDELITY_REPLAY";
 
 /// Requests between two clean starts.
 const REQUESTS: [usize; 3] = [15, 40, 80];
-/// A dump is compared after each so many steps, and at the end.
+/// Dumps are compared after each so many steps, and at the end.
 const DUMPED_EVERY: [usize; 3] = [1, 7, 20];
-/// A script that no such number of lists calls is one that nobody knows how to call.
+/// If none of this many lists calls a script, nothing calls it.
 const LISTS_IN_VAIN: usize = 40;
-/// What a script answers seldom may need so many times the calls that were asked for.
+/// Rare replies of a script may need this many times the requested calls.
 const CALLS_FOR_ANOTHER_SORT: u64 = 20;
 
-/// By how many milliseconds the times of the servers may differ: on the real one time has passed
-/// since then, on the other none.
+/// By how many milliseconds times may differ: time has passed on the real server since then, and
+/// none on the modelled one.
 fn spare(begun: Instant) -> u64 {
     SPARE + u64::try_from(begun.elapsed().as_millis()).unwrap()
 }
@@ -56,7 +56,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |number| number.parse().expect(variable))
 }
 
-/// Compares until each script was called so often as asked for, or as `by_default`.
+/// Compares until each script was called as often as the variable says, or `by_default`.
 pub(crate) fn compare(server: &str, addr: SocketAddr, by_default: u64) {
     let texts = shipped();
     let real = Real::connect(addr, &texts);
@@ -68,7 +68,7 @@ pub(crate) fn compare(server: &str, addr: SocketAddr, by_default: u64) {
     println!("{server}: {counts}");
 }
 
-/// What was called, when no list of random calls parted the servers.
+/// Compares random lists, and returns what was called. Panics if the servers differ.
 fn compare_random_lists(real: Real, texts: Vec<Shipped>, calls: u64) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -80,7 +80,7 @@ fn compare_random_lists(real: Real, texts: Vec<Shipped>, calls: u64) -> String {
     session.counts()
 }
 
-/// Does what was written down, and shows where the servers part.
+/// Runs a recorded list, and shows where the servers differ.
 fn replay(file: &str, mut real: Real, texts: &[Shipped]) {
     let written = std::fs::read_to_string(file).expect(file);
     let course = Course::parse(&written, texts);
@@ -89,16 +89,14 @@ fn replay(file: &str, mut real: Real, texts: &[Shipped]) {
     assert!(parting.is_none(), "{}", parting.unwrap_or_default());
 }
 
-/// Where a list that was written down parts this real server from a modelled one with these
-/// scripts.
+/// Where a recorded list makes the real server differ from a modelled one with these scripts.
 fn parting_of(course: Course, real: &mut Real, texts: &[Shipped]) -> Option<String> {
     let course = course.on(&real.replid);
     real.listen(&course.listening);
     shrink::parting(real, texts, &course)
 }
 
-/// A real server with the shipped scripts, and scripts for the modelled one that have something
-/// else in them.
+/// A real server with the shipped scripts, and changed scripts for the modelled one.
 #[allow(dead_code, reason = "containers are compared by random lists alone")]
 fn differing(addr: SocketAddr, [from, to]: [&str; 2]) -> (Real, Vec<Shipped>) {
     let mut texts = shipped();
@@ -109,14 +107,14 @@ fn differing(addr: SocketAddr, [from, to]: [&str; 2]) -> (Real, Vec<Shipped>) {
     (real, texts)
 }
 
-/// Where a list of steps parts servers whose scripts differ.
+/// Where a list of steps makes servers with different scripts differ.
 #[allow(dead_code, reason = "containers are compared by random lists alone")]
 pub(crate) fn parting(addr: SocketAddr, list: &str, change: [&str; 2]) -> Option<String> {
     let (mut real, texts) = differing(addr, change);
     parting_of(Course::parse(list, &texts), &mut real, &texts)
 }
 
-/// How random lists part servers whose scripts differ; what they called, if they do not.
+/// How random lists make servers with different scripts differ, or what they called.
 #[allow(
     dead_code,
     reason = "containers are compared with the shipped scripts alone"
@@ -141,11 +139,11 @@ struct Session {
     callers: Callers,
     rng: Rng,
     counts: Vec<u64>,
-    /// What sorts of answers each script gave.
+    /// The sorts of replies of each script.
     sorts: Vec<BTreeSet<String>>,
     steps: usize,
     dumps: usize,
-    /// Lists that were compared twice.
+    /// How many lists were compared a second time.
     again: usize,
 }
 
@@ -169,8 +167,7 @@ impl Session {
         }
     }
 
-    /// Lists of calls, each about the script that was called least of those that were not called
-    /// enough.
+    /// Runs lists of calls, each about the script with the fewest calls of those that need more.
     async fn run(&mut self, calls: u64) {
         let mut in_vain = 0;
         loop {
@@ -197,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Does on the real server what was done on the modelled one, and begins anew.
+    /// Repeats the list on the real server, and starts anew.
     fn compare_list(&mut self) {
         let mut recorder = locked(&self.recorder);
         let mut done = std::mem::take(&mut recorder.done);
@@ -228,9 +225,9 @@ impl Session {
                 listening,
                 steps: done.into_iter().map(|one| one.step).collect(),
             };
-            // Sent all at once, no time passes between the calls on the real server, or very much
-            // on a machine that stands still; on the modelled one it is what the list says. So it
-            // is compared again, step by step, with the same time on both.
+            // All calls at once take no time on the real server, or very long if the machine
+            // stalls; the modelled clock follows the list. So compare again, step by step, with the
+            // same times on both.
             self.again += 1;
             if let Some(again) = shrink::parting(&mut self.real, &self.texts, &course) {
                 let found = (course, again);
@@ -250,8 +247,8 @@ impl Session {
         }
     }
 
-    /// One that always answered the same is called on, as how seldom its other answers are depends
-    /// on what is drawn.
+    /// A script with only one sort of reply is called further, since its rare replies depend on
+    /// chance.
     fn not_called_enough(&self, calls: u64) -> Option<usize> {
         let scripts = 0..self.texts.len();
         scripts
@@ -263,12 +260,12 @@ impl Session {
             .min_by_key(|&script| self.counts[script])
     }
 
-    /// One script has one answer, which differs by the clock alone.
+    /// One script has a single reply, which differs only by the clock.
     fn only_one_sort(&self, script: usize) -> bool {
         self.sorts[script].len() < 2 && self.texts[script].names[0] != "wait_offset"
     }
 
-    /// A script that always answers the same was only called where there was nothing for it to do.
+    /// A script with only one sort of reply was called only when it had nothing to do.
     fn require_several_sorts(&self) {
         for (script, text) in self.texts.iter().enumerate() {
             let (name, sorts) = (text.names[0], &self.sorts[script]);
@@ -305,14 +302,14 @@ impl Session {
     }
 }
 
-/// The answer of a script but for times and tokens: whether it is an error, and which; its status.
+/// The sort of a reply, without times and tokens: its error code, status, or shape.
 fn sort(reply: &Reply) -> String {
     match reply {
         Reply::Error(line) => line.split(' ').next().unwrap_or_default().to_owned(),
         Reply::Int(small @ -2..10) => small.to_string(),
         Reply::Int(_) => "a number".to_owned(),
         Reply::Array(items) => match items.first() {
-            // What was published comes first, then the answer.
+            // The messages come first, then the reply.
             Some(Reply::Array(said)) if items.len() <= 2 => {
                 let answer = items.get(1).map(sort).unwrap_or_default();
                 format!("{answer}, {} published", said.len())
@@ -325,7 +322,7 @@ fn sort(reply: &Reply) -> String {
     }
 }
 
-/// Reads the answers of the real server, all of them, and says in what they differ.
+/// Reads all replies of the real server, and returns how they differ.
 fn difference(real: &mut Real, done: &Done, begun: Instant) -> Option<String> {
     let answer = real.answer();
     let lapse = matches!(done.step, Step::Lapse(_));

@@ -1,5 +1,5 @@
-//! Clients of the modelled server through which the shipped backend calls scripts, each call of
-//! which is written down.
+//! Clients of the modelled server that record each call. The shipped backend calls scripts through
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::sides::{Kept, Modelled};
 use super::steps::{Listening, Shipped, Step};
 
-/// How many replicas the modelled server says that it has.
+/// The number of replicas that the modelled server reports.
 const REPLICAS: usize = 2;
 const NODE: &str = "model:1";
 
-/// What was done, with what the model answered and, here and there, kept.
+/// A step with the model's reply and, sometimes, a dump.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) step: Step,
@@ -27,17 +27,17 @@ pub(crate) struct Done {
     pub(crate) dump: Option<Vec<Kept>>,
 }
 
-/// The modelled server and what was done to it.
+/// The modelled server and its recorded steps.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) modelled: Modelled,
     pub(crate) listening: Vec<Listening>,
     pub(crate) done: Vec<Done>,
-    /// A dump is taken after each so many steps.
+    /// A dump follows every this many steps.
     pub(crate) dumped_every: usize,
     clock: i64,
     scripts: BTreeMap<&'static str, usize>,
-    /// How far the clock goes between two calls, in us: the next of these in turn.
+    /// How far the clock advances between two calls, in µs: each of these in turn.
     paces: Vec<i64>,
 }
 
@@ -56,7 +56,7 @@ impl Recorder {
         }))
     }
 
-    /// The clock that the next script will see is later than this, in us.
+    /// The next script sees a later time than this, in µs.
     pub(crate) fn clock(&self) -> i64 {
         self.clock
     }
@@ -65,7 +65,7 @@ impl Recorder {
         self.paces = paces;
     }
 
-    /// Does it to the modelled server, and writes it down.
+    /// Runs a step on the modelled server, and records it.
     pub(crate) fn run(&mut self, step: Step) -> Reply {
         if let Step::Lapse(millis) = step {
             self.clock += millis * 1_000;
@@ -82,7 +82,7 @@ impl Recorder {
     }
 
     fn call(&mut self, args: &[&[u8]]) -> Reply {
-        // By its digest, or the text itself.
+        // Found by its digest or its text.
         let script = self.scripts[std::str::from_utf8(args[1]).unwrap()];
         let count: usize = std::str::from_utf8(args[2]).unwrap().parse().unwrap();
         let words: Vec<_> = args[3..].iter().map(|word| word.to_vec()).collect();
@@ -96,7 +96,7 @@ impl Recorder {
             clock: self.clock,
         });
         match reply {
-            // What was published, and the answer: nothing if that is nil.
+            // The messages and the reply, which is missing if it is nil.
             Reply::Array(mut both) => both.drain(..).nth(1).unwrap_or(Reply::Nil),
             other => other,
         }
@@ -110,7 +110,7 @@ pub(crate) struct Recording {
     number: usize,
     deployment: Deployment,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
-    /// Nothing is ever said, but a stream that ended would be a lost connection.
+    /// Sends nothing, but if it were dropped, the stream would end like a lost connection.
     _silence: UnboundedSender<PushEvent>,
 }
 
@@ -141,7 +141,7 @@ impl Recording {
                 Reply::Int(1),
                 Reply::Array(vec![Reply::Array(Vec::new()); REPLICAS]),
             ]),
-            // The time that scripts are told, and not that of a server.
+            // The time that scripts see, not that of a server.
             b"TIME" => {
                 let now = [recorder.clock / 1_000_000, recorder.clock % 1_000_000];
                 Reply::Array(
@@ -149,7 +149,7 @@ impl Recording {
                         .to_vec(),
                 )
             }
-            // Looked at, and not the same on another server.
+            // Not recorded, since other servers reply differently.
             b"INFO" | b"SCAN" | b"PUBSUB" => recorder.modelled.server.command(&words()).unwrap(),
             b"CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
             _ => recorder.run(Step::Command(words())),

@@ -1,4 +1,4 @@
-//! What one list of random requests is about, and the requests about it.
+//! The subject of one list of random requests, and the requests.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use super::focus::{Focus, Mode, any_kind, kind_named};
 
-/// Leases, far apart from each other and from sums of the times that pass: the two servers' clocks
-/// are two.
+/// Leases far apart from each other and from sums of the pauses, since the two servers have two
+/// clocks.
 pub(super) const LEASES: [u64; 3] = [60, 100, 200];
 pub(super) const PLACES: [u64; 2] = [50, 250];
 
-/// A process and what it calls with.
+/// A process with its backend.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) mode: Mode,
@@ -25,7 +25,7 @@ pub(super) struct Process {
     pub(super) writer: GuardedWriter,
 }
 
-/// What one list of calls is about: a few names, of one kind most of the time, and a few owners.
+/// The subject of one list of calls: a few names, mostly of one kind, and a few owners.
 pub(super) struct Scene<'a> {
     pub(super) focus: &'a Focus,
     pub(super) names: [&'static str; 2],
@@ -57,7 +57,7 @@ impl Scene<'_> {
         LockTarget::new(name, kind)
     }
 
-    /// One of several that are taken at once.
+    /// One of several locks taken at once.
     pub(super) fn member(&self, rng: &mut Rng, name: &str) -> LockTarget {
         let kind = kind_named(rng.pick::<&str>(&["lock", "mutex"]));
         LockTarget::new(LockName::new(name).unwrap(), kind)

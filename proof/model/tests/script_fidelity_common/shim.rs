@@ -1,11 +1,11 @@
-//! What stands before a shipped script so that two servers can be compared: both see the same time,
-//! and what is published comes with the answer.
+//! A prefix of shipped scripts for comparing two servers: both see the same time, and each reply
+//! includes the messages.
 
-/// The script, with two more arguments at the end: seconds and microseconds of the time that it
-/// sees. It answers {what was published and to how many, the script's own answer}.
+/// The script with two more arguments at the end: seconds and microseconds of the time it sees. It
+/// returns {the messages with their numbers of receivers, the script's own reply}.
 pub(crate) fn shimmed(source: &str) -> String {
     let (first, rest) = source.split_once('\n').expect("a script has a first line");
-    // All of it on one line, so that errors name the script's own lines.
+    // All on the first line, so that errors give the script's own line numbers.
     format!("{first}\n{BEFORE} {rest}\nend return {{said, (shipped())}}")
 }
 
@@ -27,7 +27,7 @@ const BEFORE: &str = "local micros, seconds = table.remove(ARGV), table.remove(A
     local redis = {error_reply = server.error_reply, call = shim(server.call), pcall = shim(server.pcall)} \
     local function shipped()";
 
-/// Every key with its type, what is left of it in ms, and its value.
+/// Every key with its type, its remaining time in ms, and its value.
 pub(crate) const DUMP: &str = "local found = {} \
     local read = {string = {'GET'}, hash = {'HGETALL'}, list = {'LRANGE', 0, -1}, set = {'SMEMBERS'}, \
       zset = {'ZRANGE', 0, -1, 'WITHSCORES'}} \
@@ -38,7 +38,7 @@ pub(crate) const DUMP: &str = "local found = {} \
     end \
     return found";
 
-/// What is left of each key becomes less, all at once.
+/// Shortens the remaining time of all keys at once.
 pub(crate) const LAPSE: &str = "for _, key in ipairs(redis.call('KEYS', '*')) do \
       local left = redis.call('PTTL', key) \
       if left >= 0 then redis.call('PEXPIRE', key, math.max(0, left - ARGV[1])) end \

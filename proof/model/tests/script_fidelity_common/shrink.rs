@@ -1,4 +1,4 @@
-//! A list of steps after which two servers differ, made as short as it gets.
+//! Shrinks a list of steps after which two servers differ.
 
 use std::time::Instant;
 
@@ -8,10 +8,10 @@ use super::alike::{SPARE, alike, text};
 use super::sides::{Kept, Modelled, Real, same};
 use super::steps::{Course, Shipped, Step};
 
-/// So often the servers must part: where a millisecond decides, it may be another one each time.
+/// The servers must differ this many times: if a millisecond decides, it may vary.
 const TRIES: usize = 5;
 
-/// Does the steps on both, each on empty servers, and says where they part, if they do so each
+/// Runs the steps on both servers, which start empty. Returns where they differ, if they do each
 /// time.
 pub(super) fn parting(real: &mut Real, texts: &[Shipped], course: &Course) -> Option<String> {
     let mut parted = None;
@@ -21,8 +21,8 @@ pub(super) fn parting(real: &mut Real, texts: &[Shipped], course: &Course) -> Op
     parted
 }
 
-/// Between the steps as much time passes on the real server as on the modelled one: what really
-/// passed is taken back.
+/// As much time passes between the steps on the real server as on the modelled one: a lapse makes
+/// up the difference to the time that really passed.
 fn parting_once(real: &mut Real, texts: &[Shipped], course: &Course) -> Option<String> {
     let mut modelled = Modelled::new(texts, &course.replid);
     for listening in &course.listening {
@@ -54,7 +54,7 @@ fn parting_once(real: &mut Real, texts: &[Shipped], course: &Course) -> Option<S
     None
 }
 
-/// What the modelled server's clock shows when it does the step, in us.
+/// The time of the modelled server for the step, in µs.
 fn clock_at(modelled: &Modelled, step: &Step) -> i64 {
     let now = modelled.server.clock;
     match step {
@@ -78,8 +78,8 @@ pub(super) fn shown(answers: (&Reply, &Reply), dumps: (&[Kept], &[Kept])) -> Str
     )
 }
 
-/// Leaves out of a list what is not needed for the servers to part, and tells where they do and how
-/// to see it again.
+/// Removes steps that the difference does not need. Returns where the servers differ, and how to
+/// reproduce it.
 pub(super) fn report(
     real: &mut Real,
     texts: &[Shipped],

@@ -1,4 +1,4 @@
-//! The two servers to which the same is done.
+//! The two servers, real and modelled, that get the same steps.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use super::steps::{Listening, Shipped, Step};
 use super::wire::Connection;
 
 thread_local! {
-    /// Keeps nothing between calls but compiled scripts.
+    /// It keeps only compiled scripts between calls.
     static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
 }
 
@@ -20,7 +20,7 @@ fn words(words: &[&str]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// A key as a dump has it.
+/// A key in a dump.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kept {
     key: Vec<u8>,
@@ -41,7 +41,7 @@ impl fmt::Display for Kept {
     }
 }
 
-/// The same keys, and what is left of each but for so many milliseconds.
+/// Whether the keys are the same, and remaining times differ by less than so many milliseconds.
 pub(crate) fn same(real: &[Kept], modelled: &[Kept], spare: u64) -> bool {
     real.len() == modelled.len()
         && real.iter().zip(modelled).all(|(real, modelled)| {
@@ -52,8 +52,8 @@ pub(crate) fn same(real: &[Kept], modelled: &[Kept], spare: u64) -> bool {
         })
 }
 
-/// The same texts in quotes, or `1 <time in ms>` of about the same time: scripts make it of what is
-/// left of a key.
+/// Whether the values are the same, except times in `1 <time in ms>`, which may differ a little:
+/// scripts compute these from the remaining time of a key.
 fn same_value(real: &str, modelled: &str, spare: u64) -> bool {
     let until = |text: &str| text.strip_prefix("1 ")?.parse::<u64>().ok();
     let (real, modelled) = (real.split('\''), modelled.split('\''));
@@ -110,7 +110,7 @@ impl Modelled {
         *self.server.listeners.entry(topic).or_default() += 1;
     }
 
-    /// What is answered; what is lapsed is not.
+    /// Runs a step and returns its reply. Ignore the reply to a lapse.
     pub(crate) fn run(&mut self, step: &Step) -> Reply {
         match step {
             Step::Call {
@@ -172,7 +172,7 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    /// Removes everything that is there.
+    /// Connects, and removes all keys.
     pub(crate) fn connect(addr: SocketAddr, texts: &[Shipped]) -> Self {
         let mut connection = Connection::open(addr);
         let mut load = |source: &str| {
@@ -200,7 +200,7 @@ impl Real {
         self.connection.ask(&words(&["FLUSHALL"]));
     }
 
-    /// Somebody listens from now on.
+    /// Adds listeners.
     pub(crate) fn listen(&self, listening: &[Listening]) {
         let clients = listening.iter().map(|one| one.client).max();
         for client in 0..clients.map_or(0, |client| client + 1) {
@@ -213,7 +213,7 @@ impl Real {
                 };
                 heard.ask(&[how.as_bytes().to_vec(), one.channel.clone()]);
             }
-            // Nobody reads what it hears, but somebody must take it off the wire.
+            // Something has to read the messages off the wire.
             std::thread::spawn(move || heard.drain());
         }
     }
@@ -224,7 +224,7 @@ impl Real {
         [&head[..], keys, arguments].concat()
     }
 
-    /// Sends a step, and the wish for a dump behind it; the answers are read later, in this order.
+    /// Sends a step, and a dump after it if wanted. Read the replies later, in this order.
     pub(crate) fn send(&mut self, step: &Step, dumped: bool) {
         let scripts = self.digests.len() - 2;
         let command = match step {
@@ -248,12 +248,12 @@ impl Real {
         self.connection.flush();
     }
 
-    /// The next answer to what was sent.
+    /// Reads the next reply.
     pub(crate) fn answer(&mut self) -> Reply {
         self.connection.reply()
     }
 
-    /// The next answer is a dump.
+    /// Reads the next reply as a dump.
     pub(crate) fn dumped(&mut self) -> Vec<Kept> {
         let dump = self.connection.reply();
         let mut all: Vec<Kept> = dump

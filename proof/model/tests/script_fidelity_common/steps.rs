@@ -1,27 +1,27 @@
-//! What is done to both servers: calls of scripts, commands, time that passes. As text, a failing
-//! list can be run again.
+//! The steps for both servers: calls of scripts, commands, and time that passes. A failing list can
+//! be saved as text and run again.
 
 use std::fmt::Write as _;
 
 use locktopus_protocol::scripts;
 
-/// One thing that is done.
+/// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A script runs and sees this time, in us.
+    /// A script runs and sees this time, in µs.
     Call {
         script: usize,
         keys: Vec<Vec<u8>>,
         arguments: Vec<Vec<u8>>,
         clock: i64,
     },
-    /// Somebody does something to a key.
+    /// A command of another client.
     Command(Vec<Vec<u8>>),
     /// So many milliseconds pass.
     Lapse(i64),
 }
 
-/// A client that listens on a channel during all of it.
+/// A client that listens on a channel during the whole list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Listening {
     pub(crate) client: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Listening {
     pub(crate) channel: Vec<u8>,
 }
 
-/// Everything that must be the same for a list of steps to end the same.
+/// Everything that must be the same for a list of steps to end the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Course {
     /// The replication id that the clients have seen.
@@ -38,7 +38,7 @@ pub(crate) struct Course {
     pub(crate) steps: Vec<Step>,
 }
 
-/// A text that is shipped, and by which names: some kinds share a script.
+/// A shipped text and its names: some kinds share a script.
 #[derive(Debug)]
 pub(crate) struct Shipped {
     pub(crate) names: Vec<&'static str>,
@@ -46,7 +46,7 @@ pub(crate) struct Shipped {
     pub(crate) source: &'static str,
 }
 
-/// Every script that is shipped, once for each text.
+/// Every shipped script, once for each text.
 pub(crate) fn shipped() -> Vec<Shipped> {
     let mut texts: Vec<Shipped> = Vec::new();
     for script in scripts::all() {
@@ -70,7 +70,7 @@ fn add(line: &mut String, words: &[Vec<u8>]) {
 }
 
 impl Course {
-    /// A line for each step, which [`parse`](Self::parse) reads.
+    /// Writes a line for each step, which [`parse`](Self::parse) reads.
     pub(crate) fn to_text(&self, texts: &[Shipped]) -> String {
         let mut text = format!("replid {}\n", self.replid);
         for listening in &self.listening {
@@ -109,8 +109,8 @@ impl Course {
         text
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote. Empty lines and those that begin with `#` say
-    /// nothing.
+    /// Reads the output of [`to_text`](Self::to_text). It ignores empty lines and those that begin
+    /// with `#`.
     pub(crate) fn parse(text: &str, texts: &[Shipped]) -> Self {
         let mut course = Self::default();
         let lines = text.lines().map(str::trim);
@@ -146,7 +146,7 @@ impl Course {
         course
     }
 
-    /// The same for servers with another replication id.
+    /// The same course for servers with another replication id.
     pub(crate) fn on(mut self, replid: &str) -> Self {
         let (old, new) = (self.replid.clone().into_bytes(), replid.as_bytes());
         let change = |words: &mut Vec<Vec<u8>>| {
@@ -217,7 +217,7 @@ fn a_list_of_steps_is_read_as_it_was_written() {
         ],
     };
     assert_eq!(Course::parse(&course.to_text(&texts), &texts), course);
-    // A server that was started anew has another id, which arguments begin with.
+    // A restarted server has another id, and arguments begin with that id.
     let seen = |replid: &str| {
         let words = vec![b"x".to_vec(), format!("{replid}=7").into_bytes()];
         Course {

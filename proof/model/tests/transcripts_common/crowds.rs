@@ -1,5 +1,5 @@
-//! Courses with as many waiters or holders as a script does at once, one fewer or one more: the
-//! dead, then those who do not listen, then others.
+//! Courses with about as many waiters or holders as one script handles: first the dead, then the
+//! deaf, then others.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
@@ -11,7 +11,7 @@ const WAITERS: &str = "locktopus_waiters:{it}";
 const MANY: [usize; 8] = [0, 0, 0, 1, 63, 64, 65, 66];
 const HOLDERS: [usize; 7] = [0, 1, 63, 64, 65, 256, 257];
 
-/// So many of each kind.
+/// So many courses of each kind.
 pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     let mut rng = Rng::new(seed);
     let mut courses = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     courses
 }
 
-/// Puts members into a sorted set, of which each has a score.
+/// Adds members with scores to a sorted set.
 fn add(key: &str, members: &[(i64, String)]) -> (Step, Vec<String>) {
     let mut words = vec!["ZADD".to_owned(), key.to_owned()];
     for (score, member) in members {
@@ -152,7 +152,7 @@ fn hold(kind: &Kind, steps: &mut Vec<(Step, Vec<String>)>) {
     steps.push(command(&["PEXPIRE", "it", "20000"]));
 }
 
-/// Ours who are dead, another library's who do not listen, and ours who do.
+/// Dead waiters of ours, deaf ones of another library, and listening ones of ours.
 fn fair_line(
     dead: usize,
     deaf: usize,

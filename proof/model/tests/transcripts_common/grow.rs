@@ -1,5 +1,4 @@
-//! Finds courses that notice mutants which none of those that are written down notices: of random
-//! ones what is needed.
+//! Finds courses for mutants that no recorded course notices, and shrinks them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,13 +14,13 @@ use super::{crowds, pool, scenes, states, states_other, twist, write, written};
 
 /// So many planned courses of each kind for each random one of a script.
 const SCENES: u64 = 16;
-/// And so many states that are put together.
+/// And so many constructed states.
 const STATES: u64 = 64;
 
-/// A mutant, as `proof/run scripts --export` writes it: the first line of its file says what it is.
+/// A mutant, as `proof/run scripts --export` writes it. The first line of its file describes it.
 struct Mutant {
     what: String,
-    /// The file that it is of.
+    /// The file that it changes.
     file: String,
     replaced: Replaced,
 }
@@ -29,7 +28,7 @@ struct Mutant {
 fn read(file: &Path) -> Mutant {
     let text = std::fs::read_to_string(file).unwrap();
     let (what, text) = text.split_once('\n').unwrap();
-    // '<id> <file>:<line>: <what>': only what stays while the line does.
+    // '<id> <file>:<line>: <what>': keeps only the parts that survive a move of the line.
     let (_, place) = what.split_once(' ').unwrap();
     let (file, rest) = place.split_once(':').unwrap();
     let (_, what) = rest.split_once(": ").unwrap();
@@ -40,21 +39,20 @@ fn read(file: &Path) -> Mutant {
     }
 }
 
-/// How much is tried.
+/// The limits of the search.
 pub(crate) struct Effort {
-    /// Random courses about each script.
+    /// How many random courses about each script.
     pub(crate) of_each: u64,
-    /// Of these, so many for each mutant.
+    /// How many of these for each mutant.
     pub(crate) tries: usize,
-    /// So many variations of what is written down for each mutant.
+    /// How many variations of recorded courses for each mutant.
     pub(crate) variations: usize,
-    /// Chooses all of it.
+    /// The seed of it all.
     pub(crate) seed: u64,
 }
 
-/// For each mutant in this folder, looks for a course that notices it, among those that are written
-/// down, among random ones that call a script with the mutant, and among variations of what is
-/// written down.
+/// Searches a course for each mutant in this folder that notices it: among recorded courses, random
+/// ones that call a script with the mutant, and variations of recorded ones.
 pub(crate) fn grow(folder: &Path, effort: &Effort) {
     let Effort { of_each, seed, .. } = *effort;
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -83,7 +81,7 @@ pub(crate) fn grow(folder: &Path, effort: &Effort) {
             random.push(course);
         }
     }
-    // Scripts are loaded as they are shipped.
+    // Loads the scripts as shipped.
     for course in &corpus {
         record(&mut course.clone(), &shipped);
     }
@@ -109,7 +107,7 @@ pub(crate) fn grow(folder: &Path, effort: &Effort) {
             .collect();
         let mutated = Scripts::new();
         let about = |course: &&Course| course.scripts().any(|script| changed.contains(script));
-        // Those that notice another mutant of this file are likely to notice this one.
+        // Courses that notice another mutant of this file are likely to notice this one.
         let near = |course: &&Course| course.why.starts_with(&mutant.file);
         let same = corpus.iter().rev().filter(near);
         let others = corpus.iter().rev().filter(|course| !near(course));
@@ -156,7 +154,7 @@ pub(crate) fn grow(folder: &Path, effort: &Effort) {
     );
 }
 
-/// A variation of these that notices a mutant, mostly of those that are near.
+/// A variation of these that notices a mutant, mostly of those nearby.
 fn varied(
     courses: &[&Course],
     near: &[&Course],
@@ -178,13 +176,13 @@ fn varied(
         let base = *rng.pick(of);
         let mut course = known.vary(base, rng);
         record(&mut course, shipped);
-        // What no script is asked says nothing about one.
+        // Calls with impossible requests say nothing about a script.
         (is_sensible(&course) && parting(&course, mutated).is_some()).then_some(course)
     })
 }
 
-/// Whether every line says what came of a call, and none that a script or the model was asked for
-/// what it cannot do.
+/// Whether every line is the outcome of a call, and none reports a request that the script or the
+/// model does not support.
 fn is_sensible(course: &Course) -> bool {
     const BEGINNINGS: [&str; 7] = [
         "answers ",
@@ -207,7 +205,7 @@ fn is_sensible(course: &Course) -> bool {
         .all(|(_, lines)| lines.iter().all(sensible))
 }
 
-/// For each text that no course calls a random one, up to its first call.
+/// For each text that no course calls, a random course up to its first call.
 fn uncalled(corpus: &[Course], random: &[Course]) -> Vec<Course> {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let source = |name: &str| {
@@ -231,7 +229,7 @@ fn uncalled(corpus: &[Course], random: &[Course]) -> Vec<Course> {
     found
 }
 
-/// What of a course is needed to notice a mutant.
+/// The part of a course that is needed to notice a mutant.
 fn shortest(course: &Course, mutated: &Scripts, shipped: &Scripts, what: &str) -> Course {
     let mut shortest = course.clone();
     what.clone_into(&mut shortest.why);

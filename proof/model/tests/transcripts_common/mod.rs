@@ -1,4 +1,4 @@
-//! How transcripts are written, and made from random calls.
+//! Writes transcripts, and makes them from random calls.
 
 mod crowds;
 pub(crate) mod grow;
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use locktopus_model::transcripts::course::{Course, parse, to_text};
 use locktopus_model::transcripts::{folder, texts};
 
-/// Every course that is written down.
+/// Every recorded course.
 pub(crate) fn written() -> Vec<Course> {
     let texts = texts().unwrap();
     texts.iter().flat_map(|text| parse(text)).collect()
 }
 
-/// Writes them down, each in the file that is about the part of scripts that its
-/// `why` begins with; only of those parts that are `wanted`.
+/// Writes courses to the files of their parts, which their `why` begins with; only the `wanted`
+/// parts.
 pub(crate) fn write(courses: &[Course], wanted: impl Fn(&str) -> bool) {
     let mut files: BTreeMap<&str, Vec<Course>> = BTreeMap::new();
     for course in courses {
@@ -30,7 +30,7 @@ pub(crate) fn write(courses: &[Course], wanted: impl Fn(&str) -> bool) {
         files.entry(part).or_default().push(course.clone());
     }
     for (part, courses) in files.into_iter().filter(|(part, _)| wanted(part)) {
-        // Of a script that nothing else calls it is the script's name, which does not end like that
+        // For a script that nothing else calls, the part is the script's name, without the ending
         // of a file.
         let name = format!("{}.txt", part.trim_end_matches(".lua").replace('/', "_"));
         std::fs::write(folder().join(name), to_text(&courses)).unwrap();

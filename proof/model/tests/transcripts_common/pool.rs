@@ -1,4 +1,4 @@
-//! Random courses: what the shipped backend asks for, as the comparison with real servers makes it.
+//! Random courses: the requests of the shipped backend, as in the comparison with real servers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::random::focus::Focus;
 use crate::random::recorder::{Recorder, locked};
 use crate::random::steps::{self, shipped};
 
-/// Requests in a course.
+/// The number of requests in a course.
 const REQUESTS: [usize; 3] = [6, 12, 24];
 
 /// So many courses about each shipped text.
@@ -49,7 +49,7 @@ pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     })
 }
 
-/// What was done since the last time, on a server that is empty again.
+/// The steps since the last call. It empties the server.
 fn taken(recorder: &Arc<std::sync::Mutex<Recorder>>, texts: &[steps::Shipped]) -> Course {
     let mut recorder = locked(recorder);
     let done = std::mem::take(&mut recorder.done);
@@ -70,7 +70,7 @@ fn taken(recorder: &Arc<std::sync::Mutex<Recorder>>, texts: &[steps::Shipped]) -
         .into_iter()
         .filter_map(|one| step(one.step, texts))
         .collect();
-    // Of the channels only those that somebody uses: a script may be given one to publish on.
+    // Only channels in use: a script may get one to publish on.
     let used = |channel: &[u8]| {
         done.iter().any(|step| match step {
             Step::Call { arguments, .. } => arguments.iter().any(|word| word == channel),
@@ -93,7 +93,7 @@ fn taken(recorder: &Arc<std::sync::Mutex<Recorder>>, texts: &[steps::Shipped]) -
     }
 }
 
-/// Time that passes shows in the clocks of later calls.
+/// Pauses show in the clocks of later calls.
 fn step(step: steps::Step, texts: &[steps::Shipped]) -> Option<Step> {
     match step {
         steps::Step::Call {

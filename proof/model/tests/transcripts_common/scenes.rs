@@ -1,18 +1,18 @@
-//! Courses drawn from a plan: a holder, two who wait and one who comes late, when it is somebody's
-//! turn. Random requests come into these situations too seldom: a release that is for others, a
-//! lease that ended with waiters behind it, eight locks extended at once.
+//! Planned courses: a holder, two waiters and a late one. Random requests reach these situations
+//! too seldom: a release that serves others, a lease that expired with waiters behind it, eight
+//! locks extended at once.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
 
-/// How a kind is asked for.
+/// The scripts and keys of a kind.
 pub(super) struct Kind {
     pub(super) acquire: &'static str,
     pub(super) release: &'static str,
     pub(super) modes: &'static [&'static str],
     pub(super) keys: &'static [&'static str],
     pub(super) channel: &'static str,
-    /// What says of which kind a number is; empty if it has none.
+    /// The value that tells the kind of a number; empty for other kinds.
     pub(super) number: &'static str,
 }
 
@@ -123,7 +123,7 @@ pub(super) const KINDS: [Kind; 8] = [
 const BEGIN: i64 = 1_760_000_000_123_456;
 pub(super) const NATIVE: &str = "locktopus_native:{it}";
 
-/// One who asks: always in the same words, as a process does.
+/// A client, which always makes the same request, as a process does.
 struct Person {
     owner: Vec<u8>,
     mode: &'static str,
@@ -141,7 +141,7 @@ struct Scene<'a> {
     rng: &'a mut Rng,
 }
 
-/// So many of each kind, and of each script that extends.
+/// So many courses of each kind, and of each script that extends.
 pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     let mut rng = Rng::new(seed);
     let mut courses = Vec::new();
@@ -169,10 +169,10 @@ pub(super) fn command(words: &[&str]) -> (Step, Vec<String>) {
     (Step::Command(words), Vec::new())
 }
 
-/// From now on it is this late on the server, for commands before the first call of a script too.
+/// Sets the server's time from now on, also for commands before the first call of a script.
 pub(super) fn late(clock: i64) -> (Step, Vec<String>) {
     let step = Step::Call {
-        // Asked about no key it does nothing.
+        // Without keys it does nothing.
         script: "classify".to_owned(),
         clock,
         keys: Vec::new(),
@@ -181,7 +181,7 @@ pub(super) fn late(clock: i64) -> (Step, Vec<String>) {
     (step, Vec::new())
 }
 
-/// Somebody holds it, two wait, and something happens.
+/// One holds the lock, two wait, and something happens.
 fn waiting(kind: &'static Kind, rng: &mut Rng) -> Course {
     let publish = *rng.pick(&["PUBLISH", "PUBLISH", "SPUBLISH", "publish"]);
     let lease = *rng.pick(&["1000", "60000"]);
@@ -249,7 +249,7 @@ fn person(kind: &Kind, name: &str, lease: &'static str, rng: &mut Rng) -> Person
 }
 
 impl Scene<'_> {
-    /// Who listens, and how many permits there are.
+    /// The listeners, and the number of permits.
     fn begin(&mut self) {
         let inboxes = ["a", "b", "c", "d"].map(|name| format!("inbox:{{it}}:{name}"));
         for inbox in &inboxes {
@@ -278,7 +278,7 @@ impl Scene<'_> {
         self.steps.push((step, Vec::new()));
     }
 
-    /// Some time, and often to the moment at which a release is for others.
+    /// Lets time pass, often to a moment when a release takes the long way.
     fn pass(&mut self) {
         self.clock += *self
             .rng
@@ -347,7 +347,7 @@ fn words(owner: &[u8], rest: &[&str]) -> Vec<Vec<u8>> {
     std::iter::once(owner.to_vec()).chain(rest).collect()
 }
 
-/// Several locks are extended, of which some are not held any more.
+/// Extends several locks, some of which are no longer held.
 fn extending(script: &'static str, rng: &mut Rng) -> Course {
     let count = *rng.pick(&[3, 7, 8, 9]);
     let mut steps = Vec::new();
@@ -373,7 +373,7 @@ fn extending(script: &'static str, rng: &mut Rng) -> Course {
             3 => steps.push(command(&["SADD", &key, "another"])),
             _ => steps.push(held),
         }
-        // Before what is asked for, after it, or never.
+        // Before the requested deadline, after it, or never.
         match rng.between(0, 5) {
             0 => {}
             1 => steps.push(command(&["PEXPIREAT", &key, "1760000090123"])),
@@ -384,7 +384,7 @@ fn extending(script: &'static str, rng: &mut Rng) -> Course {
     }
     let call = Step::Call {
         script: script.to_owned(),
-        // Also at the last microsecond of a millisecond, and of a second.
+        // Also in the last microsecond of a millisecond, and of a second.
         clock: BEGIN - 123_456 + *rng.pick(&[124_245, 999, 999_999]),
         keys,
         arguments,

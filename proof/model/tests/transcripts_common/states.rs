@@ -1,6 +1,6 @@
-//! Courses of which the state is put together, and not come to by calls: holds, places, notes and
-//! deadlines that end now, a unit sooner or later, or were noted before the clock was set back. One
-//! call or two find it so.
+//! Courses that start from a constructed state instead of calls: holds, places, notes and deadlines
+//! that end now, a unit sooner or later, or were noted before the clock was set back. One or two
+//! calls meet it.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
@@ -17,10 +17,10 @@ const TOKEN: &str = "redisson_lock_token:{it}";
 pub(super) const WAITERS: &str = "locktopus_waiters:{it}";
 const KIND: &str = "locktopus_kind:{it}";
 const PUBLISH: [&str; 4] = ["PUBLISH", "PUBLISH", "SPUBLISH", "publish"];
-/// Off a limit, in its unit.
+/// Distances from a limit, in its unit.
 const OFF: [i64; 5] = [-1, 0, 0, 1, 1_000];
 
-/// So many of each kind.
+/// So many courses of each kind.
 pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     let mut rng = Rng::new(seed);
     let mut courses = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     courses
 }
 
-/// The name of a number's scripts.
+/// The name in a number's scripts.
 fn number_of(kind: &str) -> &str {
     match kind {
         "permit_semaphore" => "permits",
@@ -41,7 +41,7 @@ fn number_of(kind: &str) -> &str {
     }
 }
 
-/// What is on the server, and who comes.
+/// The state of the server, and the callers.
 pub(super) struct State<'a> {
     pub(super) kind: &'static Kind,
     pub(super) rng: &'a mut Rng,
@@ -55,7 +55,7 @@ pub(super) struct State<'a> {
     permits: [&'static str; 3],
     modes: [&'static str; 3],
     quarantined: bool,
-    /// Which of them holds it, perhaps.
+    /// Which of them may hold it.
     holder: usize,
 }
 
@@ -79,7 +79,7 @@ impl<'a> State<'a> {
         let owners = ["a", "b", "c"].map(|name| match kind.number {
             "permit_semaphore" => format!("{}\0\0", name.repeat(14)),
             _ => {
-                // The last byte of an owner says whether it is one of a fair lock.
+                // The last byte of an owner tells whether it belongs to a fair lock.
                 let last = if kind.modes == ["f"] { 1 } else { 2 };
                 format!("9e1f5965-8da3-8c70-a705-d38899d8dba4:{name}{last}")
             }
@@ -117,7 +117,7 @@ impl<'a> State<'a> {
         if self.quarantined {
             self.record();
         }
-        // A command may be refused.
+        // A command may fail.
         if self.rng.permille(80) {
             let at = usize::try_from(self.rng.between(1, 12)).unwrap();
             let line = *self.rng.pick(&["NOPERM no", "WRONGTYPE no", "OOM no"]);
@@ -277,7 +277,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// How a waiter stands in line.
+    /// The member of a waiter in the line.
     fn member(&mut self, who: usize) -> String {
         let other = ["x", "m", "f", "r", "w", "s", "p", "t"];
         let mode = match self.rng.permille(950) {

@@ -1,5 +1,5 @@
-//! The line of a fair lock, put together: ours and another library's waiters, what was noted of
-//! them, and whose turn it is.
+//! A constructed line of a fair lock: our waiters and another library's, their notes, and whose
+//! turn it is.
 
 use super::states::{State, THEIRS, WAITERS};
 

@@ -1,5 +1,5 @@
-//! States that are put together for scripts of no single kind: several locks taken at once,
-//! latches, leases of permits that are extended, keys that are classified and written for a holder.
+//! Constructed states for scripts of several kinds or none: groups of locks, latches, extended
+//! permits, keys to classify, and guarded writes.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
@@ -14,7 +14,7 @@ const OWNERS: [&str; 3] = [
     "9e1f5965-8da3-8c70-a705-d38899d8dba4:b1",
     THEIRS[0],
 ];
-/// Tokens and what is taken for one.
+/// Tokens, and values taken for one.
 const TOKENS: [&str; 10] = [
     "0",
     "1",
@@ -30,7 +30,7 @@ const TOKENS: [&str; 10] = [
 
 type Steps = Vec<(Step, Vec<String>)>;
 
-/// So many of each.
+/// So many courses of each.
 pub(super) fn courses(of_each: u64, seed: u64) -> Vec<Course> {
     let mut rng = Rng::new(seed);
     let mut courses = Vec::new();
@@ -56,7 +56,7 @@ fn call(steps: &mut Steps, script: &str, clock: i64, keys: &[&str], arguments: &
     steps.push((step, Vec::new()));
 }
 
-/// Two or three names are taken, of which some are held, wanted or something else.
+/// A group of two or three names, some of them held, wanted or of another type.
 fn group(steps: &mut Steps, rng: &mut Rng) {
     let (mut keys, mut words) = (Vec::new(), Vec::new());
     let publish = *rng.pick(&["PUBLISH", "SPUBLISH"]);

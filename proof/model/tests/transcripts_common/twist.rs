@@ -1,14 +1,13 @@
-//! What else may happen in a course: failing commands, clocks that reach a limit exactly or are set
-//! back, other libraries' clients, keys that somebody spoils, processes that listen no more.
+//! Twists of a course: failing commands, clocks exactly at a limit or set back, clients of other
+//! libraries, spoilt keys, processes that stop listening.
 
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
 
-/// Texts of the sort that stand in keys of locks.
+/// An owner of another library.
 const THEIRS: &str = "11111111-2222-4333-8444-555555555555:7";
 
-/// What somebody does to a key. The first empty word is the key, of the others one that ends in a
-/// dash stands for owners.
+/// Commands that spoil a key, which replaces the second word. `OURS` and `THEIRS` stand for owners.
 const DONE: [&[&str]; 48] = [
     &["DEL", ""],
     &["DEL", ""],
@@ -62,7 +61,7 @@ const DONE: [&[&str]; 48] = [
 
 const REFUSALS: [&str; 4] = ["NOPERM no", "OOM no", "WRONGTYPE no", "ERR no"];
 
-/// Limits that scripts have, in ms, beside those that they are given.
+/// Limits in scripts, in ms, besides their arguments.
 const LIMITS: [i64; 12] = [
     1,
     16,
@@ -78,7 +77,7 @@ const LIMITS: [i64; 12] = [
     604_800_000,
 ];
 
-/// Does some of it to a course.
+/// Applies some twists to a course.
 pub(super) fn twist(course: &mut Course, rng: &mut Rng) {
     course.advances = rng.permille(150);
     if rng.permille(250) {
@@ -113,7 +112,7 @@ fn calls(course: &Course) -> Vec<usize> {
     calls.map(|(at, _)| at).collect()
 }
 
-/// What processes may have chosen otherwise: how they publish, and for how long tokens are kept.
+/// Changes options of a process: how it publishes, and how long tokens are kept.
 fn choose(course: &mut Course, rng: &mut Rng) {
     let publish = *rng.pick(&["PUBLISH", "PUBLISH", "SPUBLISH", "publish", ""]);
     let forever = rng.permille(500);
@@ -128,7 +127,7 @@ fn choose(course: &mut Course, rng: &mut Rng) {
         if only.is_some_and(|only| only != at) {
             continue;
         }
-        // Where it says for how long tokens are kept.
+        // The argument that tells how long to keep tokens.
         let kept = match script.rsplit('_').next().unwrap_or_default() {
             "acquire" if script.ends_with("group_acquire") => Some(0),
             "acquire" | "evict" => Some(2),
@@ -150,7 +149,7 @@ fn choose(course: &mut Course, rng: &mut Rng) {
     }
 }
 
-/// The same time between all calls.
+/// Makes the pauses between all calls the same.
 fn pace(course: &mut Course, rng: &mut Rng) {
     let gap = *rng.pick(&[
         0, 1, 16, 1_000, 20_000, 100_000, 700_000, 1_000_000, 1_500_000, 2_001_000, 3_000_000,
@@ -166,7 +165,7 @@ fn pace(course: &mut Course, rng: &mut Rng) {
     }
 }
 
-/// Others of another library wait in a fair queue, listen or not, leave, or hold the lock.
+/// Adds waiters of another library to a fair queue, which listen or not, leave, or hold the lock.
 fn wait_as_others(course: &mut Course, rng: &mut Rng) {
     for _ in 0..=rng.below(4) {
         let at = *rng.pick(&calls(course));
@@ -225,8 +224,8 @@ fn wait_as_others(course: &mut Course, rng: &mut Rng) {
     }
 }
 
-/// From one call on, all clocks are so that it happens when something that an earlier one asked for
-/// ends, just before or just after; or they are set back.
+/// From one call on, moves all clocks to just before, at or just after the end of something that an
+/// earlier call asked for, or sets them back.
 fn move_clocks(course: &mut Course, rng: &mut Rng) {
     for _ in 0..=rng.below(3) {
         let calls = calls(course);
@@ -266,8 +265,7 @@ fn move_clocks(course: &mut Course, rng: &mut Rng) {
     }
 }
 
-/// Clocks of which the last digits say something: whole seconds, whole milliseconds, multiples of
-/// sixteen; or all the same.
+/// Rounds clocks to whole seconds, whole milliseconds or multiples of sixteen, or makes them equal.
 fn round(course: &mut Course, rng: &mut Rng) {
     let to = *rng.pick(&[1_000_000, 1_000, 16, 100_000, 100_000_000]);
     let off = *rng.pick(&[0, 0, 1]);
@@ -324,7 +322,7 @@ fn faults(course: &mut Course, rng: &mut Rng) {
     }
 }
 
-/// Somebody listens no more, or listens from now on; also another library's waiter.
+/// Adds or removes listeners, also those of another library.
 fn deafen(course: &mut Course, rng: &mut Rng) {
     let calls = calls(course);
     let mut known: Vec<(bool, Vec<u8>)> = Vec::new();

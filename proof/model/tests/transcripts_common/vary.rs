@@ -1,6 +1,5 @@
-//! Courses made from those that are written down: they come close to the lines that are changed,
-//! and one thing more, less or other in them often shows what a wholly random course does not come
-//! to.
+//! Variations of recorded courses. These already run close to the changed lines, and one thing
+//! more, less or different often shows what a random course does not reach.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +8,16 @@ use locktopus_model::transcripts::course::{Course, Step};
 
 use super::twist::twist;
 
-/// What an argument may be beside what it is in other calls of the same script. None is so great
-/// that a script would count up to it for long.
+/// Further values for arguments, besides those in other calls of the same script. None is so great
+/// that a script counts up to it for long.
 const WORDS: [&str; 13] = [
     "", "0", "1", "2", "3", "16", "17", "x", "PUBLISH", "SPUBLISH", "publish", "50000", "60000",
 ];
 
-/// What is written down, by what is looked for in it.
+/// The recorded courses, indexed.
 pub(super) struct Known<'a> {
     courses: Vec<&'a Course>,
-    /// Of each script the arguments of its calls.
+    /// The arguments of the calls of each script.
     calls: BTreeMap<&'a str, Vec<&'a [Vec<u8>]>>,
 }
 
@@ -39,7 +38,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The same as a course but for one to four things.
+    /// A copy of a course with one to four changes.
     pub(super) fn vary(&self, course: &Course, rng: &mut Rng) -> Course {
         let mut course = course.clone();
         for _ in 0..=rng.below(4) {
@@ -58,7 +57,7 @@ impl<'a> Known<'a> {
         course
     }
 
-    /// An argument is another.
+    /// Changes an argument.
     fn other_word(&self, course: &mut Course, rng: &mut Rng) {
         let at = *rng.pick(&calls(course));
         let Step::Call {
@@ -81,7 +80,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Goes on as another course does that is about the same keys.
+    /// Continues like another course about the same keys.
     fn go_on(&self, course: &mut Course, rng: &mut Rng) {
         let Some((key, until)) = last(course) else {
             return;
@@ -110,7 +109,7 @@ impl<'a> Known<'a> {
         }));
     }
 
-    /// A call of another course happens in between, on the keys of this one.
+    /// Inserts a call of another course, on the keys of this one.
     fn also(&self, course: &mut Course, rng: &mut Rng) {
         let other = *rng.pick(&self.courses);
         let from = *rng.pick(&calls(other));
@@ -134,7 +133,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The first key of the last call, and when that is.
+/// The first key of the last call, and its time.
 fn last(course: &Course) -> Option<(&[u8], i64)> {
     course.steps.iter().rev().find_map(|(step, _)| match step {
         Step::Call { keys, clock, .. } => Some((keys.first()?.as_slice(), *clock)),
@@ -148,7 +147,7 @@ fn calls(course: &Course) -> Vec<usize> {
     calls.map(|(at, _)| at).collect()
 }
 
-/// A call is made once more: at once, or after all others.
+/// Repeats a call, at once or after all others.
 fn again(course: &mut Course, rng: &mut Rng) {
     let calls = calls(course);
     let at = *rng.pick(&calls);
@@ -163,7 +162,7 @@ fn again(course: &mut Course, rng: &mut Rng) {
     course.steps.push((step, Vec::new()));
 }
 
-/// A step is left out.
+/// Removes a step.
 fn without(course: &mut Course, rng: &mut Rng) {
     let at = usize::try_from(rng.below(course.steps.len() as u64)).unwrap();
     if course.steps.len() > 1 {
