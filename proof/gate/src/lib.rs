@@ -1,12 +1,12 @@
-//! What takes the product's rules away one at a time, and looks whether a test notices:
-//! `proof/run scripts` and `proof/run reverts`.
+//! Removes the product's rules one at a time, and checks that a test notices: `proof/run scripts`
+//! and `proof/run reverts`.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | [`scripts`] | every small change of the shipped Lua |
-//! | [`reverts`] | mends of faults that were found, taken back |
+//! | [`reverts`] | fixes of former bugs, reverted |
 //!
-//! Small changes of the Rust are made by cargo-mutants, as it comes: `proof/run rust`.
+//! For small changes of the Rust, `proof/run rust` runs cargo-mutants.
 
 pub mod reverts;
 pub mod scripts;

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use locktopus_gate::{reverts, scripts};
 
-/// Takes rules away, one at a time, and looks whether a test notices.
+/// Removes rules, one at a time, and checks that a test notices.
 #[derive(Debug, Parser)]
 #[command(name = "gate")]
 struct Arguments {
-    /// The root of the sources.
+    /// The root of the repository.
     #[arg(long, value_name = "FOLDER", default_value = ".", global = true)]
     root: PathBuf,
     #[command(subcommand)]
@@ -21,9 +21,9 @@ struct Arguments {
 enum Command {
     /// Changes the shipped Lua in every small way.
     Scripts(scripts::Options),
-    /// Takes mends back.
+    /// Reverts fixes.
     Reverts {
-        /// Only those whose mend contains these words.
+        /// Only the reverts whose fix contains these words.
         #[arg(long, value_name = "WORDS")]
         only: Option<String>,
     },

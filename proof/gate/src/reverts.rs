@@ -1,5 +1,5 @@
-//! Takes mends back, one at a time, in a copy of what is committed, and looks whether the test that
-//! guards each notices.
+//! Reverts fixes, one at a time, in a copy of the last commit, and checks that the test that guards
+//! each fix notices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Where the list is, from the root of the sources.
+/// The path of the list, from the root of the repository.
 const LIST: &str = "proof/gate/reverts.toml";
 
 #[derive(Debug, Deserialize)]
@@ -18,17 +18,17 @@ struct List {
     reverts: Vec<Revert>,
 }
 
-/// A mend taken back.
+/// A fix to revert.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Revert {
     mend: String,
-    /// Who must notice: `package/target/test`.
+    /// The test that must notice: `package/target/test`.
     test: String,
     change: Vec<Change>,
 }
 
-/// One place in one file, which stands there exactly once.
+/// A change of one place, whose text occurs in the file exactly once.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -37,7 +37,7 @@ struct Change {
     replace: String,
 }
 
-/// What came of a test.
+/// The outcome of a test.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -45,12 +45,12 @@ enum Outcome {
     Neither(String),
 }
 
-/// Tries the reverts whose mend contains these words, or all.
+/// Tries the reverts whose fix contains these words, or all.
 ///
 /// # Errors
 ///
-/// If none was tried, one does not fit the sources, a test fails without a revert, or a revert is
-/// not noticed.
+/// If there is no such revert, one does not fit the sources, a test fails without a revert, or no
+/// test notices one.
 pub fn run(root: &Path, only: Option<&str>) -> Result<(), String> {
     let text =
         std::fs::read_to_string(root.join(LIST)).map_err(|error| format!("{LIST}: {error}"))?;
@@ -85,7 +85,7 @@ pub fn run(root: &Path, only: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// A work tree of what is committed.
+/// A work tree of the last commit.
 struct Copy {
     folder: PathBuf,
     target: PathBuf,
@@ -113,7 +113,7 @@ impl Copy {
         Ok(Self { folder, target })
     }
 
-    /// `Err` says why the revert was not noticed.
+    /// Tries one revert. The inner `Err` says why no test noticed it.
     fn with(&self, revert: &Revert) -> Result<Result<(), String>, String> {
         for change in &revert.change {
             let path = self.folder.join(&change.file);
@@ -195,7 +195,7 @@ fn said_by(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// How a test ended, by what cargo and its program said.
+/// The outcome of a test, from the output of cargo and of the test program.
 fn judge(code: Option<i32>, said: &str) -> Outcome {
     let error = said
         .lines()

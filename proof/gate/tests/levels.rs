@@ -1,5 +1,4 @@
-//! The levels that mutants are shown to say nothing against the scripts as they are shipped, and
-//! notice what is wrong.
+//! The levels that mutants meet pass with the shipped scripts, and notice wrong ones.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
 use std::time::Duration;
@@ -31,7 +30,7 @@ async fn a_backend_in_quarantine_on_a_modelled_server_conforms() {
     conforms(SafetyMode::Quarantine { max_lease }).await;
 }
 
-/// Wrong scripts that no schedule of the simulator was seen to notice, in 4,000 to 12,000 each.
+/// Wrong scripts that the simulator did not notice in 4,000 to 12,000 schedules each.
 const NOT_SIMULATED: &[&str] = &[
     "a lock is left to others for as long as a clock was set back",
     "a heartbeat is not noted",

@@ -1,8 +1,9 @@
 //! Every small change of a text in Lua, from its syntax tree.
 //!
-//! Two changes are none, whatever the text is, and are left out. `return nil` instead of a bare
-//! `return`: both give nil wherever one value or a fixed number of values is wanted, and nothing here counts values. And `tonumber(x
-//! or '~')` instead of `tonumber(x or '')`: neither text is a number, so both are nil.
+//! Two changes never change anything, so they are left out. A bare `return` could become `return
+//! nil`: both give nil wherever one value or a fixed number of values is wanted, and no script
+//! counts values. And `tonumber(x or '')` could become `tonumber(x or '~')`: neither text is a
+//! number, so both give nil.
 
 use std::ops::Range;
 
@@ -11,24 +12,24 @@ use tree_sitter::{Node, Parser};
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edit {
-    /// Which bytes are replaced.
+    /// The bytes to replace.
     pub range: Span,
-    /// By what.
+    /// Their replacement.
     pub after: String,
-    /// What sort of change it is.
+    /// The kind of change.
     pub operator: &'static str,
 }
 
-/// First byte, and the one after the last.
+/// The first byte, and the one after the last.
 pub type Span = (usize, usize);
 
 /// Every change of this text.
 ///
 /// # Errors
 ///
-/// If it is not Lua.
+/// If the text is not Lua.
 pub fn edits(source: &str) -> Result<Vec<Edit>, String> {
-    // The line by which servers know a script's flags is none of Lua.
+    // The line with a script's flags is not Lua.
     let body: String = match source.split_once('\n') {
         Some((first, rest)) if first.starts_with("#!") => {
             format!("{}\n{rest}", "-".repeat(first.len()))
@@ -118,7 +119,7 @@ impl Finder<'_> {
     }
 
     fn returned(&mut self, node: Node<'_>) {
-        // The last statement of a function or script would leave what it returned: nothing.
+        // The last statement of a function or script would leave its result: nothing.
         self.remove(node, "statement removed");
         let end = node.start_byte() + "return".len();
         if named(node).next().is_some() {
@@ -129,7 +130,7 @@ impl Finder<'_> {
     fn condition(&mut self, node: Node<'_>) {
         if let Some(condition) = node.child_by_field_name("condition") {
             let range = condition.byte_range();
-            // A loop that never ends says nothing about its condition.
+            // An endless loop says nothing about its condition.
             if node.kind() != "while_statement" {
                 self.replace(range.clone(), "true", "condition");
             }
@@ -201,7 +202,7 @@ impl Finder<'_> {
     }
 
     fn string(&mut self, node: Node<'_>) {
-        // Without its name a command is one that no server knows.
+        // No server knows a command without its name.
         if self.is_command(node) {
             return;
         }
@@ -213,7 +214,7 @@ impl Finder<'_> {
         self.replace(node.byte_range(), other, "constant");
     }
 
-    /// Whether a string is what `tonumber` is given if there is nothing else.
+    /// Whether a string is the fallback of a `tonumber` argument.
     fn is_no_number(&self, node: Node<'_>) -> bool {
         let either = node.parent().filter(|it| {
             it.kind() == "binary_expression" && children(*it).any(|part| part.kind() == "or")
@@ -241,7 +242,7 @@ impl Finder<'_> {
             .parent()
             .is_some_and(|call| is_of_server(self.text(call)));
         let given: Vec<_> = named(node).collect();
-        // A command without its name, or its key, is refused.
+        // A server refuses a command without its name or its key.
         let first = if of_server { 2 } else { 0 };
         self.drop_each(&given, first, "argument removed");
     }
@@ -281,7 +282,7 @@ fn is_statement(node: Node<'_>) -> bool {
         .is_some_and(|parent| matches!(parent.kind(), "block" | "chunk"))
 }
 
-/// Whether a call is of a command.
+/// Whether a call runs a command.
 fn is_of_server(call: &str) -> bool {
     call.starts_with("redis.call") || call.starts_with("redis.pcall")
 }
@@ -290,7 +291,7 @@ fn is_of_server(call: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Every change of a text, as the whole text that it makes.
+    /// Every change of a text, as the whole changed text.
     fn changed(source: &str) -> Vec<String> {
         let edits = edits(source).expect("it is Lua");
         let changed = edits.into_iter().map(|edit| {

@@ -1,15 +1,15 @@
-//! Changes the shipped Lua scripts in every small way, one at a time, and looks whether a test
+//! Makes every small change of the shipped Lua scripts, one at a time, and checks that a test
 //! notices.
 //!
-//! What survives is either named in `proof/gate/survivors`, with the reason, or a failure.
+//! A mutant that survives is a failure, unless `proof/gate/survivors` lists it with a reason.
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | [`parts`] | the files that scripts are made of |
+//! | [`parts`] | the files that make up the scripts |
 //! | [`edits`], [`mutants`] | every small change of them |
-//! | [`levels`] | the tests that each change is shown to |
-//! | [`pool`], [`verdict`] | processes that try changes, and what they say |
-//! | [`survivors`] | the list of those that survive |
+//! | [`levels`] | the tests that each mutant meets |
+//! | [`pool`], [`verdict`] | processes that try mutants, and their verdicts |
+//! | [`survivors`] | the list of survivors |
 //!
 //! Layers, lowest first: parts, edits, mutants, verdict, levels, pool, survivors.
 
@@ -33,44 +33,44 @@ use self::pool::Pool;
 use self::survivors::Survivors;
 use self::verdict::Verdict;
 
-/// Which changes are tried, and how.
+/// Which changes to try, and how.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Only changes of these files, such as part/queue.lua.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     file: Vec<String>,
-    /// Only these; of a single one, all that came of it.
+    /// Only these changes; a single one is reported in full.
     #[arg(long, value_name = "ID", num_args = 1..)]
     mutant: Vec<String>,
-    /// Only so many of them, chosen by the seed.
+    /// Only this many of them, chosen by the seed.
     #[arg(long, value_name = "NUMBER")]
     sample: Option<usize>,
     /// Chooses the sample.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
-    /// Only what the transcripts say, which takes milliseconds for each. What they do not notice is
-    /// counted, and no failure.
+    /// Run only the transcripts, which take milliseconds for each change. Changes they miss are
+    /// counted, and are no failure.
     #[arg(long)]
     quick: bool,
-    /// Run nothing: list the changes.
+    /// Only list the changes.
     #[arg(long)]
     list: bool,
-    /// Run nothing: write each change into a file of this folder, for `--test transcripts`.
+    /// Only write each change to a file in this folder, for `--test transcripts`.
     #[arg(long, value_name = "FOLDER")]
     export: Option<PathBuf>,
     /// How many processes try changes.
     #[arg(long, value_name = "NUMBER", default_value_t = cores())]
     at_once: usize,
-    /// Begin none after so many minutes. What is left out is counted, and no failure.
+    /// Start no change after this many minutes. The rest is counted, and is no failure.
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
-    /// A program of other tests.
+    /// A program with other tests.
     #[arg(long, value_name = "PROGRAM")]
     tests: Vec<PathBuf>,
     /// Which of their tests runs which script.
     #[arg(long, value_name = "FILE", hide = true)]
     loads: Option<PathBuf>,
-    /// Be one of the processes.
+    /// Run as a worker process.
     #[arg(long, hide = true)]
     work: bool,
 }
@@ -92,7 +92,7 @@ impl Options {
         }
     }
 
-    /// The command that starts one of the processes.
+    /// The command that starts a worker process.
     fn worker(&self, root: &Path, loads: &Path) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap_or_default());
         command.arg("--root").arg(root).args(["scripts", "--work"]);
@@ -109,8 +109,8 @@ impl Options {
 ///
 /// # Errors
 ///
-/// If a level cannot be run, a change survives that is not in the list of survivors, or one in it
-/// is noticed.
+/// If a level cannot run, a change survives that is not in the list of survivors, or a test notices
+/// one that is.
 pub fn run(root: &Path, options: &Options) -> Result<(), String> {
     if options.tests.is_empty()
         && !(options.quick || options.list || options.export.is_some() || options.work)
@@ -162,8 +162,8 @@ fn export(folder: &Path, chosen: &[&Mutant]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is said to notice a mutant must not complain without one. How long that takes, of the files
-/// that are in most scripts: there most is run.
+/// Checks that the levels pass without a mutant. Returns how long that takes for the files that are
+/// in the most scripts, which run the most tests.
 fn unchanged(effort: &Effort, chosen: &[&Mutant], round: Round) -> Result<Duration, String> {
     let mut files: Vec<&Mutant> = Vec::new();
     for mutant in chosen {
@@ -185,7 +185,7 @@ fn unchanged(effort: &Effort, chosen: &[&Mutant], round: Round) -> Result<Durati
     Ok(longest)
 }
 
-/// What became of each; of those for which there was no time nothing.
+/// The verdict on each mutant. `None` if time ran out.
 fn try_all(
     root: &Path,
     options: &Options,
@@ -218,7 +218,7 @@ fn try_all(
         let pool = Pool {
             round,
             at_once: options.at_once,
-            // Beside others, each of which has a core at best.
+            // The other workers leave each one core at best.
             limit: pool::AT_LEAST.max(shipped * pool::TIMES * 2),
             until,
             command: &|| options.worker(root, &written),

@@ -1,4 +1,5 @@
-//! Mutants: each small change of each file, with a name that stays while the line does.
+//! Mutants: each small change of each file, with an id that stays the same as long as its line
+//! does.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,26 +13,26 @@ use super::parts::Part;
 /// One change of one file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Mutant {
-    /// Eight hex digits, the same as long as the line and the change are.
+    /// Eight hex digits, which depend only on the line and the change.
     pub id: String,
-    /// The file.
+    /// The file it changes.
     pub file: String,
-    /// The number of its line, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What sort of change it is.
+    /// The kind of change.
     pub operator: String,
-    /// The line, and what of it is replaced by what.
+    /// The line, and what is replaced by what.
     pub what: String,
-    /// The file's text.
+    /// The original text of the file.
     pub before: String,
-    /// The text with the change.
+    /// The changed text.
     pub after: String,
     /// The names of the scripts that contain the file.
     pub scripts: Vec<String>,
 }
 
 impl Mutant {
-    /// What scripts have instead of their own text.
+    /// The replacement for scripts.
     #[must_use]
     pub fn replaced(&self) -> Replaced {
         Replaced {
@@ -58,7 +59,7 @@ pub fn of(part: &Part) -> Result<Vec<Mutant>, String> {
     let (mut mutants, mut known) = (Vec::new(), BTreeMap::new());
     for edit in within {
         let mutant = mutant(part, &edit, begin, &mut known);
-        // What is no script at all says nothing about tests.
+        // A text that is not Lua says nothing about tests.
         if lua.load(&mutant.replaced().apply(script.source)).is_ok() {
             mutants.push(mutant);
         }
@@ -98,8 +99,8 @@ fn mutant(part: &Part, edit: &Edit, begin: usize, known: &mut BTreeMap<String, u
     }
 }
 
-/// Chooses so many, the same for the same seed. Of those that stay when scripts are changed, most
-/// are chosen again.
+/// Chooses this many mutants, the same for the same seed. After a change of the scripts, most of
+/// the remaining ones are chosen again.
 #[must_use]
 pub fn sample(mut mutants: Vec<&Mutant>, number: usize, seed: u64) -> Vec<&Mutant> {
     mutants.sort_by_cached_key(|mutant| {
@@ -110,8 +111,8 @@ pub fn sample(mut mutants: Vec<&Mutant>, number: usize, seed: u64) -> Vec<&Mutan
     mutants
 }
 
-/// The same mutants, the files in turn: whenever a run is stopped, it has tried about as many of
-/// each. Within a file the seed says which come first.
+/// Reorders the mutants so that files take turns: whenever a run stops, it has tried about as many
+/// of each. The seed orders those of a file.
 #[must_use]
 pub fn in_turn(mutants: Vec<&Mutant>, seed: u64) -> Vec<&Mutant> {
     let all = mutants.len();
@@ -126,7 +127,7 @@ pub fn in_turn(mutants: Vec<&Mutant>, seed: u64) -> Vec<&Mutant> {
     placed.into_iter().map(|(_, mutant)| mutant).collect()
 }
 
-/// The first line of a text, if it has more.
+/// The first line of a text, with dots if there are more.
 fn shortened(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default().trim_end();

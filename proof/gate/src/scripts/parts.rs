@@ -1,17 +1,17 @@
-//! The files that scripts are made of, and where each is in which script.
+//! The files that make up the scripts, and which script contains which file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use locktopus_protocol::scripts;
 
-/// Where the files are, from the root of the sources.
+/// The folder of the files, from the root of the repository.
 const FOLDER: &str = "crates/locktopus-protocol/lua";
 
-/// A script as it is shipped. Several have the same text.
+/// A shipped script. Several may have the same text.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// Its names, of which each ends with what the script does.
+    /// Its names, which end with what the script does.
     pub names: Vec<&'static str>,
     /// Its text.
     pub source: &'static str,
@@ -22,7 +22,7 @@ pub struct Script {
 pub struct Part {
     /// Its path in the folder of scripts: `part/queue.lua`.
     pub file: String,
-    /// What is in it.
+    /// Its text.
     pub text: String,
     /// The scripts that contain it, the shortest first.
     pub scripts: Vec<Script>,
@@ -37,12 +37,12 @@ impl Part {
     }
 }
 
-/// Every file, in the order of their names.
+/// Every file, in the order of file names.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or if none of the scripts, or one of them twice, contains it: then
-/// this program was built from other sources.
+/// If a file cannot be read, or is in no script or twice in one, because this program was built
+/// from other sources.
 pub fn read(root: &Path) -> Result<Vec<Part>, String> {
     let mut scripts: BTreeMap<&'static str, Vec<&'static str>> = BTreeMap::new();
     for script in scripts::all() {

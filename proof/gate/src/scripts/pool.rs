@@ -1,12 +1,11 @@
-//! Processes that try mutants: one that never ends, or takes the process with it, is one of them
-//! and is noticed.
+//! Worker processes that try mutants, because a mutant may never end, or take its process down.
+//! Both count as noticed.
 //!
-//! A process reads a question from a line of its input, and answers with a line: what became of the
-//! mutant. Both are JSON.
+//! A worker reads a question from a line of its input, and answers with a line, the verdict. Both
+//! are JSON.
 //!
-//! That a mutant takes too long may as well be the machine's doing. So what did not end in time is
-//! tried once more, alone, right after the same tests of the scripts as they are shipped, which say
-//! how long it may take.
+//! A mutant may also time out because the machine is slow. So each one that did is tried again,
+//! alone, right after the same tests of the shipped scripts, whose time sets the limit.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -21,12 +20,12 @@ use super::levels::{Effort, Round, judge};
 use super::mutants::Mutant;
 use super::verdict::Verdict;
 
-/// So many times as long as the scripts as they are shipped a mutant may take.
+/// A mutant may take this many times as long as the shipped scripts.
 pub const TIMES: u32 = 5;
-/// And at least so long: the shortest tests take no time that could be measured.
+/// And at least this long, since the shortest tests take no measurable time.
 pub const AT_LEAST: Duration = Duration::from_secs(30);
 
-/// What a process is asked.
+/// The question to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 struct Question<M> {
     mutant: M,
@@ -34,38 +33,38 @@ struct Question<M> {
     as_shipped: bool,
 }
 
-/// What came of a question.
+/// The answer to a question.
 enum Answer {
     Verdict(Verdict),
-    /// None came, and why.
+    /// There is no answer, and why.
     Lost(String),
 }
 
-/// How mutants are tried.
+/// Tries mutants in workers.
 #[allow(
     missing_debug_implementations,
     reason = "functions have nothing to show"
 )]
 pub struct Pool<'a> {
-    /// Which tests are run.
+    /// The tests to run.
     pub round: Round,
-    /// How many processes.
+    /// The number of workers.
     pub at_once: usize,
-    /// What one mutant may take while others are tried as well.
+    /// How long one mutant may take while others run as well.
     pub limit: Duration,
-    /// None is begun later.
+    /// No mutant starts later than this.
     pub until: Option<Instant>,
-    /// Starts a process.
+    /// Starts a worker.
     pub command: &'a (dyn Fn() -> Command + Sync),
 }
 
 impl Pool<'_> {
-    /// Tries mutants, and says of each, by its place, what became of it; of those for which there
-    /// was no time nothing.
+    /// Tries mutants. Returns the verdict on each by its index. Mutants that found no time are
+    /// missing.
     ///
     /// # Errors
     ///
-    /// If a process cannot be started, or the tests cannot be run.
+    /// If a worker cannot start, or the tests cannot run.
     pub fn try_all(&self, mutants: &[&Mutant]) -> Result<Vec<(usize, Verdict)>, String> {
         let next = AtomicUsize::new(0);
         let verdicts = Mutex::new(Vec::new());
@@ -108,11 +107,11 @@ impl Pool<'_> {
         self.until.is_some_and(|until| Instant::now() > until)
     }
 
-    /// Once more, alone, in a time that the scripts as they are shipped set.
+    /// Tries a mutant again, alone, with a limit from the shipped scripts.
     fn alone(&self, mutant: &Mutant) -> Result<Verdict, String> {
         let mut worker = None;
         let begun = Instant::now();
-        // However slow the machine is, these tests end.
+        // These tests end, even on a slow machine.
         match self.ask(&mut worker, mutant, true, Duration::MAX)? {
             Answer::Verdict(Verdict::Noticed { level, how }) => {
                 return Err(format!(
@@ -154,11 +153,11 @@ impl Pool<'_> {
             as_shipped,
         };
         let question = serde_json::to_string(&question).map_err(|error| error.to_string())?;
-        // If it is gone, so are its answers.
+        // If the worker is gone, no answer comes either.
         let _ = writeln!(running.input(), "{question}");
         let mut waited = Duration::ZERO;
         loop {
-            // Second by second, so that those in which this process was stopped do not count.
+            // In steps of a second, so that a pause of this process does not count.
             match running.answers.recv_timeout(Duration::from_secs(1)) {
                 Ok(line) => {
                     let answer: Result<Verdict, String> = serde_json::from_str(&line)
@@ -217,13 +216,13 @@ impl Drop for Worker {
     }
 }
 
-/// What a process does: tries the mutants that it reads.
+/// Runs a worker, which tries the mutants that it reads.
 ///
 /// # Errors
 ///
 /// If it cannot read or write.
 pub fn work(effort: &Effort) -> Result<(), String> {
-    // Every mutant that is noticed ends with a panic, of which nobody wants to hear.
+    // Most noticed mutants end with a panic, whose message is not needed.
     std::panic::set_hook(Box::new(|_| {}));
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
@@ -234,7 +233,7 @@ pub fn work(effort: &Effort) -> Result<(), String> {
             round,
             as_shipped,
         } = &question;
-        // In a thread of its own, as an interpreter keeps what it has loaded.
+        // In a new thread, since an interpreter keeps what it has loaded.
         let verdict = std::thread::scope(|scope| {
             let judged = scope.spawn(|| judge(mutant, *as_shipped, *round, effort));
             judged.join()

@@ -1,6 +1,6 @@
-//! The table of mutants that survive, each with the reason.
+//! The list of mutants that survive, each with a reason.
 //!
-//! A survivor that is not in it is a failure, and so is a mutant in it that is noticed.
+//! A survivor that is not in the list is a failure, and so is a listed mutant that a test notices.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -10,13 +10,13 @@ use serde::Deserialize;
 
 use super::mutants::Mutant;
 
-/// Where the table is, from the root of the sources.
+/// The folder of the list, from the root of the repository.
 pub const FOLDER: &str = "proof/gate/survivors";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// Which file of scripts it is about.
+    /// The file whose mutants it lists.
     file: String,
     #[serde(default)]
     survives: Vec<Group>,
@@ -27,11 +27,11 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Group {
     why: String,
-    /// Each with its id, a space, and what it changes, for people.
+    /// Each with its id, a space, and its change, for readers.
     mutants: Vec<String>,
 }
 
-/// The table.
+/// The list.
 #[derive(Debug, Default)]
 pub struct Survivors {
     /// Why each mutant survives, by its id.
@@ -39,18 +39,18 @@ pub struct Survivors {
 }
 
 impl Survivors {
-    /// Whether a mutant is known to survive.
+    /// Whether the list has a mutant.
     #[must_use]
     pub fn has(&self, mutant: &Mutant) -> bool {
         self.reasons.contains_key(&mutant.id)
     }
 }
 
-/// The table.
+/// Reads the list.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, a mutant is in it twice, or one is not there.
+/// If a file cannot be read, or lists a mutant twice or one that does not exist.
 pub fn read(root: &Path, mutants: &[Mutant]) -> Result<Survivors, String> {
     let folder = root.join(FOLDER);
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());

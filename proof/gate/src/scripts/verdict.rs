@@ -1,20 +1,20 @@
-//! What became of a mutant.
+//! The verdict on a mutant.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a mutant.
+/// The verdict on a mutant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// A test noticed.
     Noticed {
-        /// Which one.
+        /// The level of that test.
         level: String,
-        /// What it said.
+        /// Its output.
         how: String,
     },
-    /// No transcript did. What other tests say is not known yet.
+    /// No transcript noticed. The other tests have not run yet.
     Unseen,
-    /// No test did.
+    /// No test noticed.
     Survives,
 }

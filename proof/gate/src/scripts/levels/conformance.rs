@@ -1,4 +1,4 @@
-//! The conformance suite, on a whole backend that talks to a modelled server, in virtual time.
+//! The conformance suite, on a whole backend with a modelled server, in virtual time.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use locktopus_core::{DynBackend, LockTarget, SafetyMode};
 use locktopus_model::{ModelClient, was_here};
 use locktopus_protocol::{BackendOptions, Keys, RedisBackend};
 
-/// Cases that need more of a server than the model has.
+/// Cases that need something the modelled server lacks.
 pub const NOT_MODELLED: &[&str] = &["errors::a_diagnosis_names_nodes"];
 
-/// Cases at a time.
+/// How many cases run at a time.
 const AT_ONCE: usize = 32;
 
-/// Runs every case of these flavours, up to the first that fails.
+/// Runs every case of these flavours, up to the first failure.
 pub(super) fn run(flavours: &[Flavour], safety: SafetyMode) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -41,7 +41,7 @@ pub(super) fn run(flavours: &[Flavour], safety: SafetyMode) -> Result<(), String
     })
 }
 
-/// The suite on a fresh modelled server. Must be called on a runtime.
+/// The suite on a fresh modelled server. Call it on a runtime.
 #[must_use]
 pub fn suite(safety: SafetyMode) -> Suite {
     let first = Arc::new(ModelClient::timed());

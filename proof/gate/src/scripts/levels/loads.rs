@@ -1,4 +1,4 @@
-//! Which test of which program runs which script, so that a mutant is shown to no others.
+//! The scripts that each test of a program runs, so that a mutant meets only the tests it concerns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,23 @@ use serde::{Deserialize, Serialize};
 use super::tests;
 use crate::scripts::mutants::Mutant;
 
-/// In the environment of a program of tests, where it says so (`lua/loaded.rs` of the model).
+/// The variable that makes a test program record its loads (`lua/loaded.rs` of the model).
 const VARIABLE: &str = "LOCKTOPUS_MODEL_LOADED";
 
-/// Of each program, by its name, what it loads.
+/// The loads of each program, by its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loads(BTreeMap<String, Program>);
 
-/// Of each test of a program, by its name, the scripts that it loads; of several with the same text
-/// one.
+/// The scripts that each test of a program loads, by its name. Of scripts with the same text only
+/// one is listed.
 type Program = BTreeMap<String, BTreeSet<String>>;
 
 impl Loads {
-    /// Runs every program with the scripts as they are shipped, and reads what each of its tests
-    /// loads.
+    /// Runs every program with the shipped scripts, and reads what each of its tests loads.
     ///
     /// # Errors
     ///
-    /// If one cannot be run, or fails.
+    /// If a program cannot be run, or fails.
     pub fn of(programs: &[PathBuf]) -> Result<Self, String> {
         let mut loads = BTreeMap::new();
         for program in programs {
@@ -36,7 +35,7 @@ impl Loads {
         Ok(Self(loads))
     }
 
-    /// From a file.
+    /// Reads them from a file.
     ///
     /// # Errors
     ///
@@ -47,7 +46,7 @@ impl Loads {
         loads.map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// Into a file.
+    /// Writes them to a file.
     ///
     /// # Errors
     ///
@@ -61,7 +60,7 @@ impl Loads {
     ///
     /// # Errors
     ///
-    /// If nothing is known of this program.
+    /// If the loads of this program are unknown.
     pub fn about(&self, program: &str, mutant: &Mutant) -> Result<Vec<&str>, String> {
         let known = self.0.get(program);
         let known = known.ok_or_else(|| format!("it is not known what {program} loads"))?;
@@ -73,7 +72,7 @@ impl Loads {
     }
 }
 
-/// The names of a program's tests, a line each, and what they load.
+/// The names of a program's tests, one per line, and what they load.
 fn said_by(program: &Path) -> Result<(String, String), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", program.display());
     let list = Command::new(program)
@@ -82,7 +81,7 @@ fn said_by(program: &Path) -> Result<(String, String), String> {
         .map_err(failed)?;
     let file = std::env::temp_dir().join(format!("locktopus-loads-{}", std::process::id()));
     let _ = std::fs::remove_file(&file);
-    // With one thread tests would run in the main one, which has no test's name.
+    // With one thread, tests would run in the main thread, which has no test's name.
     let run = Command::new(program)
         .args(["--skip", tests::MUTANTS, "--test-threads", "2"])
         .env(VARIABLE, &file)
@@ -101,8 +100,7 @@ fn said_by(program: &Path) -> Result<(String, String), String> {
     Ok((list, loaded.map_err(failed)?))
 }
 
-/// What a thread loads that has no test's name is loaded by whichever test may have started it: by
-/// all.
+/// A thread without a test's name may belong to any test, so its loads count for all.
 fn parse(list: &str, loaded: &str) -> Program {
     let names = list
         .lines()

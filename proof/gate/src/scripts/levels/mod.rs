@@ -1,7 +1,7 @@
-//! The tests that each mutant is shown to, the cheapest first.
+//! The tests that each mutant meets, the cheapest first.
 //!
-//! There are two rounds. The transcripts notice most, in milliseconds; the others are for what they
-//! left.
+//! There are two rounds. The transcripts notice most mutants, in milliseconds; the other tests get
+//! the rest.
 
 mod conformance;
 mod loads;
@@ -23,32 +23,32 @@ pub use loads::Loads;
 use super::mutants::Mutant;
 use super::verdict::Verdict;
 
-/// How much is run.
+/// The tests of the second round.
 #[derive(Debug, Clone)]
 pub struct Effort {
-    /// Programs of other tests of the model.
+    /// Programs with other tests of the model.
     pub tests: Vec<PathBuf>,
     /// Which of their tests runs which script.
     pub loads: Loads,
 }
 
-/// What of the levels is about a mutant.
+/// The parts of the levels that concern a mutant.
 #[derive(Debug)]
 struct Subject {
     flavours: Vec<Flavour>,
     quarantine: bool,
 }
 
-/// Longer than any lease that a case asks for.
+/// Longer than any lease in a case.
 const QUARANTINE: SafetyMode = SafetyMode::Quarantine {
     max_lease: Duration::from_secs(2 * 24 * 60 * 60),
 };
 
-/// Which levels a mutant is shown to.
+/// The levels that a mutant meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Round {
-    /// What is written down of short sequences of calls.
+    /// The recorded transcripts.
     Transcripts,
     /// All other levels.
     Others,
@@ -58,7 +58,7 @@ impl Round {
     /// In their order.
     pub const ALL: [Self; 2] = [Self::Transcripts, Self::Others];
 
-    /// Whether this is the next round for a mutant of which so much is known.
+    /// Whether this is the next round for a mutant with this verdict so far.
     #[must_use]
     pub fn follows(self, known: Option<&Verdict>) -> bool {
         match known {
@@ -69,15 +69,15 @@ impl Round {
     }
 }
 
-/// What of a level noticed a mutant, and how.
+/// The level that noticed a mutant, and how.
 type Noticed = Option<(&'static str, String)>;
 
-/// Says what becomes of a mutant in a round. `as_shipped` tries the levels on the scripts as they
-/// are, of which none may complain.
+/// The verdict on a mutant in a round. `as_shipped` runs the levels on the shipped scripts, where
+/// none may fail.
 ///
 /// # Errors
 ///
-/// If a level could not be run, which says nothing about the mutant.
+/// If a level could not run, which says nothing about the mutant.
 pub fn judge(
     mutant: &Mutant,
     as_shipped: bool,
@@ -102,7 +102,7 @@ pub fn judge(
     })
 }
 
-/// The levels of a round one after the other, up to the first that notices.
+/// The levels of a round in order, up to the first that notices.
 type Levels<'a> = Vec<Box<dyn Fn() -> Result<Noticed, String> + 'a>>;
 
 fn first_of(levels: Levels<'_>) -> Result<Noticed, String> {
@@ -144,7 +144,7 @@ fn named(level: &'static str, outcome: Result<(), String>) -> Result<Noticed, St
     Ok(outcome.err().map(|how| (level, how)))
 }
 
-/// Of programs of other tests whose name is wanted, the tests that run a script that is changed.
+/// Runs the tests that a mutant concerns, in the programs with a `wanted` name.
 fn programs(
     mutant: &Mutant,
     file: Option<&Replaced>,

@@ -1,4 +1,5 @@
-//! Other tests of the model, in a process of their own, which are told of the mutant by a file.
+//! Other tests of the model, each program in a process of its own, which reads the mutant from a
+//! file.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -7,24 +8,24 @@ use locktopus_model::lua::Replaced;
 
 use super::Noticed;
 
-/// In the names of tests that are about mutants of their own.
+/// The names of tests that have mutants of their own contain this.
 pub(super) const MUTANTS: &str = "every_mutant";
 
-/// Signals by which somebody ends a process from outside, also the system when memory is used up:
-/// no test sends them.
+/// Signals that end a process from outside, also when the system is out of memory. No test sends
+/// them.
 const FROM_OUTSIDE: [i32; 4] = [1, 2, 9, 15];
 
-/// What a program of tests is called: cargo puts a dash and digits behind it.
+/// The name of a test program, without the dash and the digits that cargo appends.
 pub(super) fn name(program: &Path) -> String {
     let file = program.file_name().unwrap_or_default().to_string_lossy();
     file.split('-').next().unwrap_or_default().to_owned()
 }
 
-/// Runs these tests of a program. The level it is, and what it said, if one failed.
+/// Runs these tests of a program. Returns the level and its output if a test failed.
 ///
 /// # Errors
 ///
-/// If it could not be run, or was ended by somebody: that says nothing about the mutant.
+/// If it could not run, or a signal from outside ended it: that says nothing about the mutant.
 pub(super) fn run(
     program: &Path,
     tests: &[&str],
@@ -59,7 +60,7 @@ pub(super) fn run(
         .map_err(|what| format!("{}: {what}", program.display()))
 }
 
-/// How a program of tests noticed something, by its end and by what it said.
+/// How a test program noticed something, from its exit status and its output.
 fn noticed(status: ExitStatus, said: &str) -> Result<Option<String>, String> {
     if status.success() {
         let passed = said.contains("test result: ok.") && !said.contains("ok. 0 passed");

@@ -1,5 +1,5 @@
-//! The transcripts of the model (`--test transcripts`), played in this process: they take
-//! milliseconds and notice most mutants, so they are asked first.
+//! The transcripts of the model (`--test transcripts`), played in this process. They run first,
+//! since they take milliseconds and notice most mutants.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -22,9 +22,9 @@ static COURSES: LazyLock<Result<Vec<Course>, String>> = LazyLock::new(|| {
     }
 });
 
-/// Plays those that call a script that is changed, up to the first of which something else comes
-/// than is written down. What was once written down because of this mutant comes first, and then
-/// what was because of others of its file.
+/// Plays the courses that call a changed script, up to the first with another outcome than
+/// recorded. The course recorded for this mutant comes first, then those for other mutants of its
+/// file.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub(super) fn run(mutant: &Mutant) -> Result<Noticed, String> {
     Ok(noticed.map(|how| ("transcripts", how)))
 }
 
-/// How far what a course was written down for is from a mutant.
+/// How far a course's reason is from a mutant.
 fn distance(course: &Course, mutant: &Mutant) -> usize {
     match course.why.split_once(": ") {
         Some((file, what)) if file == mutant.file => usize::from(what != mutant.what),
