@@ -42,7 +42,7 @@ async fn commands_answer_and_leave_what_a_real_server_does() {
     pair.deployment.stop().await.unwrap();
 }
 
-/// Return values of scripts, and ways in which scripts fail.
+/// Return values and failures of scripts.
 const SNIPPETS: &[&str] = &[
     "return 3.99",
     "return -3.99",

@@ -143,7 +143,7 @@ fn writes(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
     }
 }
 
-/// Nobody joins an exclusive holder, and no more permits are held than there are.
+/// No other holder joins an exclusive one, and no more permits are held than there are.
 fn exclusion(plan: &Plan, lock: usize, holds: &[Hold], found: &mut Vec<Violation>) {
     let total = match plan.locks[lock].kind {
         Kind::Semaphore(total) | Kind::Permits(total) => Some(total),

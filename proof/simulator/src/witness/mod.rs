@@ -46,7 +46,7 @@ pub(crate) struct Witness {
     kept: Kept,
     taken: Vec<Taken>,
     names: Names,
-    /// Slots of which a server may have lost some keys and kept others.
+    /// Slots in which a server may have lost some keys and kept others.
     torn: BTreeSet<u16>,
 }
 

@@ -150,7 +150,7 @@ fn waits_beside() -> Plan {
     let mut redisson = process(50, 100);
     redisson.neighbour = true;
     let mut plan = plan(vec![process(0, 300), redisson], Vec::new());
-    // The lease is so long that nobody sees it expire.
+    // The lease does not expire during the schedule.
     plan.lease = 6_000;
     plan.steady = true;
     plan

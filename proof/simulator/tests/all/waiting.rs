@@ -65,7 +65,7 @@ fn a_lease_that_is_kept_is_in_the_way_of_a_single_key() {
     }
 }
 
-/// Nobody announces the release of a single key, so the mutex polls with its heartbeat.
+/// The release of a single key is not announced, so the mutex polls with its heartbeat.
 #[test]
 fn a_release_of_which_nothing_is_said_is_seen_with_a_heartbeat() {
     for strategy in [Strategy::HandOff, Strategy::Confirm, Strategy::Notify] {
@@ -80,7 +80,7 @@ fn a_release_of_which_nothing_is_said_is_seen_with_a_heartbeat() {
     }
 }
 
-/// Nobody announces an expired lease. A newcomer behind other waiters does not know the deadline
+/// An expired lease is not announced. A newcomer behind other waiters does not know the deadline
 /// either, so it polls with its heartbeat.
 #[test]
 fn a_lease_that_runs_out_is_seen_with_a_heartbeat() {
