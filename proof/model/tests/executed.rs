@@ -172,7 +172,7 @@ async fn no_pipeline_breaks_unnoticed() {
                     let after = but_tokens(&bench);
                     lost += usize::from(after != before);
                     // An unconfirmed grant is given back, and another owner may get it. A note of
-                    // where to reach its owner may stay, which tells nothing.
+                    // where to reach its owner may stay, which has no effect.
                     let noted = format!("!recall: {owner}");
                     let given_back = error.message().contains("given back")
                         && !after.replace(&noted, "").contains(&owner);

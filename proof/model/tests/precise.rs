@@ -323,7 +323,8 @@ async fn nobody_vouches_for_a_time_before_it_was_promoted_again() {
     assert_eq!(recorded(&lock).await, Some(3));
 }
 
-/// Nor does a client that has not heard of the promotion, or whose request took so long.
+/// Nor does a client that has not heard of the promotion, or whose request was under way for so
+/// long.
 #[tokio::test(start_paused = true)]
 async fn who_knows_of_an_earlier_epoch_only_does_not_vouch() {
     let held_back = Some(MINUTE);

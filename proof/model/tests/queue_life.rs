@@ -44,7 +44,7 @@ impl Queue {
         queue
     }
 
-    /// The holder leaves a note beside the queue for as long as its lease.
+    /// An attempt whose holder leaves a note beside the queue for as long as its lease.
     fn attempt(&self, owner: &OwnerId, place: Option<Duration>) -> AcquireAttempt {
         let (target, deadline) = (self.target.clone(), Instant::now() + SECOND);
         AcquireAttempt {

@@ -197,7 +197,8 @@ impl Plan {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// Removes faults and long holds, so waiting for a free lock takes only a moment.
+    /// Removes clock drift, evictions and long holds, so waiting for a free lock takes only a
+    /// moment.
     fn calm_down(&mut self) {
         for process in &mut self.processes {
             process.drift = 0;

@@ -1,4 +1,4 @@
-//! What is promised under the faults of a schedule, which the judge then requires.
+//! The promises under the faults of a schedule, which the judge then requires.
 
 use locktopus_core::SafetyMode;
 

@@ -10,7 +10,7 @@ type Span = (u64, u64);
 
 /// Finds locks without a holder that a task waits for.
 pub(crate) fn stalls(plan: &Plan, notes: &Notes, found: &mut Vec<Violation>) {
-    // A few messages, the time slices of processes, and the pauses of those that poll.
+    // A few messages, the time slices of processes, and the pauses of waiters that poll.
     let patience = (24 * plan.travel + 150) * MS;
     // If an act takes permits away, waiting for them is right.
     let counts = |lock: usize| {

@@ -109,8 +109,7 @@ impl Options {
 ///
 /// # Errors
 ///
-/// If a level cannot run, a change survives that is not in the list of survivors, or a test notices
-/// one that is.
+/// If a level cannot run, an unlisted change survives, or a test notices a listed one.
 pub fn run(root: &Path, options: &Options) -> Result<(), String> {
     if options.tests.is_empty()
         && !(options.quick || options.list || options.export.is_some() || options.work)

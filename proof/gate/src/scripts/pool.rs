@@ -59,7 +59,7 @@ pub struct Pool<'a> {
 }
 
 impl Pool<'_> {
-    /// Tries mutants. Returns the verdict on each by its index. Mutants that found no time are
+    /// Tries mutants. Returns the verdict on each by its index. Mutants not tried in time are
     /// missing.
     ///
     /// # Errors

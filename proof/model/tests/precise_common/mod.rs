@@ -144,7 +144,7 @@ impl Lock {
         granted(self.ask(&attempt).await)
     }
 
-    /// So many permits of a semaphore; any other lock as a whole.
+    /// Takes so many permits of a semaphore, or any other lock as a whole.
     pub(crate) async fn take_permits(&self, owner: &OwnerId, lease: Duration, permits: u32) {
         let counted = matches!(self.target.kind(), LockKind::Semaphore | LockKind::Permits);
         let attempt = AcquireAttempt {
