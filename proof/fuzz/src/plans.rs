@@ -15,8 +15,8 @@ const PLANS: [&str; 2] = [
     include_str!("../../../bench-harness/failover/quick.toml"),
 ];
 
-/// A byte for the file; a byte for one of its lines, or 255 for no file at all; then the new text:
-/// a value, or the whole line if the next byte is odd.
+/// A byte for the kind of file; a byte for the file; a byte for one of its lines, or 255 for no
+/// file at all; a byte that is odd to replace the whole line; then the new text: a value or a line.
 ///
 /// Any file is either read or refused. The error names the file, and the key if its value has the
 /// wrong type.

@@ -6,7 +6,7 @@ pub(super) const LEASE: u8 = 4;
 pub(super) const HEARTBEAT: u8 = 2;
 /// How long a caller waits for an answer.
 pub(super) const CALL: u8 = 2;
-/// How long a place is kept without an attempt (`terms` in `attempts.rs`).
+/// How long a place is kept without an attempt (`place` in `attempts.rs`).
 pub(super) const PLACE: u8 = 3 * HEARTBEAT + CALL;
 
 /// Each is true as shipped.
@@ -14,7 +14,7 @@ pub(super) const PLACE: u8 = 3 * HEARTBEAT + CALL;
 pub struct Rules {
     /// The token is published after its waiter became the holder (`lua/part/hand_off.lua`).
     pub publish_last: bool,
-    /// A waiter without a listener is skipped (`listens` in `lua/part/hand_off.lua`).
+    /// A waiter without a listener is skipped (`lua/part/next_waiter.lua`).
     pub count_listeners: bool,
     /// A pushed token must be newer than the last answer (`believe` in `granted.rs`).
     pub token_above_fence: bool,
