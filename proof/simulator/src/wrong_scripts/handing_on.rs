@@ -80,8 +80,8 @@ pub(super) const PATCHES: &[WrongScript] = &[
         "a waiter that does not listen is handed the lock",
         Kind::Lock,
         "_release",
-        "if alive and not turn and (not counts or (counts[2] or 0) ~= 0) then",
-        "if alive and not turn then",
+        "if alive and head_inbox ~= '' and not turn and (not counts or (counts[2] or 0) ~= 0) then",
+        "if alive and head_inbox ~= '' and not turn then",
     ),
     wrong(
         "a waiter that does not listen is handed the lock, the long way",
@@ -94,8 +94,8 @@ pub(super) const PATCHES: &[WrongScript] = &[
         "a token is published before it is certain",
         Kind::Lock,
         "_release",
-        "if alive and not turn and (not counts or (counts[2] or 0) ~= 0) then",
-        "if alive and not turn then",
+        "if alive and head_inbox ~= '' and not turn and (not counts or (counts[2] or 0) ~= 0) then",
+        "if alive and head_inbox ~= '' and not turn then",
     )
     .and(&[
         (

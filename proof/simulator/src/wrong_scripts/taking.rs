@@ -129,8 +129,8 @@ pub(super) const PATCHES: &[WrongScript] = &[
         "one who was handed the lock counts as standing in line",
         Kind::Lock,
         "_acquire",
-        "tail = nil -- Whoever",
-        "-- Whoever",
+        "tail = nil -- The last",
+        "-- The last",
     ),
     wrong(
         "newcomers go to the head of the queue",

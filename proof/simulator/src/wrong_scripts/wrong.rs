@@ -50,10 +50,10 @@ pub(super) const fn mixed(
 pub(super) const TOKEN_FIRST: [&str; 2] = [
     "      leave(owner, record)\n      take(owner, lease, mode, tonumber(permits))\n      \
      say(to, string.format('%.0f', token), owner)\n      granted = granted + 1\n      \
-     if exclusive then\n        return 'busy', granted\n      end\n",
+     if exclusive then\n        return 'busy', granted, kept\n      end\n",
     "      if say(to, string.format('%.0f', token), owner) ~= 0 then\n        \
      leave(owner, record)\n        take(owner, lease, mode, tonumber(permits))\n        granted = granted + 1\n        \
-     if exclusive then\n          return 'busy', granted\n        end\n      \
+     if exclusive then\n          return 'busy', granted, kept\n        end\n      \
      else\n        skip = skip + 1\n      end\n",
 ];
 
