@@ -1,4 +1,4 @@
-//! Command line of `locktopus`.
+//! The command line of `locktopus`.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,11 @@ use crate::failure::Failure;
 use crate::output::{Format, Output, log};
 use crate::usage;
 
-/// Runs programs under distributed locks, looks at locks, breaks them.
+/// Run programs under distributed locks, inspect locks and break them
 ///
-/// Which servers: --url, else the variable LOCKTOPUS_URL, else url = "..." in
-/// $XDG_CONFIG_HOME/locktopus/config.toml or ./locktopus.toml. A password belongs into the variable
-/// or the file: everybody on the machine can see a command line.
+/// The servers come from --url, else the variable LOCKTOPUS_URL, else url = "..." in
+/// $XDG_CONFIG_HOME/locktopus/config.toml or ./locktopus.toml. Put a password in the variable or
+/// the file: everyone on the machine can see a command line.
 #[derive(Debug, Parser)]
 #[command(name = "locktopus", version, after_help = exit::HELP)]
 pub(crate) struct Cli {
@@ -30,75 +30,64 @@ pub(crate) struct Cli {
 }
 
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of every command")]
 struct Globals {
-    /// Which servers; more than once for the nodes of a quorum
+    /// URL of the servers; repeat it for the nodes of a quorum
     #[arg(long, global = true, value_name = "URL")]
     url: Vec<String>,
 
-    /// Read this file, and no other
+    /// Read this configuration file and no other
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// How answers and errors are written; also LOCKTOPUS_FORMAT
+    /// Format of answers and errors; also LOCKTOPUS_FORMAT
     #[arg(long, global = true, value_enum)]
     format: Option<Format>,
 
-    /// Print only answers and errors: no warnings, no dangers found at connect, no skipped run
+    /// Print only answers and errors: no warnings, no dangers found at connect, no skipped runs
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Show all that is logged
+    /// Show the whole log
     #[arg(short, long, global = true)]
     verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program under a lock
     Run(Box<run::RunArgs>),
-    /// Run a program where and while this machine leads
     Leader(leader::LeaderArgs),
-    /// Take a lock and print a ticket for it; nobody renews it
     Lock(ticket::LockCommand),
-    /// Give back a lock by its ticket
     Unlock(ticket::UnlockCommand),
-    /// Make a lock last longer by its ticket
     Extend(ticket::ExtendCommand),
-    /// Who holds a lock, and who waits for it
     Status(status::StatusArgs),
-    /// List the locks that are held
     Ls(list::ListArgs),
-    /// Say what happens to a lock until interrupted
     Watch(watch::WatchArgs),
-    /// Show the locks that are held, live
     Top(top::TopArgs),
-    /// Take a lock away from whoever holds it
     Break(break_lock::BreakArgs),
-    /// Count-down latches
+    /// Set, count down and wait for latches
     #[command(subcommand)]
     Latch(latch::LatchCommand),
-    /// Semaphores
+    /// Set and show how many permits a semaphore has
     #[command(subcommand)]
     Semaphore(semaphore::SemaphoreCommand),
-    /// Look for what may silently break locks on these servers
     Doctor(doctor::DoctorArgs),
-    /// Show the configuration, and where it comes from
+    /// Show the configuration and where it comes from
     Config,
-    /// Measure locks: hands over to locktopus-bench run
+    /// Measure locks (runs locktopus-bench run)
     #[command(disable_help_flag = true)]
     Bench(harness::HarnessArgs),
     Failover(failover::FailoverArgs),
-    /// Print completions for a shell
     Completions(pages::CompletionsArgs),
     /// Print the manual page
     Man,
-    /// Stop the program of a `run` that was killed.
+    /// Stops the program of a `run` that was killed
     #[command(hide = true)]
     RunGuardian,
 }
 
 impl Cli {
-    /// Does what the command line says, and reports failures on standard error.
+    /// Runs the command and reports failures on standard error. Returns the exit code.
     pub(crate) fn run(self) -> u8 {
         let format = self
             .globals
@@ -118,7 +107,7 @@ impl Cli {
     }
 }
 
-/// The commands that read the configuration.
+/// Runs a command that reads the configuration.
 fn configured(globals: Globals, command: Command, format: Format) -> u8 {
     if matches!(command, Command::Run(_) | Command::Leader(_)) {
         run::terminal::prepare();
@@ -162,13 +151,14 @@ fn fail_with(format: Format, failure: Failure) -> u8 {
 }
 
 impl Command {
-    /// Levels of the log, and of the connect-time checks: dangers only, unless `--verbose`.
+    /// The levels of the log and of the connect-time checks. Checks log only dangers unless
+    /// `--verbose`.
     fn log_levels(&self, globals: &Globals) -> (LevelFilter, LevelFilter) {
         match self {
-            // It owns the screen.
+            // `top` owns the screen.
             Self::Top(_) => (LevelFilter::OFF, LevelFilter::OFF),
             _ if globals.verbose => (LevelFilter::DEBUG, LevelFilter::DEBUG),
-            // The doctor shows the findings itself, and `failover` what happens to the servers.
+            // Both report on the servers themselves.
             Self::Doctor(_) | Self::Failover(_) => (LevelFilter::ERROR, LevelFilter::OFF),
             _ if globals.quiet => (LevelFilter::ERROR, LevelFilter::OFF),
             _ => (LevelFilter::WARN, LevelFilter::ERROR),

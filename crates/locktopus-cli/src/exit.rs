@@ -1,38 +1,38 @@
-//! What the process returns, in one place.
+//! Exit codes, all in one place.
 
 use rustix::process::Signal;
 
-/// Exit codes of `locktopus`. From the range of `sysexits.h` where it has a word for it, because
-/// those are not what programs under `run` return by accident.
+/// Exit codes of `locktopus`. They follow `sysexits.h` where that has a code, because programs
+/// under `run` do not return those by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
     /// Done.
     Ok = 0,
-    /// Something failed for which there is no code of its own.
+    /// A failure without a code of its own.
     Failed = 1,
-    /// The command line does not make sense; clap's own code.
+    /// The command line is wrong. clap uses the same code.
     Usage = 2,
-    /// The servers cannot be reached, refuse the login, or do not answer as they should.
+    /// The servers are unreachable, refuse the login, or send unexpected answers.
     Unavailable = 69,
-    /// Somebody else holds the lock, and it did not become free in time.
+    /// Someone else holds the lock, and it did not become free in time.
     Busy = 75,
-    /// The lock was held and lost.
+    /// The lock was held and then lost.
     Lost = 76,
-    /// A right is missing.
+    /// A permission is missing.
     Denied = 77,
-    /// The configuration cannot be used.
+    /// The configuration is unusable.
     Config = 78,
-    /// `run`: the program is there and cannot be started.
+    /// `run`: the program exists but cannot be started.
     CannotStart = 126,
     /// `run`: there is no such program.
     NoProgram = 127,
-    /// Whoever read the answer went away; what shells say of a process that `PIPE` ended.
+    /// The reader closed the pipe. Shells report 141 for a process ended by `PIPE`.
     NoReader = 141,
 }
 
 impl Exit {
-    /// One word, for programs that read JSON.
+    /// One word for each code, for programs that read JSON.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -54,22 +54,22 @@ impl Exit {
     }
 }
 
-/// What shells say of a process that a signal ended.
+/// The code that shells report for a process ended by this signal.
 pub(crate) fn of_signal(signal: Signal) -> u8 {
     u8::try_from(signal.as_raw()).map_or(u8::MAX, |number| number.saturating_add(128))
 }
 
-/// The table of codes, shown below `--help`.
+/// The table of exit codes, shown below `--help`.
 pub(crate) const HELP: &str = "Exit codes:
     0  done
-    1  something failed that has no code of its own; doctor: locks can be lost silently, or none can be taken; failover watch: a promise was broken
+    1  any other failure; doctor: locks can be lost silently, or none can be taken; failover watch: a promise was broken, or too little was seen
     2  wrong usage
-   69  the servers cannot be reached, refuse the login, or do not answer as they should
-   75  busy: somebody else holds the lock, and it did not become free in time
-   76  lost: the lock was held, and is not any more
-   77  a right is missing
-   78  the configuration cannot be used
+   69  the servers are unreachable, refuse the login, or send unexpected answers
+   75  busy: someone else holds the lock, and it did not become free in time
+   76  lost: the lock was held, and then lost
+   77  a permission is missing: doctor --acl prints all that locks need
+   78  the configuration is unusable
   126  run: the program cannot be started
   127  run: there is no such program
-  128+N  ended by signal N; 141 also: nobody reads the answer any more
-  run returns what its program returned, unless the lock was busy or lost.";
+  128+N  ended by signal N; 141 also: the reader of the output is gone
+  run returns the code of its program, unless the lock was busy or lost.";

@@ -1,4 +1,4 @@
-//! What went wrong, in words, and the exit code that goes with it.
+//! Errors of the command: a message and the exit code that goes with it.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use locktopus::{
 
 use crate::exit::Exit;
 
-/// A command did not do what it was asked to.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -32,7 +32,7 @@ impl Failure {
     }
 }
 
-/// An error with everything it came from, each said once.
+/// An error and its sources, each text only once.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -47,8 +47,8 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Formats a time as users write it, such as `5m` or `400d`, rounded up to a millisecond if it is
-/// longer than one.
+/// Formats a time as users write it, such as `5m` or `400d`. Times above a millisecond are rounded
+/// up to whole milliseconds.
 pub(crate) fn spell(time: Duration) -> String {
     locktopus::spelled(match time.as_nanos() {
         1..1_000_000 => time,
@@ -58,7 +58,7 @@ pub(crate) fn spell(time: Duration) -> String {
     })
 }
 
-/// Describes a wrong option by the name of its flag.
+/// Describes a rejected option by its flag.
 fn in_flags(error: &OptionError) -> String {
     let flag = match error.option {
         "fixed_lease" | "renewed_lease" | "extend" => "--lease",
@@ -73,8 +73,8 @@ fn in_flags(error: &OptionError) -> String {
     format!("{flag} {}: {rule}", error.value)
 }
 
-/// A name as a shell takes it for one word.
-fn word(name: &str) -> String {
+/// Quotes a name, if needed, so that a shell takes it for one word.
+pub(crate) fn word(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_.:/@%+,".contains(c);
     if name.chars().all(plain) && !name.starts_with('-') {
         name.to_owned()
@@ -83,24 +83,24 @@ fn word(name: &str) -> String {
     }
 }
 
-/// Describes a name in use as another kind, and which `--kind` to give.
+/// Says which kind the name is in use as, and which `--kind` to give.
 fn as_other_kind(other: &OtherKind) -> String {
     let (name, asked) = (other.asked.name().as_str(), other.asked.kind());
     let shown = word(name);
     if asked == &LockKind::Latch {
         return format!(
-            "{name:?} is in use as {} and not as a latch; nothing was changed. Look at it with locktopus status {shown}, or \
+            "{name:?} is in use as {}, not as a latch; nothing was changed. Inspect it with locktopus status {shown}, or \
              choose another name",
             other.found
         );
     }
     let what = match &*other.found {
-        "latch" => format!("Look at it with locktopus latch show {shown}, or choose another name"),
+        "latch" => format!("Inspect it with locktopus latch show {shown}, or choose another name"),
         "rate_limiter" => {
-            format!("Look at it with locktopus status {shown}, or choose another name")
+            format!("Inspect it with locktopus status {shown}, or choose another name")
         }
         "lock or fair_lock" => "use --kind lock or --kind fair_lock, as its holder does".to_owned(),
-        "mutex" => "use --kind mutex, and --profile if another library keeps it".to_owned(),
+        "mutex" => "use --kind mutex, and --profile if it belongs to another library".to_owned(),
         "rw_lock" => "use --kind read_lock or --kind write_lock".to_owned(),
         "semaphore" => {
             "use --kind semaphore, or `locktopus semaphore` without --with-ids".to_owned()
@@ -110,11 +110,11 @@ fn as_other_kind(other: &OtherKind) -> String {
         }
         found if found.starts_with("a number") => {
             format!(
-                "See which by locktopus status {shown}, then use --kind semaphore or --kind permit_semaphore"
+                "Find out which with locktopus status {shown}, then use --kind semaphore or --kind permit_semaphore"
             )
         }
         found if LockKind::from_word(found).is_some() => format!("use --kind {found}"),
-        "a text" => "If another library keeps it, use --kind mutex and --profile".to_owned(),
+        "a text" => "If it belongs to another library, use --kind mutex and --profile".to_owned(),
         _ => "Choose another name".to_owned(),
     };
     let share = if what.starts_with("use") {
@@ -127,11 +127,11 @@ fn as_other_kind(other: &OtherKind) -> String {
         LockKind::Semaphore | LockKind::Permits | LockKind::Mutex(_)
     );
     let whose = match has_no_kind && what.contains("--kind") {
-        true => " (run, lock and status have --kind)",
+        true => " (run, lock and status take --kind)",
         false => "",
     };
     format!(
-        "{name:?} is in use as {} and not as {}; nothing was changed. {share}{what}{whose}",
+        "{name:?} is in use as {}, not as {}; nothing was changed. {share}{what}{whose}",
         other.found,
         asked.as_str()
     )
@@ -167,7 +167,7 @@ impl From<LockError> for Failure {
     }
 }
 
-/// What the library says about missing permits, in the words of the command.
+/// The library's error about missing permits, with the command that mends it.
 fn too_few_permits(error: &TooFewPermits) -> String {
     let (name, kind) = (error.target.name().as_str(), error.target.kind());
     let shown = word(name);

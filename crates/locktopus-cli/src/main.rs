@@ -1,18 +1,18 @@
-//! `locktopus`, the command: runs programs under locks, looks at locks, breaks them.
+//! `locktopus`, the command: runs programs under locks, inspects locks, breaks them.
 //!
-//! Everything goes through the facade crate `locktopus`: what a URL means is its business, and
-//! nothing here knows of any store.
+//! Everything goes through the facade crate `locktopus`. It interprets the URL; nothing here knows
+//! a particular store.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `exit` | what the process returns |
+//! | `exit` | exit codes |
 //! | `output` | text for people, JSON for programs |
-//! | `failure` | what went wrong, and the exit code that goes with it |
-//! | `config` | where the URL comes from |
-//! | `locks` | from arguments to a lock |
+//! | `failure` | error messages, each with its exit code |
+//! | `config` | finds the URL |
+//! | `locks` | turns arguments into a lock |
 //! | `commands` | one file for each command |
 //! | `cli` | the command line |
-//! | `usage` | errors of the command line |
+//! | `usage` | errors in the command line |
 
 #[cfg(not(unix))]
 compile_error!("locktopus-cli stops process groups, so it needs a Unix");

@@ -1,6 +1,6 @@
-//! Errors of the command line, without what may be a password.
+//! Errors in the command line, with possible passwords removed.
 //!
-//! A connection string may be typed anywhere, and the parser repeats what it does not understand.
+//! Users may type a connection string anywhere, and the parser quotes unknown arguments.
 
 use std::ffi::OsStr;
 
@@ -11,10 +11,10 @@ use crate::config::FORMAT_VARIABLE;
 use crate::failure::Failure;
 use crate::output::{Format, Output};
 
-/// Longer than every option and subcommand, and shorter than most keys.
+/// Longer than every option and subcommand, shorter than most keys.
 const LONGEST: usize = 24;
 
-/// Prints what the parser says, and returns the exit code. Help is no error.
+/// Prints the parser's message and returns the exit code. `--help` is not an error.
 pub(crate) fn report(error: clap::Error) -> u8 {
     let format = format_before_parsing();
     if !error.use_stderr() || format == Format::Text {
@@ -23,9 +23,9 @@ pub(crate) fn report(error: clap::Error) -> u8 {
         return code;
     }
     let message = match error.kind() {
-        // The parser says the whole help.
+        // Here the parser prints the whole help.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            "the command line is not complete; see --help".to_owned()
+            "the command line is incomplete; see --help".to_owned()
         }
         _ => in_one_line(&without_secrets(error).render().to_string()),
     };
@@ -34,7 +34,7 @@ pub(crate) fn report(error: clap::Error) -> u8 {
     failure.exit.code()
 }
 
-/// The parser's error without its usage.
+/// The parser's error on one line, without the usage.
 fn in_one_line(said: &str) -> String {
     let said = said.split("\n\nUsage:").next().unwrap_or_default();
     let said = said
@@ -45,7 +45,7 @@ fn in_one_line(said: &str) -> String {
     words.join(" ")
 }
 
-/// What `--format` or the variable says, of a command line or a configuration that cannot be read.
+/// The format asked for by `--format` or the variable, before anything is parsed.
 fn format_before_parsing() -> Format {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let own = arguments
@@ -62,13 +62,13 @@ fn format_before_parsing() -> Format {
     format_of_environment()
 }
 
-/// What the variable says; text if it says nothing, or nothing that makes sense.
+/// The format in the variable. Text if it is unset or invalid.
 pub(crate) fn format_of_environment() -> Format {
     let text = std::env::var(FORMAT_VARIABLE).unwrap_or_default();
     Format::from_str(&text, true).unwrap_or_default()
 }
 
-/// Replaces what the parser would repeat, unless it is as plain as a misspelt word, number or time.
+/// Hides what the parser would repeat, unless it looks like a plain word, number or time.
 fn without_secrets(mut error: clap::Error) -> clap::Error {
     let mut repeated = vec![ContextKind::InvalidSubcommand, ContextKind::InvalidValue];
     // With other errors this is one of our own options.
@@ -80,7 +80,7 @@ fn without_secrets(mut error: clap::Error) -> clap::Error {
             && !is_plain(text)
         {
             error.insert(kind, ContextValue::String("***".to_owned()));
-            // Advice repeats it too.
+            // Suggestions repeat it too.
             error.remove(ContextKind::Suggested);
         }
     }

@@ -1,4 +1,4 @@
-//! `break`: takes a lock away from whoever holds it.
+//! `break`: takes a lock away from its holder.
 
 use clap::Args;
 use locktopus::LockKind;
@@ -6,15 +6,14 @@ use serde::Serialize;
 
 use super::Context;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, word};
 use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
 use crate::output::owner_tag;
 
-/// Which lock to break.
+/// Take a lock away from its holder
 ///
-/// Whoever held it may go on working until its next renewal, and longer if it is stuck: what it
-/// still writes is kept out only where fencing tokens are checked. The next who waits gets the
-/// lock.
+/// The next waiter gets the lock at once. The former holder works on until its next renewal, or
+/// longer if it is stuck. Only a resource that checks fencing tokens rejects its writes.
 #[derive(Args, Debug)]
 pub(crate) struct BreakArgs {
     /// The lock's name, without the namespace
@@ -23,16 +22,16 @@ pub(crate) struct BreakArgs {
     #[command(flatten)]
     lock: LockArgs,
 
-    /// Why. The victim, its log and watch show it
+    /// Why you break it. The former holder, its log and watch show the reason
     #[arg(long)]
     reason: String,
 }
 
 #[derive(Serialize)]
 struct Broken {
-    /// As it was just before.
+    /// The state just before.
     before: Shown,
-    /// Who held it and does not any more.
+    /// The owners that lost the lock.
     evicted: Vec<String>,
     /// Tokens up to this one are fenced.
     fence: Option<u64>,
@@ -43,13 +42,16 @@ pub(crate) async fn run(args: BreakArgs, context: &Context) -> Result<(), Failur
     let done = async {
         let seen = find(&locks, &args.name, &args.lock).await?;
         let Seen::Lock { kind, state, who } = seen else {
-            let problem = "a latch is not held; locktopus latch delete opens it";
+            let (name, quoted) = (&args.name, word(&args.name));
+            let problem = format!(
+                "{name:?} is a latch, which has no holder; to open it, run locktopus latch delete {quoted}"
+            );
             return Err(Failure::new(Exit::Usage, problem));
         };
         let before = Shown::new(&args.name, &kind, &state, &who);
         let request = locks.of_kind(&*args.name, kind);
         let eviction = request.force_release(args.reason).await?;
-        // Readers have no tokens, though those of the lock are fenced.
+        // A read lock has no tokens, though the write half does.
         let fence = eviction
             .fence
             .filter(|_| before.kind != LockKind::Read.as_str());
@@ -67,7 +69,7 @@ pub(crate) async fn run(args: BreakArgs, context: &Context) -> Result<(), Failur
 fn text(broken: &Broken) -> String {
     let (kind, name) = (broken.before.kind, &broken.before.name);
     if broken.evicted.is_empty() {
-        return format!("{kind} {name:?} was held by nobody");
+        return format!("{kind} {name:?} was not held");
     }
     let mut lines = vec![format!(
         "{kind} {name:?} was taken away from {}",
@@ -77,7 +79,7 @@ fn text(broken: &Broken) -> String {
         let (owner, left) = (&holder.owner, &holder.remaining);
         let mut line = match holder.remaining_ms {
             Some(_) => format!("  {owner} had a lease of {left} left"),
-            None => format!("  {owner} had a lease without an end"),
+            None => format!("  {owner} had a lease that never expires"),
         };
         if let (Some(held), Some(since)) = (holder.held(), &holder.held_since) {
             line.push_str(&format!(", and had held it for {held} (since {since})"));
@@ -92,15 +94,15 @@ fn text(broken: &Broken) -> String {
         None => lines.push(
             match kind {
                 _ if kind == LockKind::Read.as_str() => {
-                    "  readers may go on until they notice; they have no fencing tokens to keep them out"
+                    "  readers may go on until they notice; they have no fencing tokens to stop them"
                 }
-                _ => "  it may go on working until it notices; this kind has no fencing tokens to keep it out",
+                _ => "  it may go on working until it notices; this kind has no fencing tokens to stop it",
             }
             .to_owned(),
         ),
     }
     if !broken.before.waiters.is_empty() {
-        lines.push(format!("  {} waited for it", broken.before.waiters.len()));
+        lines.push(format!("  waiting for it: {}", broken.before.waiters.len()));
     }
     lines.join("\n")
 }

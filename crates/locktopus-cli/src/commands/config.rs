@@ -1,4 +1,4 @@
-//! `config`: what is set, and where.
+//! `config`: shows the settings and where they come from.
 
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ fn text(shown: &Shown) -> String {
             lines.collect::<Vec<_>>().join("\n")
         }
         None => format!(
-            "url     none: give --url, or set {URL_VARIABLE} (formats are set by {FORMAT_VARIABLE})"
+            "url     none; give --url or set {URL_VARIABLE} ({FORMAT_VARIABLE} sets only the format)"
         ),
     };
     let file = match &shown.file {

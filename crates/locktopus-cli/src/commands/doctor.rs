@@ -1,4 +1,4 @@
-//! `doctor`: what may silently break locks on these servers, and the mend.
+//! `doctor`: finds what silently loses locks on these servers, and says how to fix it.
 
 mod answers;
 
@@ -31,7 +31,7 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Serialize)]
 struct Report {
-    /// As it describes itself.
+    /// The backend's own description.
     backend: String,
     safety: String,
     namespace: String,
@@ -64,7 +64,7 @@ impl Shown {
 
 /// 1 if locks can be lost silently here, or none can be taken.
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
-    // `diagnose` below makes the checks. The doctor lists all findings, with `checks=refuse` too.
+    // `diagnose` below runs the checks. `checks=refuse` must not keep `doctor` from listing all.
     let urls = &context.config.urls()?.value;
     let unchecked: Vec<_> = urls.iter().map(|url| unchecked(url)).collect();
     let locks = connect_to(&unchecked).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
     };
     let examined = examined.await;
     let info = locks.backend();
-    // A node of a quorum may fail as long as a majority grants.
+    // A quorum works without some of its nodes, as long as a majority grants.
     let unusable = match info.safety {
         SafetyMode::Quorum => "majority",
         _ => "probe",
@@ -88,7 +88,7 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
     let (backend, safety) = (info.description.clone(), info.safety.to_string());
     close(locks).await;
     let (mut diagnosis, answers) = examined?;
-    // Connecting only warns of it, because a full server gets room again.
+    // Connecting only warns about this, because a full server may get room again.
     for finding in &mut diagnosis.findings {
         if finding.check == unusable {
             finding.severity = Severity::Danger;
@@ -104,7 +104,7 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
             Some(answers)
         }
         Err(Failure { message, .. }) => {
-            let message = format!("how fast the servers answer could not be measured: {message}");
+            let message = format!("response times could not be measured: {message}");
             findings.push(Shown::new(Severity::Note, "unchecked", &message));
             None
         }
@@ -129,7 +129,7 @@ fn findings(diagnosis: &Diagnosis) -> Vec<Shown> {
         .collect()
 }
 
-/// A URL without its option `checks`, and with one that makes none.
+/// The URL with `checks=off` instead of its own `checks`.
 fn unchecked(url: &str) -> String {
     let (place, options) = url.split_once('?').unwrap_or((url, ""));
     let kept = options
@@ -182,7 +182,7 @@ fn text(report: &Report) -> String {
         lines.push("rights that locks need: locktopus doctor --acl".to_owned());
     }
     if report.findings.is_empty() {
-        lines.push(coloured(Style::Good, "nothing was found that breaks locks"));
+        lines.push(coloured(Style::Good, "found nothing that loses locks"));
     }
     lines.join("\n")
 }

@@ -1,16 +1,16 @@
-//! `failover`: faults of servers under lock load. `failover watch` looks on while somebody else
-//! does the faults; everything else is the harness's, which does them itself.
+//! `failover`: faults of servers under lock load. `failover watch` only observes while you cause
+//! the faults. Any other `failover` runs the harness, which causes them itself.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `looks` | what the servers say of themselves, again and again |
-//! | `incidents` | from signs to faults, each counted once |
-//! | `histories` | what the workers write down, in pieces that can be judged |
+//! | `looks` | polls the servers: who is primary, since when |
+//! | `incidents` | turns signs into faults, each counted once |
+//! | `histories` | the workers' history, in pieces that can be judged |
 //! | `load` | the workers |
-//! | `tally` | what the checker found, added up |
-//! | `report` | lines and the summary |
-//! | `course` | all of them together |
-//! | `watch` | what the command line says of it |
+//! | `tally` | sums of what the checker found |
+//! | `report` | the lines and the summary |
+//! | `course` | runs all of them |
+//! | `watch` | the arguments |
 
 mod course;
 mod histories;
@@ -27,11 +27,11 @@ use super::Context;
 use super::harness::{HarnessArgs, hand_over};
 use crate::failure::Failure;
 
-/// Watches your servers while you fail them over, or hands over to the harness
+/// Watch your servers while you fail them over, or run locktopus-bench failover
 ///
-/// `failover watch` takes and gives back locks on the servers of the URL, and says what your faults
-/// do to them. Everything else goes to locktopus-bench failover, which starts servers of its own
-/// and does the faults itself; its own help: locktopus failover -- --help
+/// `failover watch` takes and releases locks on the servers of the URL, and reports what your
+/// faults do to them. Everything else goes to locktopus-bench failover, which starts its own
+/// servers and causes the faults itself. Its help: locktopus failover -- --help
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct FailoverArgs {
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &FailoverArgs, context: &Context) -> Result<u8, Fa
 }
 
 impl FailoverArgs {
-    /// What goes to the harness, which reads no configuration of this command.
+    /// The arguments for the harness, which does not read the configuration of this command.
     pub(crate) fn for_harness(&self) -> Option<&HarnessArgs> {
         self.own.is_none().then_some(&self.harness)
     }

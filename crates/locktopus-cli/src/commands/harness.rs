@@ -1,4 +1,4 @@
-//! `bench` and `failover`: hands over to the harness, which is a program of its own.
+//! `bench` and `failover`: run the harness, which is a separate program.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,16 +13,16 @@ use crate::failure::Failure;
 /// The harness.
 const PROGRAM: &str = "locktopus-bench";
 
-/// What the harness is told.
+/// The arguments of the harness.
 #[derive(Args, Debug)]
 pub(crate) struct HarnessArgs {
-    /// Handed over as they are; --help shows the harness's own
+    /// Passed unchanged to locktopus-bench
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
-/// Becomes the harness: the one beside this program, else the first of the search path. Returns
-/// only if there is none.
+/// Replaces this process by the harness: the one beside this program, else the first in `PATH`.
+/// Returns only if that fails.
 pub(crate) fn hand_over(command: &str, args: &HarnessArgs) -> Failure {
     let beside = std::env::current_exe()
         .ok()
@@ -36,7 +36,7 @@ pub(crate) fn hand_over(command: &str, args: &HarnessArgs) -> Failure {
     let program = program.display();
     if error.kind() == io::ErrorKind::NotFound {
         let problem = format!(
-            "there is no {PROGRAM} beside this program or in PATH; from the repository: cargo install --path bench-harness"
+            "{PROGRAM} is neither beside this program nor in PATH; install it from the repository: cargo install --path bench-harness"
         );
         return Failure::new(Exit::NoProgram, problem);
     }

@@ -13,7 +13,7 @@ use crate::locks::{close, connect};
 /// What to do with a latch.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LatchCommand {
-    /// Print what is left to count
+    /// Print the remaining count
     Show {
         /// The latch's name, without the namespace
         name: String,
@@ -22,10 +22,10 @@ pub(crate) enum LatchCommand {
     Set {
         /// The latch's name, without the namespace
         name: String,
-        /// What to count down from
+        /// Count to start from
         count: u64,
     },
-    /// Count one down
+    /// Decrement the count by one
     Down {
         /// The latch's name, without the namespace
         name: String,
@@ -34,11 +34,11 @@ pub(crate) enum LatchCommand {
     Wait {
         /// The latch's name, without the namespace
         name: String,
-        /// How long to wait; without this, as long as it takes
+        /// How long to wait. Default: without limit
         #[arg(long, value_parser = parse_duration)]
         wait: Option<Duration>,
     },
-    /// Forget the count, which opens the latch
+    /// Delete the count, which opens the latch
     Delete {
         /// The latch's name, without the namespace
         name: String,

@@ -1,4 +1,4 @@
-//! `leader`: a program on one of many machines, and on another when that one fails.
+//! `leader`: runs a program on one of many machines, and on another one if that fails.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use super::run::{RunArgs, run_again};
 use crate::failure::Failure;
 use crate::locks::{LabelArgs, NameArg};
 
-/// What the leader runs.
+/// Run a program on one of many machines: the one that leads
 ///
-/// Waits until this machine leads, and runs the program as long as it does, as `run` would: with
-/// its token in LOCKTOPUS_TOKEN, and ended in time when leadership is lost. Then it campaigns
-/// again, until the program ends by itself. The name is that of a mutex.
+/// Waits until this machine leads, then runs the program as `run` would: with its token in
+/// LOCKTOPUS_TOKEN, and ended in time if leadership is lost. Then it campaigns again, until the
+/// program ends on its own. The name is that of a mutex.
 #[derive(Args, Debug)]
 pub(crate) struct LeaderArgs {
     #[command(flatten)]
     name: NameArg,
 
-    /// Length of the lease, which is renewed after a third: how long nobody leads after a leader
-    /// crashed. Default: what the URL says, else 30s
+    /// Length of the lease, renewed after a third. After a leader crashes, nothing leads for at
+    /// most this long. Default: that of the URL, else 30s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     lease: Option<Duration>,
 
-    /// End each term after this long, so that leadership goes round
+    /// End each term after this long, so that leadership rotates
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     max_term: Option<Duration>,
 
-    /// How long the program may take to end after TERM before it gets KILL. See run
+    /// Time the program has to end after TERM before it gets KILL. See run
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     grace: Option<Duration>,
 

@@ -1,4 +1,4 @@
-//! `ls`: the locks that are held.
+//! `ls`: lists the locks that are held.
 
 mod pattern;
 
@@ -16,19 +16,19 @@ use crate::output::Table;
 
 pub(crate) use pattern::Pattern;
 
-/// What cannot be seen, and how to look at it all the same.
+/// The locks that are not listed, and how to inspect them.
 const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain strings, which look like any other data; \
-                      look at one with status NAME --profile LIBRARY";
+                      inspect one with locktopus status NAME --profile LIBRARY";
 
-/// How many locks are looked at together: enough to hide the way to the servers, and not enough to
-/// keep others waiting there.
+/// How many locks to inspect at once: enough to hide the network latency, few enough not to delay
+/// others.
 const AT_ONCE: usize = 32;
 
-/// Which locks to list.
+/// List the locks that are held
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Only names like this: * is any text, ? any character. What stands before the first of them
-    /// is what the servers are asked for
+    /// List only names that match: * is any text, ? one character. The servers search by the part
+    /// before the first of them
     #[arg(default_value = "*")]
     pattern: String,
 }
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failur
     context.out.answer(&listed, text)
 }
 
-/// Every lock that is held and fits, by name.
+/// All held locks whose names match, sorted by name.
 pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Shown>, Failure> {
     let mut found: BTreeMap<String, (LockKind, LockState)> = BTreeMap::new();
     let mut list = locks.list(pattern.prefix())?;
@@ -70,7 +70,7 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
                     Ok(state) if !state.holders.is_empty() => {
                         found.insert(name.clone(), (kind.clone(), state));
                     }
-                    // Released, or taken as another kind, since it was listed.
+                    // Released, or taken as another kind, after it was listed.
                     Ok(_) => {}
                     Err(error) if error.other_kind().is_some() => {}
                     Err(error) => return Err(error.into()),
@@ -78,7 +78,7 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
             }
         }
     }
-    // Once for all of them.
+    // Ask for all labels at once.
     let owners = found.values().flat_map(|(_, state)| state.owners());
     let who = ask(locks, owners).await;
     let shown = found
@@ -87,8 +87,8 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
     Ok(shown.collect())
 }
 
-/// The name as other commands take it, and the kind. What no command could ask for is shown as it
-/// is stored.
+/// The name as other commands take it, and the kind. A name that no command accepts is shown as
+/// stored.
 fn named(lock: &ListedLock) -> (String, LockKind) {
     let given = lock
         .given_name()

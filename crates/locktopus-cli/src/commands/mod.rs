@@ -20,7 +20,7 @@ pub(crate) mod watch;
 use crate::config::Config;
 use crate::output::Output;
 
-/// What every command is given.
+/// The configuration and output of a command.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) config: Config,

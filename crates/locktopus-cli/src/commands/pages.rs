@@ -1,4 +1,4 @@
-//! `completions` and `man`: made from the command line itself, so that they cannot be out of date.
+//! `completions` and `man`: generated from the command line, so they are always up to date.
 
 use std::io::{self, Write as _};
 
@@ -7,10 +7,10 @@ use clap_complete::Shell;
 
 use crate::exit::Exit;
 
-/// Which shell.
+/// Print completions for a shell
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// The shell that they are for
+    /// Shell to print completions for
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -21,7 +21,7 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> u8 {
     print(&page)
 }
 
-/// One page for all: the command, and each of its commands behind it.
+/// Prints one page, with a section for each command.
 pub(crate) fn man(mut command: Command) -> u8 {
     command.build();
     let mut page = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn man(mut command: Command) -> u8 {
     }
 }
 
-/// What is said of each command, and of the commands of that.
+/// Writes a section for each subcommand, recursively.
 fn sections(command: &Command, name: &str, page: &mut Vec<u8>) -> io::Result<()> {
     let shown = |sub: &&Command| !sub.is_hide_set() && sub.get_name() != "help";
     for sub in command.get_subcommands().filter(shown) {

@@ -1,5 +1,5 @@
-//! `semaphore`: how many permits there are. They are taken by `run` and `lock`, with `--kind
-//! semaphore`.
+//! `semaphore`: manages the number of permits. `run` and `lock` take permits, with
+//! `--kind semaphore`.
 
 use clap::{Args, Subcommand};
 use locktopus::{Locktopus, Semaphore};
@@ -9,13 +9,13 @@ use super::Context;
 use crate::failure::Failure;
 use crate::locks::{close, connect};
 
-/// Which semaphore.
+/// The semaphore to use.
 #[derive(Args, Debug)]
 pub(crate) struct Which {
     /// The semaphore's name, without the namespace
     name: String,
 
-    /// One whose permits have ids and expiries (--kind permit_semaphore of other commands)
+    /// Its permits have ids and expiries (--kind permit_semaphore in other commands)
     #[arg(long)]
     with_ids: bool,
 }
@@ -25,38 +25,38 @@ pub(crate) struct Which {
 pub(crate) enum SemaphoreCommand {
     /// Print how many permits are free
     Show(Which),
-    /// Say how many permits there are, unless somebody has
+    /// Set the number of permits, unless it is set
     Init {
         #[command(flatten)]
         which: Which,
-        /// How many
+        /// Number of permits
         permits: u32,
     },
-    /// Say how many permits there are in all, free and held
+    /// Change the number of permits, free and held
     Resize {
         #[command(flatten)]
         which: Which,
-        /// How many
+        /// Number of permits
         permits: u32,
     },
     /// Add free permits; a negative number takes some away
     Add {
         #[command(flatten)]
         which: Which,
-        /// How many
+        /// Number of permits
         #[arg(allow_negative_numbers = true)]
         permits: i32,
     },
-    /// Take all free permits away; they come back by add
+    /// Remove all free permits; add brings them back
     Drain(Which),
-    /// Forget the semaphore and who holds permits
+    /// Delete the semaphore and the record of who holds permits
     Delete(Which),
 }
 
 #[derive(Serialize)]
 struct Free {
     name: String,
-    /// `null`: nobody has said how many there are.
+    /// `null`: the number is not set.
     available: Option<i64>,
     /// Whether this command changed it.
     changed: bool,
@@ -79,11 +79,11 @@ pub(crate) async fn run(command: SemaphoreCommand, context: &Context) -> Result<
     close(locks).await;
     let free = free?;
     if initialises && !free.changed {
-        context.out.say("nothing was changed: the number of permits was set before; `semaphore resize` changes it");
+        context.out.say("nothing was changed: the number of permits is already set; change it with locktopus semaphore resize");
     }
     context.out.answer(&free, |free| match free.available {
         Some(available) => available.to_string(),
-        None => "nobody has said how many permits there are".to_owned(),
+        None => "the number of permits is not set".to_owned(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The signals sent to this process, for commands that clean up before they exit.
+//! Signals to this process, for commands that clean up before they exit.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::signal::unix::{self, SignalKind};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Those that a program may want to hear of. `KILL` and `STOP` cannot be heard.
+/// The signals to catch. `KILL` and `STOP` cannot be caught.
 const HEARD: [Signal; 9] = [
     Signal::INT,
     Signal::TERM,
@@ -23,14 +23,14 @@ const HEARD: [Signal; 9] = [
     Signal::TSTP,
 ];
 
-/// Every signal that is passed on.
+/// A listener for these signals.
 #[derive(Debug)]
 pub(in crate::commands) struct Signals {
     heard: Vec<(Signal, unix::Signal)>,
 }
 
 impl Signals {
-    /// Hears from now on. What is ignored, as by `nohup`, stays ignored, here and by the program.
+    /// Starts listening. Ignored signals, as under `nohup`, stay ignored, also by the program.
     pub(in crate::commands) fn new() -> Result<Self, Failure> {
         let ignored = ignored();
         let heard = HEARD
@@ -46,7 +46,7 @@ impl Signals {
         Ok(Self { heard })
     }
 
-    /// The next one.
+    /// Returns the next signal.
     ///
     /// # Cancel safety
     ///
@@ -63,7 +63,7 @@ impl Signals {
         .await
     }
 
-    /// The next one that asks this process to end.
+    /// Returns the next signal that asks this process to end.
     pub(in crate::commands) async fn next_that_ends(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
@@ -79,8 +79,7 @@ pub(in crate::commands) fn ends(signal: Signal) -> bool {
     [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal)
 }
 
-/// The signals that this process was started to ignore, a bit each. Where that cannot be found out,
-/// none.
+/// The signals that this process was started to ignore, as a bit mask. Zero if unknown.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

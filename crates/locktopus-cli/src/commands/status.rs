@@ -1,4 +1,4 @@
-//! `status`: who holds a lock, and who waits for it.
+//! `status`: shows who holds a lock and who waits for it.
 
 use clap::Args;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
 use crate::output::{Style, coloured};
 
-/// Which lock to look at.
+/// Show who holds a lock and who waits for it
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
     /// The lock's name, without the namespace
@@ -69,7 +69,7 @@ fn text(shown: &Shown) -> String {
     describe(shown, &state)
 }
 
-/// The same without colours, for a screen that has its own.
+/// Without colours, for a screen that has its own.
 pub(crate) fn plain(shown: &Shown) -> String {
     describe(shown, if shown.held { "held" } else { "free" })
 }

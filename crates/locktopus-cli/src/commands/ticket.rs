@@ -1,8 +1,7 @@
-//! `lock`, `unlock`, `extend`: locks of scripts, which are passed from one command to the next by a
-//! ticket.
+//! `lock`, `unlock`, `extend`: locks for scripts, passed from one command to the next as a ticket.
 //!
-//! A ticket is all that is needed to release the lock, so it is never an argument, which everybody
-//! on the machine can see.
+//! A ticket is enough to release the lock, and everyone on the machine can see arguments. So it is
+//! never an argument.
 
 mod store;
 
@@ -23,11 +22,10 @@ use crate::locks::{
 };
 use store::{Before, Store, TicketArgs};
 
-/// How long the label of a lock is kept at least: `extend` makes the lock last longer, but not its
-/// label.
+/// Minimum time to keep the label of a lock. `extend` extends the lock but not its label.
 const LABEL_LEFT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Which lock to take, and for how long.
+/// Take a lock that is not renewed, and print a ticket for it
 #[derive(Args, Debug)]
 pub(crate) struct LockCommand {
     /// The lock's name, without the namespace
@@ -36,31 +34,31 @@ pub(crate) struct LockCommand {
     #[command(flatten)]
     lock: LockArgs,
 
-    /// How long it is held unless it is given back or extended
+    /// How long to hold the lock, unless it is released or extended
     #[arg(long, value_parser = parse_duration)]
     lease: Duration,
 
-    /// How long to wait for it; 0s: not at all. Without this: as long as it takes
+    /// How long to wait for the lock; 0s: do not wait. Default: without limit
     #[arg(long, value_parser = parse_duration)]
     wait: Option<Duration>,
 
-    /// How many permits of a semaphore
+    /// Number of permits to take from a semaphore
     #[arg(long, default_value_t = 1)]
     permits: u32,
 
     #[command(flatten)]
     label: LabelArgs,
 
-    /// Write the ticket into this file, which only you can read, instead of to standard output. An
-    /// old ticket in it is replaced if its lock is no longer held
+    /// Write the ticket to this file, which only you can read, instead of to standard output.
+    /// Replaces an old ticket whose lock is no longer held
     #[arg(long, value_name = "FILE")]
     ticket_file: Option<PathBuf>,
 }
 
-/// Which lock to give back.
+/// Release a lock by its ticket
 #[derive(Args, Debug)]
 pub(crate) struct UnlockCommand {
-    /// The lock's name, as it was taken
+    /// The lock's name, as given to lock
     name: String,
 
     #[command(flatten)]
@@ -70,16 +68,16 @@ pub(crate) struct UnlockCommand {
     ticket: TicketArgs,
 }
 
-/// Which lock to hold for longer.
+/// Extend a lock by its ticket
 #[derive(Args, Debug)]
 pub(crate) struct ExtendCommand {
-    /// The lock's name, as it was taken
+    /// The lock's name, as given to lock
     name: String,
 
     #[command(flatten)]
     lock: LockArgs,
 
-    /// How long it is held from now on, at least
+    /// Hold the lock for at least this long from now
     #[arg(long, value_parser = parse_duration)]
     lease: Duration,
 
@@ -99,7 +97,7 @@ struct Granted {
 pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<u8, Failure> {
     let mut signals = Signals::new()?;
     let label = args.label.label(&context.config)?;
-    // This process is gone before anybody looks.
+    // This process is gone before anyone inspects the lock.
     let left = args.lease.max(LABEL_LEFT);
     let label = label.map(|label| label.without_process().left_for(left));
     let mut file = args.ticket_file.as_deref().map(Store::create).transpose()?;
@@ -114,7 +112,7 @@ pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<u8, Fa
         } => taken.map(Ok),
         signal = signals.next_that_ends() => Ok(Err(signal)),
     };
-    // From here on no signal interrupts: the ticket is written, or the lock released.
+    // No signal interrupts from here on: the ticket is written, or the lock released.
     let done = match taken {
         Ok(Ok(guard)) => hand_out(guard, file.as_mut(), args, &locks, context).await,
         Ok(Err(signal)) => Ok(of_signal(signal)),
@@ -124,7 +122,7 @@ pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<u8, Fa
     done
 }
 
-/// Writes the ticket. If that fails, it releases the lock.
+/// Writes the ticket. Releases the lock if that fails.
 async fn hand_out(
     guard: LockGuard,
     mut file: Option<&mut Store>,
@@ -133,11 +131,14 @@ async fn hand_out(
     context: &Context,
 ) -> Result<u8, Failure> {
     let ticket = guard.into_ticket().map_err(|_| {
-        let problem = "the lock was lost before its ticket could be written";
+        let problem = format!(
+            "lock {:?} was lost before its ticket could be written",
+            args.name
+        );
         Failure::new(Exit::Lost, problem)
     })?;
     let told = async {
-        // Another holder of a semaphore may have written its ticket during the wait.
+        // Another holder of the semaphore may have written its ticket meanwhile.
         may_write(file.as_deref(), args, locks).await?;
         tell(&ticket, file.as_deref_mut(), args, context)
     };
@@ -184,7 +185,7 @@ fn tell(
     })
 }
 
-/// Fails if the file has a ticket in it that is still of use.
+/// Fails if the file holds a ticket that is still needed.
 async fn may_write(
     file: Option<&Store>,
     args: &LockCommand,
@@ -199,7 +200,7 @@ async fn may_write(
     let asked = request(locks, &args.name, &args.lock, before.permits())?;
     match asked.is_held_by(&before).await {
         Ok(false) => Ok(()),
-        Ok(true) => Err(file.in_use("whose lock is still held")),
+        Ok(true) => Err(file.in_use("of a lock that is still held")),
         Err(LockError::Ticket { .. }) => Err(file.in_use("of another lock")),
         Err(error) => Err(error.into()),
     }
@@ -242,16 +243,19 @@ pub(crate) async fn extend(args: &ExtendCommand, context: &Context) -> Result<()
     let ticket = args.ticket.read()?;
     let locks = connect(&context.config).await?;
     let adopted = adopt(&locks, &args.name, &args.lock, &ticket, Some(args.lease)).await;
-    // Or the guard would release it.
+    // Dropping the guard would release the lock.
     let kept = adopted.map(LockGuard::into_ticket);
     close(locks).await;
     match kept? {
         Ok(_ticket) => Ok(()),
-        Err(_lost) => Err(Failure::new(Exit::Lost, "the lock was lost meanwhile")),
+        Err(_lost) => {
+            let problem = format!("lock {:?} was lost meanwhile", args.name);
+            Err(Failure::new(Exit::Lost, problem))
+        }
     }
 }
 
-/// Takes the lock over. Without a lease, for as long as it takes to give it back.
+/// Takes the lock over for this lease. Without one, only to release it.
 async fn adopt(
     locks: &Locktopus,
     name: &str,

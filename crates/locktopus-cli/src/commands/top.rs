@@ -1,11 +1,11 @@
-//! `top`: the locks that are held, live.
+//! `top`: shows the locks that are held, live.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `model` | what was seen, and what it says about time |
-//! | `view` | what the user looks at, and what keys do to that |
-//! | `columns` | which columns fit |
-//! | `screen` | how it is drawn |
+//! | `model` | the locks as last polled, and how long they are held |
+//! | `view` | selection, order, dialogs, keys |
+//! | `columns` | chooses the columns that fit |
+//! | `screen` | draws |
 
 mod columns;
 mod model;
@@ -32,21 +32,22 @@ use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
 use model::Model;
 use view::{Action, View};
 
-/// Which locks to show.
+/// Show the locks that are held, live
 ///
 /// Keys: arrows or j and k select, Enter inspects, b breaks after asking why, s sorts, q quits.
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
-    /// Only names like this: * is any text, ? any character
+    /// Show only names that match: * is any text, ? one character
     #[arg(default_value = "*")]
     pattern: String,
 
-    /// How often to look. Looking reads every name that the pattern's beginning allows
+    /// How often to poll. Each poll reads all names that begin with the part before the first * or
+    /// ?
     #[arg(long, value_parser = parse_duration, default_value = "1s")]
     interval: Duration,
 }
 
-/// What came of a look, or of breaking a lock.
+/// The result of a poll, or of breaking a lock.
 enum News {
     Looked(Result<Vec<Shown>, Failure>),
     Broke(String),
@@ -55,7 +56,7 @@ enum News {
 pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage(
-            "top needs a terminal; locktopus ls does not",
+            "top needs a terminal; use locktopus ls without one",
         ));
     }
     if args.interval.is_zero() {
@@ -71,10 +72,7 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<(), Failure
 }
 
 fn failed(error: &io::Error) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        format!("the terminal cannot be used: {error}"),
-    )
+    Failure::new(Exit::Failed, format!("cannot use the terminal: {error}"))
 }
 
 async fn show(
@@ -117,7 +115,7 @@ async fn show(
                 let (locks, tell) = (locks.clone(), tell.clone());
                 tokio::spawn(async move {
                     let said = break_it(&locks, &name, reason).await;
-                    // The screen may be gone by now.
+                    // The screen may be closed by now.
                     let _ = tell.send(News::Broke(said)).await;
                 });
             }
@@ -127,7 +125,7 @@ async fn show(
     Ok(())
 }
 
-/// Looks again and again, for as long as somebody wants to know.
+/// Polls until the receiver is gone.
 async fn look(locks: Locktopus, pattern: String, pause: Duration, tell: mpsc::Sender<News>) {
     let pattern = Pattern::new(&pattern);
     let mut ticks = interval(pause);
@@ -141,7 +139,7 @@ async fn look(locks: Locktopus, pattern: String, pause: Duration, tell: mpsc::Se
     }
 }
 
-/// Keys, from a thread: reading them blocks. It ends with the process.
+/// Reads keys in a thread, because reading blocks. The thread ends with the process.
 fn keys() -> mpsc::Receiver<KeyEvent> {
     let (tell, keys) = mpsc::channel(16);
     thread::spawn(move || {
@@ -158,13 +156,13 @@ fn keys() -> mpsc::Receiver<KeyEvent> {
 async fn break_it(locks: &Locktopus, name: &str, reason: String) -> String {
     let broken = async {
         let Seen::Lock { kind, .. } = find(locks, name, &LockArgs::default()).await? else {
-            return Err(Failure::usage("a latch is not held"));
+            return Err(Failure::usage("it is a latch, which has no holder"));
         };
         let request = locks.of_kind(name, kind);
         Ok(request.force_release(reason).await?)
     };
     match broken.await {
-        Ok(eviction) if eviction.evicted.is_empty() => format!("{name:?} was held by nobody"),
+        Ok(eviction) if eviction.evicted.is_empty() => format!("{name:?} was not held"),
         Ok(eviction) => {
             let fence = eviction
                 .fence

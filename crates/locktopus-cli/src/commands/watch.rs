@@ -1,4 +1,4 @@
-//! `watch`: what happens to a lock, a line for each change.
+//! `watch`: prints a line for each change of a lock.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Context;
 use crate::exit::{self, Exit};
-use crate::failure::Failure;
+use crate::failure::{Failure, word};
 use crate::locks::{Holder, LockArgs, Seen, Shown, close, connect, find};
 use crate::output::age;
 
-/// Which lock to watch. It is looked at again and again: what happens between two looks is not
-/// seen.
+/// Print each change of a lock until interrupted
+///
+/// Polls the lock, so it misses what happens between two polls.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// The lock's name, without the namespace
@@ -24,16 +25,16 @@ pub(crate) struct WatchArgs {
     #[command(flatten)]
     lock: LockArgs,
 
-    /// How often to look
+    /// How often to poll
     #[arg(long, value_parser = parse_duration, default_value = "1s")]
     interval: Duration,
 
-    /// End as soon as it is free
+    /// Exit as soon as the lock is free
     #[arg(long)]
     until_free: bool,
 }
 
-/// What was seen at a look that differs from the one before.
+/// A difference from the poll before.
 #[derive(Serialize)]
 struct Change {
     after_ms: u64,
@@ -99,7 +100,7 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
             ticks.tick().await;
             let seen = match find(&locks, &args.name, &args.lock).await {
                 Ok(seen) => seen,
-                // Servers that are away come back; anything else will not get better.
+                // An unreachable server may come back. Other errors are permanent.
                 Err(failure) if failure.exit == Exit::Unavailable => {
                     context.out.say(&failure.message);
                     continue;
@@ -107,9 +108,10 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                 Err(failure) => return Err(failure),
             };
             let Seen::Lock { kind, state, who } = seen else {
-                return Err(Failure::usage(
-                    "a latch is waited for with locktopus latch wait",
-                ));
+                let (name, quoted) = (&args.name, word(&args.name));
+                return Err(Failure::usage(format!(
+                    "{name:?} is a latch; wait for it with locktopus latch wait {quoted}"
+                )));
             };
             let now = Look::at(&state);
             let free = state.holders.is_empty();

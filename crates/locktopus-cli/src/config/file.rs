@@ -12,10 +12,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, typed_path};
 
-/// What there may be in a file.
+/// The keys that a file may have.
 const KEYS: [&str; 4] = ["url", "format", "label", "label_host"];
 
-/// What a file may say.
+/// The content of a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -41,8 +41,8 @@ impl File {
     }
 }
 
-/// Where a file is looked for. The user's own goes first: a directory one happens to stand in must
-/// not decide which servers a command talks to if the user has.
+/// Where to look for a file, in this order. The user's own comes first: the current directory must
+/// not decide which servers a command talks to if the user has chosen.
 pub(super) fn places(around: &impl Surroundings) -> Vec<PathBuf> {
     let home = around.variable("XDG_CONFIG_HOME").map(PathBuf::from);
     let home = home.filter(|path| path.is_absolute()).or_else(|| {
@@ -55,7 +55,7 @@ pub(super) fn places(around: &impl Surroundings) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The file that was asked for, else the first that there is.
+/// Reads the file the user named, else the first that exists.
 pub(super) fn load(
     asked: Option<PathBuf>,
     around: &impl Surroundings,
@@ -88,13 +88,12 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     )
 }
 
-/// Quotes no value of the file, for one that is wrong may be the one with the password. Not the
-/// parser's message either: it may quote a value. A key that is unknown is named, unless it may be
-/// more than a word.
+/// Parses the file. Errors quote neither values nor the parser's message, since either may contain
+/// a password. An unknown key is named if it is a plain word.
 fn parse(path: &Path, text: &str) -> Result<File, Failure> {
     let problem = |what: &str| {
         let problem = format!(
-            "{} {what}; it may have url = \"...\" (or a list of them for a quorum), format = \"text\" or \"json\", label = \"...\" \
+            "{} has {what}; its keys are url = \"...\" (or a list, for a quorum), format = \"text\" or \"json\", label = \"...\" \
              and label_host = \"...\"",
             path.display()
         );
@@ -106,22 +105,22 @@ fn parse(path: &Path, text: &str) -> Result<File, Failure> {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
     {
-        return Err(problem(&format!("has an unknown key {key:?}")));
+        return Err(problem(&format!("an unknown key {key:?}")));
     }
     toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| {
             let before = text.get(..span.start).unwrap_or(text);
             before.matches('\n').count() + 1
         });
-        problem(&format!("line {line} cannot be understood"))
+        problem(&format!("an error in line {line}"))
     })
 }
 
-/// A file that others can read may tell them a password.
+/// Warns if other users can read the file, which may hold a password.
 pub(super) fn readable_by_others(path: &Path) -> Option<String> {
     let mode = fs::metadata(path).ok()?.permissions().mode();
     (mode & 0o044 != 0).then(|| {
         let path = path.display();
-        format!("{path} can be read by others; if it has a password in it, chmod 600 {path}")
+        format!("{path} can be read by others; if it holds a password, run chmod 600 {path}")
     })
 }

@@ -1,4 +1,4 @@
-//! Where the URL comes from: the command line, else the environment, else a file.
+//! The configuration: from the command line, else the environment, else a file.
 
 mod file;
 mod source;
@@ -14,35 +14,35 @@ use crate::output::Format;
 
 pub(crate) use source::{Setting, Source};
 
-/// The variable that names the servers.
+/// The variable with the URLs of the servers.
 pub(crate) const URL_VARIABLE: &str = "LOCKTOPUS_URL";
-/// The variable that names the format of answers.
+/// The variable with the format of answers.
 pub(crate) const FORMAT_VARIABLE: &str = "LOCKTOPUS_FORMAT";
 
-/// The variable that says what a holder is called.
+/// The variable with the label of this holder.
 pub(crate) const LABEL_VARIABLE: &str = "LOCKTOPUS_LABEL";
-/// The variable that says which host is shown beside that.
+/// The variable with the host shown with the label.
 pub(crate) const LABEL_HOST_VARIABLE: &str = "LOCKTOPUS_LABEL_HOST";
 
-/// The default lease of the library.
+/// The library's default lease.
 const USUAL_LEASE: Duration = Duration::from_secs(30);
 
-/// What is set, and where.
+/// The settings, and where each comes from.
 #[derive(Debug)]
 pub(crate) struct Config {
     urls: Option<Setting<Vec<String>>>,
     pub(crate) format: Setting<Format>,
-    /// What a holder is called, unless the command says.
+    /// The label of holders, unless the command line gives one.
     pub(crate) label: Option<Setting<String>>,
-    /// The host that is shown beside it.
+    /// The host shown with the label.
     pub(crate) label_host: Option<Setting<String>>,
-    /// The file that was read, if any.
+    /// The configuration file, if there is one.
     pub(crate) file: Option<PathBuf>,
-    /// What its owner should know about the file.
+    /// A warning, if others can read the file.
     pub(crate) warning: Option<String>,
 }
 
-/// What the command line says.
+/// The settings given on the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     pub(crate) urls: Vec<String>,
@@ -50,12 +50,12 @@ pub(crate) struct Flags {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// What the rest of the world says: the environment, and where files may be.
+/// The environment. Tests substitute their own.
 pub(crate) trait Surroundings {
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// The process's own.
+/// The environment of this process.
 #[derive(Debug)]
 pub(crate) struct Process;
 
@@ -66,7 +66,7 @@ impl Surroundings for Process {
 }
 
 impl Config {
-    /// Reads what there is. Nothing is connected, and no URL is looked at yet.
+    /// Reads all sources. Does not connect, nor parse the URLs.
     pub(crate) fn load(flags: Flags, around: &impl Surroundings) -> Result<Self, Failure> {
         let file = file::load(flags.file, around)?;
         let (path, said) = match &file {
@@ -90,7 +90,7 @@ impl Config {
             (Some(format), _) => Setting::new(format, Source::Flag("--format")),
             (None, Some(text)) => {
                 let format = clap::ValueEnum::from_str(&text, true).map_err(|_| {
-                    let problem = format!("{FORMAT_VARIABLE} is {text:?}; write text or json");
+                    let problem = format!("{FORMAT_VARIABLE} is {text:?}; it must be text or json");
                     Failure::new(Exit::Config, problem)
                 })?;
                 Setting::new(format, Source::Environment(FORMAT_VARIABLE))
@@ -119,11 +119,11 @@ impl Config {
         })
     }
 
-    /// The URLs to connect to: several are the nodes of a quorum.
+    /// The URLs to connect to. Several are the nodes of a quorum.
     pub(crate) fn urls(&self) -> Result<&Setting<Vec<String>>, Failure> {
         self.urls.as_ref().ok_or_else(|| {
             let problem = format!(
-                "no URL: give --url, set {URL_VARIABLE}, or write url = \"...\" into {}",
+                "no server URL: give --url, set {URL_VARIABLE}, or write url = \"...\" to {}",
                 file::places(&Process)
                     .iter()
                     .map(|path| path.display().to_string())
@@ -134,7 +134,7 @@ impl Config {
         })
     }
 
-    /// The default lease. A quorum uses the longest one of its URLs.
+    /// The default lease. A quorum uses the longest one among its URLs.
     pub(crate) fn lease(&self) -> Duration {
         let urls = self.urls.iter().flat_map(|urls| &urls.value);
         let parsed = urls.filter_map(|url| url.parse::<BackendUrl>().ok());
@@ -142,7 +142,8 @@ impl Config {
         longest.unwrap_or(USUAL_LEASE)
     }
 
-    /// The URLs without what is secret in them. A wrong one says what is wrong, without it too.
+    /// The URLs with their secrets hidden. A malformed URL is replaced by its error, which hides
+    /// them too.
     pub(crate) fn shown_urls(&self) -> Option<Setting<Vec<String>>> {
         let urls = self.urls.as_ref()?;
         let shown = urls.value.iter().map(|url| {

@@ -1,18 +1,18 @@
-//! Where a setting comes from.
+//! Settings, and where they come from.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a setting comes from.
+/// The source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The command line.
+    /// A flag on the command line.
     Flag(&'static str),
-    /// This variable.
+    /// An environment variable.
     Environment(&'static str),
-    /// This file.
+    /// A configuration file.
     File(PathBuf),
-    /// Nobody said anything.
+    /// It is not set anywhere.
     Default,
 }
 

@@ -1,4 +1,4 @@
-//! Which of several sources counts, and what is never shown.
+//! Which source wins, and which values stay hidden.
 
 use std::collections::HashMap;
 use std::fs;

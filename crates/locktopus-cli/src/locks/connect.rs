@@ -1,4 +1,4 @@
-//! From URLs to locks, and the end of them.
+//! Connects to the servers of a URL, and disconnects.
 
 use std::time::Duration;
 
@@ -7,16 +7,15 @@ use locktopus::{Label, Locktopus, LocktopusBuilder};
 use crate::config::Config;
 use crate::failure::Failure;
 
-/// How long the end waits for releases under way.
+/// How long closing waits for releases in flight.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Connects to the one server, system of servers, or quorum that is configured, to look at locks:
-/// under no name.
+/// Connects, without a label, to inspect locks. Several URLs are the nodes of a quorum.
 pub(crate) async fn connect(config: &Config) -> Result<Locktopus, Failure> {
     connect_with(&config.urls()?.value, LocktopusBuilder::without_label).await
 }
 
-/// The same, to hold locks: under this label, or the one of the URL.
+/// Connects to hold locks, under this label or that of the URL.
 pub(crate) async fn connect_as(
     config: &Config,
     label: Option<Label>,
@@ -28,7 +27,7 @@ pub(crate) async fn connect_as(
     .await
 }
 
-/// Connects to these, under no name.
+/// Connects to these URLs, without a label.
 pub(crate) async fn connect_to(urls: &[String]) -> Result<Locktopus, Failure> {
     connect_with(urls, LocktopusBuilder::without_label).await
 }
@@ -43,7 +42,7 @@ async fn connect_with(
     })
 }
 
-/// Waits for releases that are under way.
+/// Waits for releases in flight.
 pub(crate) async fn close(locks: Locktopus) {
     let report = locks.shutdown(GRACE).await;
     if report.abandoned > 0 {
@@ -53,9 +52,9 @@ pub(crate) async fn close(locks: Locktopus) {
 
 fn unconfirmed(releases: usize) -> String {
     match releases {
-        1 => "1 release was not confirmed; its lock is free when its lease ends".to_owned(),
+        1 => "1 release was not confirmed; the lock becomes free when its lease ends".to_owned(),
         _ => format!(
-            "{releases} releases were not confirmed; their locks are free when their leases end"
+            "{releases} releases were not confirmed; the locks become free when their leases end"
         ),
     }
 }

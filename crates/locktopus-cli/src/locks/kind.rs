@@ -1,4 +1,4 @@
-//! Which lock: name, kind, permits, profile.
+//! The options that say which kind of lock it is.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -6,10 +6,10 @@ use locktopus::{LockKind, MutexProfile};
 
 use crate::failure::Failure;
 
-/// What kind of lock it is; its name stands beside this.
+/// The kind of a lock. Its name is a separate argument.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LockArgs {
-    /// Which kind of lock it is. Where it is only looked at: found out, if that is possible
+    /// Kind of lock. Default: lock; status, watch and break detect it where possible
     #[arg(long, value_parser = kinds())]
     pub(crate) kind: Option<LockKind>,
 
@@ -17,7 +17,7 @@ pub(crate) struct LockArgs {
     pub(crate) profile: Option<MutexProfile>,
 }
 
-/// The kinds by the words that the library uses too. Latches have commands of their own.
+/// The kinds, under the library's own words. Latches have their own command.
 fn kinds() -> impl TypedValueParser<Value = LockKind> {
     let kinds = LockKind::all()
         .into_iter()
@@ -29,11 +29,14 @@ fn kinds() -> impl TypedValueParser<Value = LockKind> {
 
 fn profiles() -> String {
     let names: Vec<_> = MutexProfile::names().collect();
-    format!("A mutex as another library keeps it: {}", names.join(", "))
+    format!(
+        "Use the mutex format of another library: {}",
+        names.join(", ")
+    )
 }
 
 impl LockArgs {
-    /// The kind that was said, if any.
+    /// The kind asked for, if any.
     pub(crate) fn kind(&self) -> Result<Option<LockKind>, Failure> {
         match (&self.kind, &self.profile) {
             (Some(LockKind::Mutex(_)) | None, Some(profile)) => {

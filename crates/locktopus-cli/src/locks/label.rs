@@ -1,4 +1,4 @@
-//! What this holder is called, where people look at locks.
+//! The label of this holder, shown to people who inspect locks.
 
 use clap::Args;
 use locktopus::Label;
@@ -7,23 +7,25 @@ use crate::config::{Config, Source};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// What hides the host.
+/// Hides the host.
 const OFF: &str = "off";
 
-/// What others see who look at the lock.
+/// How this holder appears to others.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LabelArgs {
-    /// Show this to those who look at the lock, with this host and process; also LOCKTOPUS_LABEL
+    /// Show this text, the host and the process to anyone who inspects the lock; also
+    /// LOCKTOPUS_LABEL
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
 
-    /// The host to show beside the label, or off for none. Default: as the system calls it
+    /// Host to show with the label, or off for none; also LOCKTOPUS_LABEL_HOST. Default: the
+    /// system's
     #[arg(long, value_name = "NAME")]
     label_host: Option<String>,
 }
 
 impl LabelArgs {
-    /// The label, if there is one, checked.
+    /// The label, if there is one. Checks it.
     pub(crate) fn label(&self, config: &Config) -> Result<Option<Label>, Failure> {
         let configured = config.label.as_ref();
         let text = self
@@ -37,7 +39,7 @@ impl LabelArgs {
             .or_else(|| host.map(|host| host.value.as_str()));
         let Some(text) = text else {
             if self.label_host.is_some() {
-                return Err(Failure::usage("--label-host means nothing without --label"));
+                return Err(Failure::usage("--label-host needs --label"));
             }
             return Ok(None);
         };

@@ -1,4 +1,4 @@
-//! Looking at a lock without holding it.
+//! Inspects a lock without holding it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, spell};
 use crate::output::{age, owner_tag};
 
-/// A lock as it was when somebody looked.
+/// A lock as it was when inspected.
 #[derive(Debug)]
 pub(crate) enum Seen {
     Lock {
@@ -22,12 +22,12 @@ pub(crate) enum Seen {
         state: LockState,
         who: Who,
     },
-    /// A latch, and what is left to count.
+    /// A latch, and its remaining count.
     Latch(u64),
 }
 
-/// Looks at a lock. Where its kind was not said, the backend's refusal to show it as a lock says
-/// what it is. Of a bare number only those who ask for a semaphore are told whose it is.
+/// Inspects a lock. If no kind was given, it detects the kind from the backend's refusal to show
+/// the lock as another kind. Only a request for a semaphore reveals what a bare number is.
 pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Result<Seen, Failure> {
     if let Some(kind) = args.kind()? {
         return seen_as(locks, name, kind).await;
@@ -42,7 +42,7 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
             Look::Other(other) => other,
             Look::Never => continue,
         };
-        // What may be either is called `one or other`.
+        // An ambiguous kind is reported as `one or other`.
         let mut kinds = LockKind::all().into_iter();
         match kinds.find(|kind| other.split(" or ").any(|word| word == kind.family())) {
             Some(LockKind::Latch) => return Ok(Seen::Latch(locks.latch(name).count().await?)),
@@ -51,19 +51,19 @@ pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Resu
         }
     }
     let Some(found) = found else {
-        // Every backend has mutexes, and a quorum nothing else.
+        // Every backend has mutexes, and a quorum has nothing else.
         return seen_as(locks, name, LockKind::Mutex(Arc::default())).await;
     };
     Err(Failure::new(
         Exit::Failed,
         format!(
-            "{name:?} is {found}; if it is a lock, say which by --kind, and by --profile if another library keeps it"
+            "{name:?} is {found}. If it is a lock, give its --kind, and --profile if it belongs to another library"
         ),
     ))
 }
 
-/// A lock and a fair lock look the same while they are held; who waits for a fair lock is only seen
-/// by those who ask for one.
+/// Tells a fair lock from a lock. They look the same while held; only a request for a fair lock
+/// shows its waiters.
 async fn fair_or(state: LockState, locks: &Locktopus, name: &str) -> Result<Seen, Failure> {
     let kind = LockKind::Fair;
     if state.waiters.is_empty()
@@ -85,13 +85,13 @@ async fn seen(locks: &Locktopus, kind: LockKind, state: LockState) -> Seen {
     Seen::Lock { kind, state, who }
 }
 
-/// What asking for a lock as one kind shows.
+/// The outcome of inspecting a name as one kind.
 enum Look {
     /// It is of this kind, or free.
     As(LockState),
     /// It is in use as something else.
     Other(String),
-    /// There are no locks of this kind here.
+    /// The backend does not support this kind.
     Never,
 }
 
@@ -109,7 +109,7 @@ async fn look(locks: &Locktopus, name: &str, kind: &LockKind) -> Result<Look, Fa
     }
 }
 
-/// That somebody else has it, and who, as far as that can be seen.
+/// The error for a busy lock. Says who holds it, as far as that is visible.
 pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Failure {
     let kind = args.kind.clone().unwrap_or(LockKind::Reentrant);
     let mut message = format!("{} {name:?} is not free", kind.as_str());
@@ -121,8 +121,8 @@ pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Fail
         } else if let SafetyMode::Quarantine { max_lease } = locks.backend().safety {
             let longest = spell(max_lease);
             message.push_str(&format!(
-                ": nobody holds it, and its server may be in quarantine (safety=quarantine): it grants nothing for \
-                 {longest} after its first use, a restart or a failover; --wait waits for the end"
+                ": it has no holder, but its server may be in quarantine (safety=quarantine), granting nothing for \
+                 {longest} after its first use, a restart or a failover; wait for the end with --wait"
             ));
         }
         if !shown.waiters.is_empty() {
@@ -132,7 +132,7 @@ pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Fail
     Failure::new(Exit::Busy, message)
 }
 
-/// A lock, as it is shown: no owner id, which would be enough to release it.
+/// A lock as printed. It omits owner ids, which are enough to release a lock.
 #[derive(Debug, Serialize)]
 pub(crate) struct Shown {
     pub(crate) name: String,
@@ -146,27 +146,27 @@ pub(crate) struct Shown {
     pub(crate) available: Option<i64>,
 }
 
-/// Who holds it.
+/// A holder of the lock.
 #[derive(Debug, Serialize)]
 pub(crate) struct Holder {
     pub(crate) owner: String,
     pub(crate) mode: &'static str,
     pub(crate) holds: u64,
-    /// `null`: for ever.
+    /// `null`: never expires.
     pub(crate) remaining_ms: Option<u64>,
     #[serde(skip)]
     pub(crate) remaining: String,
-    /// For how long it has held the lock at least, where that is known.
+    /// How long it has held the lock at least, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held_ms: Option<u64>,
-    /// Since when, by this machine's clock.
+    /// When it took the lock, by this machine's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held_since: Option<String>,
     #[serde(flatten)]
     pub(crate) person: Person,
 }
 
-/// Who waits for it.
+/// A waiter for the lock.
 #[derive(Debug, Serialize)]
 pub(crate) struct Waiter {
     pub(crate) owner: String,
@@ -203,7 +203,7 @@ impl Shown {
     }
 }
 
-/// The kind; of a read-write lock the half that is held. Either half shows the holders of both.
+/// The kind. For a read-write lock, the half that is held: either half shows all holders.
 fn half(kind: &LockKind, state: &LockState) -> &'static str {
     let is_rw = kind.family() == LockKind::Write.family();
     let holds = |mode| is_rw && state.holders.iter().any(|holder| holder.mode == mode);
@@ -231,7 +231,7 @@ impl Holder {
         }
     }
 
-    /// Its tag, and what it calls itself.
+    /// Its tag and its label.
     pub(crate) fn named(&self) -> String {
         match self.person.short() {
             Some(person) => format!("{} ({person})", self.owner),
@@ -239,7 +239,7 @@ impl Holder {
         }
     }
 
-    /// For how long it has held the lock, in words.
+    /// How long it has held the lock, for people.
     pub(crate) fn held(&self) -> Option<String> {
         self.held_ms.map(|time| age(Duration::from_millis(time)))
     }

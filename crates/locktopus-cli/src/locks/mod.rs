@@ -1,4 +1,4 @@
-//! From arguments to a lock.
+//! Turns arguments into a lock.
 
 mod connect;
 mod kind;

@@ -10,7 +10,7 @@ pub(crate) struct NameArg {
     #[arg(value_name = "NAME")]
     positional: Option<String>,
 
-    /// The same, as an option
+    /// The lock's name, as an option
     #[arg(long = "name", value_name = "NAME")]
     option: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Who a holder or a waiter is, as far as it can be told.
+//! Identifies holders and waiters to people, as far as possible.
 
 use std::sync::Once;
 use std::time::{Duration, SystemTime};
@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::output::visible;
 
-/// How much of another library's client id is shown: enough to find it in that client's log, and
-/// not enough to release for it.
+/// How many characters of another library's client id to show: enough to find it in that client's
+/// log, too few to release its lock.
 const SHOWN_OF_ID: usize = 8;
 
-/// What a holder or waiter says about itself.
+/// How a holder or waiter describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Person {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,10 +22,10 @@ pub(crate) struct Person {
     pub(crate) host: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) process: Option<u32>,
-    /// When it was started, by its own clock.
+    /// When the process started, by its own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) started: Option<String>,
-    /// The beginning of its client id, if another library made that.
+    /// The beginning of the client id, if another library made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) foreign_client: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Person {
         }
     }
 
-    /// In a few words, for tables.
+    /// A short form, for tables.
     pub(crate) fn short(&self) -> Option<String> {
         let label = self.label.as_ref()?;
         Some(match &self.host {
@@ -61,7 +61,7 @@ impl Person {
         })
     }
 
-    /// In one line, for people.
+    /// One line, for people.
     pub(crate) fn line(&self) -> Option<String> {
         if let Some(client) = &self.foreign_client {
             return Some(format!("client {client}... of another library"));
@@ -92,19 +92,19 @@ fn foreign_client(owner: &OwnerId) -> Option<String> {
     foreign.then(|| uuid[..SHOWN_OF_ID].to_owned())
 }
 
-/// Asks who they are. Where that cannot be told, locks can be looked at all the same.
+/// Looks up labels. If that fails, warns once; locks can be inspected without them.
 pub(crate) async fn ask<'a>(
     locks: &Locktopus,
     owners: impl IntoIterator<Item = &'a OwnerId>,
 ) -> Who {
     static ONCE: Once = Once::new();
     locks.who(owners).await.unwrap_or_else(|error| {
-        ONCE.call_once(|| tracing::warn!("labels of holders cannot be seen: {error}"));
+        ONCE.call_once(|| tracing::warn!("cannot read the labels of holders: {error}"));
         Who::default()
     })
 }
 
-/// Since when, by this machine's clock, if it is for so long.
+/// The time this long ago, by this machine's clock, if it can represent that.
 pub(super) fn since(time: Duration) -> Option<String> {
     let since = SystemTime::now().checked_sub(time)?;
     Some(format_rfc3339_seconds(since).to_string())

@@ -1,4 +1,4 @@
-//! On which terms a lock is taken.
+//! How a lock is taken: for how long, and how long to wait.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use locktopus::{LockGuard, LockKind, LockRequest, Locktopus, Mode, UnlessBusy};
 use super::kind::LockArgs;
 use crate::failure::Failure;
 
-/// How long it is held.
+/// How long a lock is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lasting {
-    /// Until it is released, by a lease that is renewed: of this length, or what the URL says.
+    /// Until it is released. The lease is renewed; its length is this, or that of the URL.
     Renewed(Option<Duration>),
-    /// For this long.
+    /// For this long, without renewal.
     Fixed(Duration),
 }
 
-/// On which terms a lock is taken.
+/// How to take a lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) lasting: Lasting,
     pub(crate) max_hold: Option<Duration>,
-    /// Zero: it is free as soon as it is given back.
+    /// Zero: free as soon as it is released.
     pub(crate) at_least: Duration,
-    /// `None`: for ever. Zero: not at all.
+    /// `None`: wait without limit. Zero: do not wait.
     pub(crate) wait: Option<Duration>,
 }
 
 impl Terms {
-    /// The request on these terms.
+    /// Sets these terms on a request.
     pub(crate) fn apply(self, mut request: LockRequest) -> LockRequest {
         request = match self.lasting {
             Lasting::Renewed(Some(lease)) => request.renewed_lease(lease),
@@ -48,7 +48,7 @@ impl Terms {
     }
 }
 
-/// Takes it; `None` if somebody else has it for as long as the terms allow to wait.
+/// Takes the lock. `None` if it stays busy for as long as the terms allow to wait.
 pub(crate) async fn acquire(
     request: LockRequest,
     terms: Terms,
@@ -60,7 +60,7 @@ pub(crate) async fn acquire(
     Ok(request.acquire().await.unless_busy()?)
 }
 
-/// A request for this lock, where the kind is the user's to say: a `lock` if nothing was said.
+/// A request for this lock, of the kind the user gave, or `lock`.
 pub(crate) fn request(
     locks: &Locktopus,
     name: &str,

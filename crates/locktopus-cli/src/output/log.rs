@@ -1,4 +1,4 @@
-//! What the library logs, on standard error.
+//! Prints the library's log on standard error.
 
 use std::io::{self, IsTerminal as _};
 
@@ -9,10 +9,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::colours_wanted;
 
-/// The log target of the connect-time checks. They log dangers as errors.
+/// The log target of the connect-time checks, which log dangers as errors.
 const CHECKS: &str = "locktopus::connect";
 
-/// Shows the log from now on. `checks` is the level of the connect-time checks.
+/// Turns the log on. `checks` is the level of the connect-time checks.
 pub(crate) fn log(level: LevelFilter, checks: LevelFilter) {
     let ansi = io::stderr().is_terminal() && colours_wanted();
     tracing_subscriber::fmt()
@@ -21,7 +21,7 @@ pub(crate) fn log(level: LevelFilter, checks: LevelFilter) {
         .with_ansi(ansi)
         .with_target(false)
         .without_time()
-        // They would go to standard error, too, and end the process if nobody reads that.
+        // They go to standard error too, and would end the process if its reader is gone.
         .log_internal_errors(false)
         .finish()
         .with(

@@ -1,4 +1,4 @@
-//! Text for people, JSON for programs. Answers go to standard output, all else to standard error.
+//! Text for people, JSON for programs. Answers go to standard output, the rest to standard error.
 
 mod log;
 mod table;
@@ -16,18 +16,18 @@ pub(crate) use log::log;
 pub(crate) use table::Table;
 pub(crate) use words::{age, owner_tag, typed_path, visible};
 
-/// How answers are written.
+/// Format of answers and errors
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people
     #[default]
     Text,
-    /// For programs: one JSON value a line.
+    /// JSON for programs, one value a line
     Json,
 }
 
-/// Where a command writes.
+/// How and where a command prints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) format: Format,
@@ -39,11 +39,11 @@ impl Output {
         Self { format, quiet }
     }
 
-    /// Writes an answer: as JSON, or as the text that `text` makes.
+    /// Prints an answer, as JSON or as the text that `text` makes.
     ///
     /// # Errors
     ///
-    /// A reader that went away ends the command as the signal `PIPE` would, without a word.
+    /// If the reader closed the pipe, the command ends silently, with the code of `SIGPIPE`.
     pub(crate) fn answer<T: Serialize>(
         self,
         value: &T,
@@ -63,7 +63,7 @@ impl Output {
         })
     }
 
-    /// Says something beside the answer, unless nobody wants to hear it.
+    /// Prints a remark on standard error, unless `--quiet`.
     pub(crate) fn say(self, text: &str) {
         if self.quiet {
             return;
@@ -94,8 +94,7 @@ impl Output {
     }
 }
 
-/// Writes to standard error. Where nobody reads it the command goes on: it may hold a lock for a
-/// program.
+/// Writes to standard error. Ignores failures: the command may hold a lock for a program.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -121,7 +120,7 @@ fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }
 
-/// What a piece of text is.
+/// The meaning of a text, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Good,
@@ -130,8 +129,7 @@ pub(crate) enum Style {
     Faint,
 }
 
-/// Text for standard output, coloured where somebody can see colours and has not asked for none
-/// (`NO_COLOR`).
+/// Text for standard output. Coloured on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
 pub(crate) fn coloured(style: Style, text: &str) -> String {
     paint(style, text, io::stdout().is_terminal())
 }

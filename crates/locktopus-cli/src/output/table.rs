@@ -1,10 +1,10 @@
-//! Columns that line up.
+//! Tables with aligned columns.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{Style, coloured, visible};
 
-/// Rows under headings. Every row has as many cells as there are headings.
+/// Rows under headings.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
     headings: [&'static str; N],
@@ -17,7 +17,7 @@ impl<const N: usize> Table<N> {
         Self { headings, rows }
     }
 
-    /// Cells may be anything, also what a terminal would obey; that is shown and not obeyed.
+    /// Adds a row. Escapes characters that would control the terminal.
     pub(crate) fn add(&mut self, row: [String; N]) {
         self.rows.push(row.map(|cell| visible(&cell).into_owned()));
     }

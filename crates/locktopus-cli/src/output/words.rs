@@ -1,4 +1,4 @@
-//! How things are written that every command shows.
+//! Formats shared by the commands.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use locktopus::OwnerId;
 
-/// Who it is, without what would be enough to release the lock.
+/// Identifies an owner without revealing the id, which is enough to release the lock.
 pub(crate) fn owner_tag(owner: &OwnerId) -> String {
     format!("{owner:?}")
 }
 
-/// A time that somebody reads: two units at most, nothing smaller than a tenth of a second.
+/// A time for people: two units at most, tenths of a second at best.
 pub(crate) fn age(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -23,9 +23,10 @@ pub(crate) fn age(time: Duration) -> String {
     }
 }
 
-/// Text that somebody else chose, such as a lock's name, without what a terminal would obey.
+/// Text that others chose, such as a lock's name, with characters that control the terminal
+/// escaped.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    // Also what turns the direction of text around, and would show one name as another.
+    // Including characters that reverse the text's direction and disguise a name.
     let obeyed = |c: char| {
         c.is_control()
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

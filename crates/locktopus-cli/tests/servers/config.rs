@@ -1,4 +1,4 @@
-//! Where the URL comes from, what is never shown, and how errors end.
+//! The sources of the URL, secrets that stay hidden, and exit codes of errors.
 
 use crate::usual::{Place, ended};
 
@@ -86,7 +86,7 @@ async fn a_refused_login_and_a_missing_right_differ_and_show_nothing() {
     assert!(!format!("{refused:?}{denied:?}").contains("s3cret"));
 }
 
-/// Connection strings of other libraries, wherever a URL may stand.
+/// Connection strings of other libraries, in place of a URL.
 #[tokio::test]
 async fn no_key_of_a_foreign_connection_string_is_shown() {
     for text in [
@@ -119,7 +119,7 @@ async fn no_key_of_a_foreign_connection_string_is_shown() {
     }
 }
 
-/// The same where something else belongs.
+/// The same in other arguments.
 #[tokio::test]
 async fn no_key_is_shown_where_no_url_belongs() {
     let place = Place::without_servers();
@@ -158,7 +158,7 @@ async fn no_key_is_shown_where_no_url_belongs() {
     assert!(ran.err.contains("'statsu'"), "{ran:?}");
 }
 
-/// Whatever is wrong, and however JSON was asked for.
+/// For any error, however JSON was requested.
 #[tokio::test]
 async fn every_error_is_a_line_of_json_where_that_was_asked_for() {
     let place = Place::without_servers();
@@ -186,7 +186,7 @@ async fn every_error_is_a_line_of_json_where_that_was_asked_for() {
             );
         }
     }
-    // What stands behind `--` is another's.
+    // Arguments after `--` belong to the program.
     let foreign = ["run", "--", "true", "--format", "json"];
     let ran = ended(place.bare(&foreign)).await;
     assert!(ran.code == 2 && ran.err.starts_with("error: "), "{ran:?}");

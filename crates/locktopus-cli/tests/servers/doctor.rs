@@ -1,4 +1,4 @@
-//! What the doctor lists: all of it, whatever is refused.
+//! `doctor` lists all its findings, even if the server refuses some commands.
 
 use crate::usual::{Place, ended};
 
@@ -34,7 +34,7 @@ async fn all_that_is_missing_is_listed_at_once() {
     assert!(lists("lacks, for guarded writes: +persist"), "{ran:?}");
     assert!(lists("INFO is refused"), "{ran:?}");
     assert!(lists("locktopus doctor --acl"), "{ran:?}");
-    // No lock can be looked at either, and the list is whole all the same.
+    // Inspecting a lock fails too, and the list is still complete.
     let ran = doctor(&place, &["~*", "&*", "+@all", "-evalsha", "-info"]).await;
     assert_eq!(ran.code, 1, "{ran:?}");
     for what in ["+evalsha", "INFO is refused", "could not be measured"] {
@@ -42,7 +42,7 @@ async fn all_that_is_missing_is_listed_at_once() {
     }
 }
 
-/// Each lets the server answer every question, and grant nothing.
+/// With each of these the server answers every question and grants nothing.
 #[tokio::test]
 async fn servers_that_grant_nothing_are_a_danger() {
     let place = Place::new().await;
@@ -96,7 +96,7 @@ async fn missing_persistence_is_found() {
     assert!(!lasting.out.contains("[persistence]"), "{lasting:?}");
 }
 
-/// The commands give each reason once, and call the nodes of a quorum by their addresses.
+/// The commands print each reason once, and identify quorum nodes by address.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_nodes_of_a_quorum_is_said_once() {
     let place = Place::new().await;

@@ -1,4 +1,4 @@
-//! `failover watch`: what it says of servers that other people do things to.
+//! `failover watch` while something happens to the servers.
 
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::usual::{Place, SOON, ended, finished, signal, words};
 
-/// A watch that goes on until it is interrupted.
+/// A running watch.
 struct Watch {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -21,7 +21,7 @@ impl Watch {
         Self { child, lines }
     }
 
-    /// The next line that has all of this in it.
+    /// Waits for the next line that contains all these parts.
     async fn line(&mut self, parts: &[&str]) -> String {
         let find = async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
@@ -39,7 +39,7 @@ impl Watch {
         assert!(!line.contains("\"grants_per_second\":0.0,"), "{line}");
     }
 
-    /// Interrupts it. Returns its last line, and its exit code.
+    /// Interrupts it. Returns its last line and its exit code.
     async fn end(mut self) -> (String, i32) {
         signal("INT", self.child.id().unwrap()).await;
         let summary = self.line(&["\"event\":\"summary\""]).await;
@@ -92,7 +92,7 @@ async fn a_restart_is_seen_and_judged_and_nothing_stays() {
 #[tokio::test]
 async fn locks_that_somebody_deletes_are_a_broken_promise() {
     let place = Place::new().await;
-    // Waiters look before holders renew, so that a deleted lock has two holders.
+    // Waiters poll before holders renew, so a deleted lock gets a second holder.
     let mut watch = Watch::start(&place, &["--lease", "12s"]);
     watch.grants().await;
     place.node().command(&["FLUSHALL"]).await.unwrap();

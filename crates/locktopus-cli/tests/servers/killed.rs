@@ -1,4 +1,4 @@
-//! `run` itself is killed: nobody renews its lock, so its program must not go on.
+//! `run` itself is killed. Nothing renews its lock, so its program must end.
 
 use std::time::Duration;
 

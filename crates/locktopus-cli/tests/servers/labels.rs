@@ -1,10 +1,10 @@
-//! Who holds a lock, as those are told who look at it.
+//! How holders are shown to others.
 
 use locktopus_servers::topology::Resp;
 
 use crate::usual::{Place, ended, eventually, finished, signal, words};
 
-/// What `status` says, once it fits.
+/// Polls `status` until it fits. Returns what it printed.
 async fn status(place: &Place, name: &str, fits: impl Fn(&str) -> bool) -> String {
     eventually("the status", async || {
         let said = place.ran(&["-q", "status", name]).await.ok().out;
@@ -13,7 +13,7 @@ async fn status(place: &Place, name: &str, fits: impl Fn(&str) -> bool) -> Strin
     .await
 }
 
-/// The keys of instance records, without those that hold the reason of a broken lock.
+/// The keys of instance records, except reasons of broken locks.
 async fn records(place: &Place) -> Vec<String> {
     let keys = place.node().command(&["KEYS", "locktopus_instance:*"]);
     let mut records = Vec::new();
@@ -26,7 +26,7 @@ async fn records(place: &Place) -> Vec<String> {
     records
 }
 
-/// The label of a program under `run`, in every command that shows holders, until it ends.
+/// Every command that shows holders shows the label of a program under `run`, until it ends.
 #[tokio::test]
 async fn holders_are_shown_by_their_label() {
     let place = Place::new().await;
@@ -92,7 +92,8 @@ async fn holders_are_shown_by_their_label() {
     assert_eq!(records(&place).await, [""; 0]);
 }
 
-/// A ticket outlives its process, and is known by its label all the same; who has none is not.
+/// A lock taken by `lock` keeps its label after the process is gone. Without a label, none is
+/// shown.
 #[tokio::test]
 async fn tickets_are_shown_by_their_label() {
     let place = Place::new().await;
@@ -111,8 +112,7 @@ async fn tickets_are_shown_by_their_label() {
     );
 }
 
-/// What cannot be shown is refused before anything is taken, wherever it was said; what somebody
-/// else wrote is not shown raw.
+/// An unprintable label is refused before any lock is taken. Labels written by others are escaped.
 #[tokio::test]
 async fn nothing_controls_the_terminal() {
     let place = Place::new().await;

@@ -1,4 +1,4 @@
-//! `run` when its lock is lost: the program, and what it started, are gone before the lease ends.
+//! `run` loses its lock: the program and its children are gone before the lease ends.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use crate::usual::{Place, STUBBORN, eventually, finished, runs, signal};
 
-/// Renewed after two seconds; ending a program takes a second and a half.
+/// Renewed after two seconds; ending a program takes 1.5 s.
 const LEASE: Duration = Duration::from_secs(6);
 const OPTIONS: [&str; 4] = ["--name", "a", "--lease", "6s"];
 
-/// A stubborn program and a child of it, which is in the same group.
+/// A stubborn program and its child, in one group.
 fn stubborn_pair() -> String {
     format!(
         "sh -c \"{}\" & {STUBBORN}",
@@ -19,7 +19,7 @@ fn stubborn_pair() -> String {
     )
 }
 
-/// What is left of the lease, right after it was renewed: it is not about to be renewed again.
+/// The rest of the lease right after a renewal, so the next one is not close.
 async fn renewed_lease(place: &Place) -> Duration {
     eventually("a fresh lease", async || {
         let reply = place.node().command(&["PTTL", "a"]).await.unwrap();
@@ -32,9 +32,8 @@ async fn renewed_lease(place: &Place) -> Duration {
     .await
 }
 
-/// Runs them, does something to the lock, and returns what `run` came to. Both must have been asked
-/// to end, and be gone before the lease is over that they had just before; or within the time that
-/// they may hold it.
+/// Runs the pair, spoils the lock and returns the standard error of `run`. Both must get `TERM`,
+/// and be gone within the lease they had just before, or within `hold`.
 async fn gone_in_time(
     place: &Place,
     options: &[&str],
@@ -118,14 +117,14 @@ async fn when_it_was_held_long_enough() {
     let place = Place::new().await;
     let options = [&OPTIONS[..], &["--max-hold", "4s"]].concat();
     let err = gone_in_time(&place, &options, Some(Duration::from_secs(4)), async || {}).await;
-    assert!(err.contains("all it may"), "{err}");
+    assert!(err.contains("almost reached its time limit of 4s"), "{err}");
     place.free("a").await;
 }
 
 #[tokio::test]
 async fn a_stopped_program_is_woken_to_end() {
     let place = Place::new().await;
-    // Until it is told to go on, it hears no TERM.
+    // Until it is continued, it does not get `TERM`.
     let script = "trap 'touch termed; exit 0' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done";
     let child = place.script(&OPTIONS, script);
     let pid = place.pid("pid").await;
@@ -133,7 +132,7 @@ async fn a_stopped_program_is_woken_to_end() {
     place.node().command(&["DEL", "a"]).await.unwrap();
     let ran = finished(child).await;
     assert_eq!(ran.code, 76, "{ran:?}");
-    assert!(ran.err.contains("(TERM)"), "{ran:?}");
+    assert!(ran.err.contains("stopped with TERM"), "{ran:?}");
     assert!(place.room().join("termed").exists());
 }
 

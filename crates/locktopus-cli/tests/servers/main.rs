@@ -1,4 +1,4 @@
-//! The command as users have it: real processes, on real servers.
+//! Runs the command as users do: real processes on real servers.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

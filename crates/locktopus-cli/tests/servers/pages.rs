@@ -1,4 +1,4 @@
-//! Pages that are made from the command line, and the page that is written by hand.
+//! Generated pages, and the manual written by hand.
 
 use crate::usual::Place;
 
@@ -58,14 +58,14 @@ async fn the_page_has_every_exit_code() {
 #[tokio::test]
 async fn the_harness_is_handed_over_to() {
     let place = Place::without_servers();
-    // Written by a process of its own: a file that this one has open for writing cannot be started,
-    // and other cases fork.
+    // A separate process writes the file. If this one had it open for writing, starting it would
+    // fail, because other tests fork.
     let shell = async |script: &str| {
         let mut command = tokio::process::Command::new("sh");
         command.args(["-ec", script]).current_dir(place.room());
         assert!(command.status().await.unwrap().success(), "{script}");
     };
-    // The harness is looked for beside the program first, where the build may have put it.
+    // The harness beside the program comes first, and the build may have put one there.
     let own = env!("CARGO_BIN_EXE_locktopus");
     shell(&format!("mkdir bin; cp '{own}' bin/locktopus")).await;
     let copy = place.room().join("bin/locktopus");

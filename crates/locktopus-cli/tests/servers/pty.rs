@@ -1,4 +1,4 @@
-//! Programs under `run` on a real terminal. The test holds the other end of it.
+//! Programs under `run` on a real terminal, whose other end the test holds.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -27,7 +27,7 @@ impl Session {
     fn of(place: &Place, sh: &str, script: &str) -> Self {
         let terminal = openpty(None, None).unwrap();
         let mut command = Command::new("env");
-        // The shell leads a session, whose terminal this is.
+        // The shell leads a session with this terminal.
         command.args(words("--default-signal setsid --ctty --wait sh"));
         command.args([sh, script]);
         let end = |end: &OwnedFd| Stdio::from(end.try_clone().unwrap());
@@ -78,7 +78,7 @@ impl Session {
             .unwrap_or_else(|_| panic!("no {text:?} on\n{}", self.screen()));
     }
 
-    /// Waits until the shell has ended. What it returned.
+    /// Waits until the shell has ended. Returns its exit code and the screen.
     async fn ended(mut self) -> (i32, String) {
         let ended = tokio::time::timeout(SOON, self.shell.wait()).await;
         let status = ended.unwrap_or_else(|_| panic!("it hangs:\n{}", self.screen()));
@@ -115,7 +115,7 @@ async fn a_program_reads_from_the_terminal() {
     }
 }
 
-/// Password prompts, editors and pagers change the settings before they read.
+/// Programs such as password prompts, editors and pagers change the settings before they read.
 #[tokio::test]
 async fn a_program_sets_the_terminal() {
     let place = Place::new().await;

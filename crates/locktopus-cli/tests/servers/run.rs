@@ -1,4 +1,4 @@
-//! `run` when all goes well, or nobody is to blame.
+//! `run` when nothing goes wrong with the lock.
 
 use crate::usual::{Place, finished, runs, signal, words};
 
@@ -43,7 +43,7 @@ async fn the_program_knows_its_lock() {
             .unwrap()
     };
     assert!(token(&second) > token(&first));
-    // Readers have no token, also not one of a command around them.
+    // Read locks have no token, and the program does not inherit an outer one.
     let line = words("-q run --name b --kind read_lock -- sh -c");
     let mut command = place.command(&[&line[..], &[said]].concat());
     let child = command.env("LOCKTOPUS_TOKEN", "5").spawn().unwrap();
@@ -103,7 +103,7 @@ async fn signals_are_passed_on() {
     let child = place.script(&["--name", "a"], script);
     place.pid("pid").await;
     signal("USR1", child.id().unwrap()).await;
-    // A shell that finds both handles the interruption first, whose number is lower.
+    // A shell that finds both signals handles the interruption first: its number is lower.
     place.pid("told").await;
     signal("INT", child.id().unwrap()).await;
     let ran = finished(child).await;
@@ -225,7 +225,7 @@ async fn times_are_judged_before_anything_is_sent() {
     assert_eq!(crate::usual::ended(place.bare(&leader)).await.code, 2);
 }
 
-/// The rest of a lease after a hand-off does not matter.
+/// What is left of a lease after a hand-off does not matter.
 #[tokio::test]
 async fn a_lease_that_was_handed_over_is_as_long_as_any() {
     let place = Place::new().await;

@@ -1,4 +1,4 @@
-//! What is written where: to terminals that obey, to readers that go away.
+//! Output to terminals that obey control characters, and to readers that go away.
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -7,7 +7,7 @@ use crate::usual::{Place, finished, words};
 #[tokio::test]
 async fn names_cannot_command_the_terminal() {
     let place = Place::new().await;
-    // A program with other rules for names, or with bad intentions.
+    // From a program with other rules for names, or bad intentions.
     let name = "\u{1b}[2J\u{1b}]0;title\u{7}\u{202e}x";
     let words = ["HSET", name, "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1"];
     place.node().command(&words).await.unwrap();

@@ -1,8 +1,8 @@
-//! The messages of the command: they name flags, and warn only of dangers.
+//! The command's messages: they name flags, and warn only of dangers.
 
 use crate::usual::{Place, ended, finished, words};
 
-/// A patched old version is not worth a warning. A server that evicts locks is, once.
+/// An outdated patch version is not worth a warning. A server that evicts locks is, once.
 #[tokio::test]
 async fn only_dangers_are_told_and_only_once() {
     let place = Place::new().await;
@@ -62,7 +62,7 @@ async fn the_reason_of_a_break_reaches_everybody() {
     assert!(broken.err.contains(reason), "its own log: {broken:?}");
     let lost = finished(holder).await;
     assert_eq!(lost.code, 76, "{lost:?}");
-    let told = format!("error: the lock is lost: it was released by force ({reason})");
+    let told = format!("error: lock \"a\" is lost: it was released by force ({reason})");
     assert!(lost.err.contains(&told), "{lost:?}");
     let logged = |line: &str| line.contains("WARN") && line.contains(reason);
     assert!(lost.err.lines().any(logged), "{lost:?}");
@@ -78,7 +78,7 @@ async fn the_reason_of_a_break_reaches_everybody() {
         "{watched}"
     );
 
-    // Tickets; then a lock that was deleted, not broken.
+    // Tickets of a broken lock, then of a deleted one.
     let ticket = place.does("-q lock t --lease 60s").await.out;
     place
         .ran(&["-q", "break", "t", "--reason", "why not"])
@@ -120,7 +120,7 @@ async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
             let expected = format!("{kind} \"{kind}\" is held");
             assert!(said.starts_with(&expected), "{status:?}: {said}");
         }
-        // Either half ends both, and only a writer has a token.
+        // Breaking either half ends both. Only a writer has a token.
         let broken = place
             .does(&format!("-q break {kind} --kind read_lock --reason x"))
             .await
@@ -135,7 +135,7 @@ async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
     }
 }
 
-/// Errors name flags, no Rust paths, and say what to write instead.
+/// Errors name flags, not Rust paths, and say what to do instead.
 #[tokio::test]
 async fn mistakes_are_told_in_the_words_of_the_command() {
     let place = Place::new().await;
@@ -161,17 +161,20 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
         ("run mutex -- true", "use --kind mutex"),
         (
             "leader fair -- true",
-            "use --kind fair_lock (run, lock and status have --kind)",
+            "use --kind fair_lock (run, lock and status take --kind)",
         ),
         (
             "semaphore show fair",
-            "use --kind fair_lock (run, lock and status have --kind)",
+            "use --kind fair_lock (run, lock and status take --kind)",
         ),
         (
             "semaphore show ids",
             "`locktopus semaphore` with --with-ids",
         ),
-        ("run ids -- true", "See which by locktopus status ids"),
+        (
+            "run ids -- true",
+            "Find out which with locktopus status ids",
+        ),
         (
             "lock ids --lease 9s --kind permit_semaphore --permits 9",
             "or raise the number: locktopus semaphore resize --with-ids ids PERMITS",

@@ -1,4 +1,4 @@
-//! Locks of scripts: a ticket from one command to the next.
+//! Locks for scripts, passed on as tickets.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -52,7 +52,10 @@ async fn a_ticket_in_a_file_is_its_owners() {
     );
     let again = place.ran(&words(&lock)).await;
     assert_eq!(again.code, 1, "no lock was waited for: {again:?}");
-    assert!(again.err.contains("whose lock is still held"), "{again:?}");
+    assert!(
+        again.err.contains("of a lock that is still held"),
+        "{again:?}"
+    );
     let other = place
         .ran(&["-q", "lock", "b", "--lease", "30s", "--ticket-file", path])
         .await;

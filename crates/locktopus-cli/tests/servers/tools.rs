@@ -1,4 +1,4 @@
-//! Looking, counting, breaking, and the doctor.
+//! Inspecting, counting and breaking locks, and `doctor`.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn ls_shows_what_is_held() {
     for (name, kind) in kinds {
         let line = ran.out.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line.contains(kind) && line.contains("owner#"), "{line}");
-        // The kind is found out.
+        // The kind is detected.
         let status = place.ran(&["-q", "status", name]).await.ok().out;
         assert!(
             status.starts_with(&format!("{kind} \"{name}\" is held")),
@@ -142,7 +142,7 @@ async fn what_a_rate_limiter_gave_out_is_shown_and_taken_back() {
         ("-q status mails --kind rate_limiter", "free permits 1"),
         ("-q ls", "rate_limiter"),
         (broken, "rate_limiter \"mails\" was taken away from "),
-        (broken, "rate_limiter \"mails\" was held by nobody"),
+        (broken, "rate_limiter \"mails\" was not held"),
     ] {
         let ran = place.does(line).await;
         assert!(ran.out.contains(said), "{line}: {ran:?}");
@@ -201,7 +201,7 @@ async fn what_java_left_is_seen_and_broken() {
     ] {
         place.node().command(words).await.unwrap();
     }
-    // Nobody says that it is a fair lock: its queue does.
+    // Its queue shows that it is a fair lock.
     let seen = place.does("-q status slow").await;
     assert!(
         seen.out.starts_with("fair_lock \"slow\" is held"),
@@ -213,8 +213,11 @@ async fn what_java_left_is_seen_and_broken() {
         .ran(&["-q", "break", "slow", "--reason", "no end"])
         .await
         .ok();
-    assert!(broken.out.contains("a lease without an end"), "{broken:?}");
-    // Its waiter is dead, and in nobody's way for long.
+    assert!(
+        broken.out.contains("a lease that never expires"),
+        "{broken:?}"
+    );
+    // Its waiter is dead and does not block others for long.
     place
         .does("-q run --name slow --kind fair_lock --wait 20s -- true")
         .await;

@@ -1,4 +1,4 @@
-//! What all cases use: a server, commands, waiting.
+//! Shared by all tests: servers, commands, waiting.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,21 +9,21 @@ use locktopus_servers::topology::{Deployment, Node, ProviderKind, Spec, Topology
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Longest wait for what should happen at once. The machine may be busy.
+/// Longest wait for something that should happen at once on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// A program that writes its process id into the file `pid`, notes each `TERM`, and goes on.
+/// A program that writes its process id to the file `pid`, notes each `TERM` and continues.
 pub(crate) const STUBBORN: &str =
     "trap 'touch termed' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done";
 
-/// A server, and a directory of its own to call commands in.
+/// A server, and a directory to run commands in.
 pub(crate) struct Place {
     servers: Option<Deployment>,
     url: String,
     room: PathBuf,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -50,7 +50,7 @@ impl Place {
         }
     }
 
-    /// No server: for what needs none.
+    /// Without a server.
     pub(crate) fn without_servers() -> Self {
         Self {
             servers: None,
@@ -71,9 +71,8 @@ impl Place {
         &self.room
     }
 
-    /// A command that knows nothing of whoever runs the tests. Tests that a script runs in the
-    /// background ignore SIGINT, and so would a command of theirs, because what was ignored stays
-    /// ignored.
+    /// A command with a clean environment. Tests that a script starts in the background ignore
+    /// SIGINT, and their children would inherit that.
     pub(crate) fn bare(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("env");
         command
@@ -100,7 +99,7 @@ impl Place {
         command
     }
 
-    /// Runs a line without quotes, which must end well.
+    /// Runs a line without quotes, which must succeed.
     pub(crate) async fn does(&self, line: &str) -> Ran {
         self.ran(&words(line)).await.ok()
     }
@@ -109,7 +108,7 @@ impl Place {
         ended(self.command(arguments)).await
     }
 
-    /// `run` of a shell script, and under which name and with what.
+    /// Starts `run` with these options and a shell script.
     pub(crate) fn script(&self, options: &[&str], script: &str) -> Child {
         let arguments = [&["-q", "run"], options, &["--", "sh", "-c", script]].concat();
         self.command(&arguments).spawn().unwrap()
@@ -125,7 +124,7 @@ impl Place {
         .await
     }
 
-    /// Waits until nobody holds the lock.
+    /// Waits until the lock is free.
     pub(crate) async fn free(&self, name: &str) {
         eventually("the lock to be free", async || {
             let ran = self.ran(&["-q", "status", name, "--check"]).await;
@@ -154,7 +153,7 @@ pub(crate) async fn ended(mut command: Command) -> Ran {
     finished(command.spawn().unwrap()).await
 }
 
-/// What a process that was started comes to.
+/// Waits for a process and returns its result.
 pub(crate) async fn finished(child: Child) -> Ran {
     let output = timeout(Duration::from_secs(60), child.wait_with_output());
     let output = output.await.expect("the command ends").unwrap();
@@ -176,15 +175,14 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
     }
 }
 
-/// Whether a process runs. One that ended and was not waited for does not.
+/// Whether a process is running. A zombie is not.
 pub(crate) fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
     !matches!(state, None | Some(None | Some('Z' | 'X')))
 }
 
-/// Sends a signal, by its name. The shell has a `kill` of its own; the program is missing from a
-/// bare Debian.
+/// Sends a signal by name, with the shell's own `kill`: a bare Debian lacks the program.
 pub(crate) async fn signal(name: &str, pid: u32) {
     let sent = Command::new("sh")
         .args(["-c", "kill -s \"$0\" \"$1\"", name, &pid.to_string()])

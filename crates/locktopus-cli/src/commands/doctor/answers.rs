@@ -1,4 +1,4 @@
-//! How fast the servers answer, and whether they are given enough time.
+//! Measures how fast the servers answer, and compares that with the timeout.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::Shown;
 use crate::failure::Failure;
 
-/// How many questions are asked.
+/// How many requests to send.
 const QUESTIONS: usize = 20;
 
-/// How much longer than the slowest answer the option `timeout` should be.
+/// `timeout` should be at least this many times the slowest answer.
 const ENOUGH: u32 = 4;
 
 /// How fast the servers answer.
@@ -28,7 +28,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Looks at a lock that nobody holds.
+    /// Times requests that inspect a free lock.
     pub(super) async fn measure(locks: &Locktopus) -> Result<Self, Failure> {
         let mut times = Vec::with_capacity(QUESTIONS);
         for _ in 0..QUESTIONS {
@@ -53,8 +53,8 @@ impl Answers {
     pub(super) fn finding(&self) -> Option<Shown> {
         (self.slowest.saturating_mul(ENOUGH) > self.timeout).then(|| {
             let message = format!(
-                "the slowest of {QUESTIONS} answers took {:?} of the {:?} that they have: renewals will fail under load. \
-                 Give them more time by timeout= in the URL, or have servers nearer",
+                "the slowest of {QUESTIONS} answers took {:?}, and the timeout is {:?}: renewals will fail under load. \
+                 Raise timeout= in the URL, or use servers that are nearer",
                 self.slowest, self.timeout
             );
             Shown::new(locktopus::Severity::Warning, "timeout", &message)
@@ -67,7 +67,7 @@ impl fmt::Display for Answers {
         let millis = |micros: u64| Duration::from_micros(micros).as_secs_f64() * 1_000.0;
         write!(
             f,
-            "within {:.2} ms (median of {QUESTIONS}), {:.2} ms at worst; they have {} ms",
+            "within {:.2} ms (median of {QUESTIONS}), {:.2} ms at worst; timeout {} ms",
             millis(self.median_us),
             millis(self.slowest_us),
             self.timeout_ms

@@ -1,4 +1,4 @@
-//! The course of a watch: looks at the servers, pieces of the history, lines.
+//! Runs a watch: polls the servers, judges the history piece by piece, prints lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::commands::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Between two looks at the servers.
+/// Pause between two polls of the servers.
 const LOOK: Duration = Duration::from_millis(250);
-/// A piece of the history is at least so long.
+/// Minimum length of a piece of the history.
 const PIECE_NS: u64 = 15_000_000_000;
-/// How long the servers have at the end, after the last lease, to be without locks of ours.
+/// Our locks must vanish from the servers within this time after the last lease.
 const TIDY: Duration = Duration::from_secs(10);
 
 /// One watch.
@@ -37,7 +37,7 @@ pub(super) struct Watch<'a> {
     pieces: Option<Pieces>,
     known: Known,
     incidents: Incidents,
-    /// How many of them were told to be over.
+    /// How many faults were reported as over.
     told: usize,
     tally: Tally,
     began_ns: u64,
@@ -45,7 +45,7 @@ pub(super) struct Watch<'a> {
     before: Before,
 }
 
-/// As it was at the line before.
+/// The totals at the previous line.
 #[derive(Default)]
 struct Before {
     after: Duration,
@@ -87,10 +87,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Watches until the time is over or somebody has seen enough.
+    /// Watches until the time is over, or Ctrl-C.
     pub(super) async fn run(mut self, instances: &[Locktopus]) -> Result<Self, Failure> {
-        // Once for all rounds of the loop: a listener that begins with each round misses what comes
-        // between two of them.
+        // Created once: a new listener in each iteration would miss signals that come between two.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| failed(&error))?;
         let (send, mut looks) = mpsc::channel(1);
         let looking = tokio::spawn(look_on(self.observer.clone(), Arc::clone(&self.load), send));
@@ -112,7 +111,7 @@ impl<'a> Watch<'a> {
         }
         self.load.stop.cancel();
         self.finish(&mut workers).await?;
-        // The last piece, with what the servers say after it.
+        // The last poll, so that the last piece includes later answers.
         if let Some(look) = looks.recv().await {
             self.take(&look).await?;
         }
@@ -132,7 +131,7 @@ impl<'a> Watch<'a> {
             return Err(Failure::new(Exit::Unavailable, problem));
         }
         if !self.known.tells_restarts() {
-            let problem = "this user may not ask the servers who they are (INFO), so restarts are not told from pauses";
+            let problem = "this user may not run INFO, so restarts look like pauses";
             self.context.out.say(problem);
         }
         let names = &self.load.names;
@@ -148,7 +147,7 @@ impl<'a> Watch<'a> {
             .answer(&Line::Started(started), report::text)
     }
 
-    /// A look at the servers, and what the workers met with since the one before.
+    /// Takes in a poll of the servers, and the workers' errors since the last one.
     async fn take(&mut self, look: &Look) -> Result<(), Failure> {
         let well_ns = self.known.well_ns;
         let now = self.load.now_ns();
@@ -156,7 +155,7 @@ impl<'a> Watch<'a> {
         let sign = self.known.compare(look);
         let well = sign.is_none();
         let mut signs = Vec::from_iter(sign.map(|(sign, target)| (sign, target, well_ns)));
-        // Of several errors the first says enough.
+        // The first error says enough.
         signs.extend(troubles.into_iter().take(1).map(|(since, text)| {
             (
                 Sign::Connection,
@@ -182,7 +181,7 @@ impl<'a> Watch<'a> {
         let Some(pieces) = &mut self.pieces else {
             return Ok(());
         };
-        // At once after a fault, to say what it did; else from time to time.
+        // Right after a fault, to report its effect; otherwise from time to time.
         let waiting = self.incidents.all().len() > self.told;
         let by_ns = if waiting {
             now
@@ -250,7 +249,7 @@ impl<'a> Watch<'a> {
         self.context.out.answer(&Line::Progress(line), report::text)
     }
 
-    /// Waits for the workers to give back what they hold.
+    /// Waits for the workers to release their locks.
     async fn finish(&self, workers: &mut JoinSet<Result<(), Failure>>) -> Result<(), Failure> {
         while let Some(ended) = workers.join_next().await {
             ended.map_err(|error| failed(&error))??;
@@ -269,7 +268,7 @@ impl<'a> Watch<'a> {
         failures.extend(self.left().await);
         let (grants, seen) = (self.load.granted(), incidents.len());
         if grants == 0 {
-            failures.push("no lock was granted, so nothing was put to the test".to_owned());
+            failures.push("no lock was granted, so nothing was tested".to_owned());
         }
         if seen < self.args.faults {
             let wanted = self.args.faults;
@@ -288,7 +287,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Locks and waiters that are there when every lease is over.
+    /// Finds locks and waiters that are left after every lease has ended.
     async fn left(&self) -> Option<String> {
         let end = Instant::now() + self.args.lease + TIDY;
         'names: for name in &self.load.names {
@@ -303,8 +302,8 @@ impl<'a> Watch<'a> {
                     Ok(state) if state.holders.is_empty() && state.waiters.is_empty() => {
                         continue 'names;
                     }
-                    Ok(_) => format!("{name} is still held or waited for"),
-                    Err(error) => format!("cannot look at what is left: {error}"),
+                    Ok(_) => format!("{name} still has a holder or a waiter"),
+                    Err(error) => format!("cannot check for leftover locks: {error}"),
                 };
                 if Instant::now() >= end {
                     return Some(problem);
@@ -316,7 +315,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Asks the servers who they are, until nobody wants to know.
+/// Polls the servers until the receiver is gone.
 async fn look_on(locks: Locktopus, load: Arc<Load>, looks: mpsc::Sender<Look>) {
     loop {
         let began_ns = load.now_ns();
@@ -331,7 +330,7 @@ async fn look_on(locks: Locktopus, load: Arc<Load>, looks: mpsc::Sender<Look>) {
 fn ended_early(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Failure {
     match ended {
         Ok(Err(failure)) => failure,
-        Ok(Ok(())) => Failure::new(Exit::Failed, "a worker stopped by itself"),
+        Ok(Ok(())) => Failure::new(Exit::Failed, "a worker stopped early"),
         Err(error) => failed(&error),
     }
 }

@@ -1,9 +1,10 @@
-//! What the workers write down, in pieces: a watch may last for days, and is judged on the way.
+//! Records the workers' history in pieces, because a watch may last for days and is judged as it
+//! runs.
 //!
-//! A piece is judged together with the one before it, so that whatever overlaps is seen, and what
-//! the one before shows alone is taken off again, so that it counts once. A piece ends for a worker
-//! between two attempts, and for all once nobody has an attempt in it; the next but one begins
-//! after that.
+//! Each piece is judged together with the one before, so overlaps across the boundary are found.
+//! Findings within the earlier piece alone are subtracted, so each counts once. A worker moves on
+//! to the next piece between two attempts. A piece ends when no worker has an attempt in it. The
+//! next but one begins after that.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +13,10 @@ use locktopus_history::{
     Checker, History, Options, Record, RecordError, Recorder, Verdict, WorkerLog,
 };
 
-/// More than there are workers: each has a number of its own in each piece, as histories want it.
+/// More than there are workers. Each gets its own number in each piece, as histories require.
 const NUMBERS: u32 = 1 << 12;
 
-/// Which worker of all pieces wrote this.
+/// The worker that wrote this record.
 pub(super) fn worker_of(record: &Record) -> usize {
     (record.worker % NUMBERS) as usize
 }
@@ -26,7 +27,7 @@ pub(super) struct Piece {
     number: u32,
     recorder: Recorder,
     pub(super) began_ns: u64,
-    /// Names that were granted in it.
+    /// The names that were granted in it.
     granted: Mutex<BTreeSet<usize>>,
 }
 
@@ -51,7 +52,7 @@ impl Piece {
         locked(&self.granted).insert(name);
     }
 
-    /// Ends it. Everybody has finished.
+    /// Closes the piece. All workers have left it.
     fn records(&self) -> Result<Vec<Record>, RecordError> {
         self.recorder.close()?;
         let history = self.recorder.history().unwrap_or_default();
@@ -63,14 +64,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where workers find the piece to write to.
+/// Tells workers which piece to write to.
 #[derive(Debug)]
 pub(super) struct Book {
     current: Mutex<Arc<Piece>>,
 }
 
 impl Book {
-    /// The piece that is written now; whoever has it has an attempt in it.
+    /// The current piece. Each clone stands for an attempt in it.
     pub(super) fn current(&self) -> Arc<Piece> {
         Arc::clone(&locked(&self.current))
     }
@@ -86,33 +87,32 @@ pub(super) struct Pieces {
     ending: Option<Ending>,
 }
 
-/// A piece in which no attempt begins any more.
+/// A piece that takes no new attempts.
 #[derive(Debug)]
 struct Ending {
     piece: Arc<Piece>,
-    /// Since when.
+    /// When it was replaced.
     since_ns: u64,
-    /// When it was found that no attempt is left in it.
+    /// When it was first seen without attempts.
     idle_ns: Option<u64>,
 }
 
-/// Two pieces to be judged.
+/// Two pieces to judge together.
 #[derive(Debug)]
 pub(super) struct Part {
     before: Vec<Record>,
     now: Vec<Record>,
     pub(super) began_ns: u64,
-    /// Everything until then is in it.
+    /// It includes all events before this time.
     pub(super) ended_ns: u64,
 }
 
-/// What the checker says of two pieces, and of the first alone.
+/// The verdicts on both pieces and on the first alone.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) before: Verdict,
     pub(super) both: Verdict,
-    /// Of the names that are held briefly alone: where one is held for long, nobody expects a
-    /// grant.
+    /// Only the names that are held briefly. Those held for long go without grants normally.
     pub(super) brief: Verdict,
 }
 
@@ -164,8 +164,8 @@ impl Pieces {
         Arc::clone(&self.book)
     }
 
-    /// Begins a new piece, if the current one began before `by_ns` and knows every name's last
-    /// token.
+    /// Starts a new piece if the current one began before `by_ns` and has a grant, and so a last
+    /// token, of every name.
     pub(super) fn turn(&mut self, by_ns: u64, now_ns: u64) {
         let mut current = locked(&self.book.current);
         let full = locked(&current.granted).len() == self.names;
@@ -179,7 +179,7 @@ impl Pieces {
         }
     }
 
-    /// The two pieces that ended last, once, if the servers were asked for faults since then.
+    /// Returns the last two pieces, once, if the servers were polled after the last attempt ended.
     pub(super) fn ended(
         &mut self,
         asked_ns: u64,
@@ -206,7 +206,7 @@ impl Pieces {
         }))
     }
 
-    /// Everything that was not judged. Every worker has finished.
+    /// Returns everything not yet judged. All workers have finished.
     pub(super) fn rest(self) -> Result<Part, RecordError> {
         let mut now = Vec::new();
         let ending = self.ending.map(|ending| ending.piece);
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// A worker is granted the lock and never gives it back.
+    /// A worker that is granted the lock and never releases it.
     fn grant(book: &Book, worker: usize, token: u64) {
         let piece = book.current();
         let attempt = piece.worker(worker).start("a").unwrap();

@@ -1,25 +1,25 @@
-//! From signs to faults: a primary that dies shows itself as lost connections, as a server that
-//! does not answer, and as a new primary. That is one fault, named after the worst of its signs.
+//! Turns signs into faults. A dying primary shows up as lost connections, as a silent server, and
+//! as a new primary. That is one fault, named after the worst sign.
 
 use std::fmt;
 
 use locktopus_history::{Event, Record};
 use serde::Serialize;
 
-/// Nothing new for so long, and locks granted again: the fault is over.
+/// A fault is over after this long without a new sign, if locks are granted again.
 const QUIET_NS: u64 = 2_000_000_000;
 
-/// What was seen. The later ones say more than the earlier ones, which may come with them.
+/// A sign of a fault. Later variants are worse and may come with earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Sign {
-    /// A request failed, or a lease was lost, and the servers answer.
+    /// A request failed or a lease was lost, but the servers answer.
     Connection,
     /// A primary does not answer.
     Unreachable,
-    /// A primary was started anew where it was.
+    /// A primary restarted at the same address.
     Restart,
-    /// Another server is the primary.
+    /// Another server became the primary.
     Failover,
 }
 
@@ -58,19 +58,19 @@ pub(super) struct Incident {
     pub(super) number: usize,
     pub(super) sign: Sign,
     pub(super) target: String,
-    /// When all was still well, in nanoseconds of the histories: what the fault did came later.
+    /// When all was last well, in nanoseconds of the histories. The fault took effect later.
     pub(super) at_ns: u64,
     last_sign_ns: u64,
     pub(super) open: bool,
 }
 
 impl Incident {
-    /// Whether it was over before then.
+    /// Whether it was over before `end_ns`.
     pub(super) fn is_over_by(&self, end_ns: u64) -> bool {
         !self.open && self.last_sign_ns < end_ns
     }
 
-    /// As the histories have it.
+    /// The fault as a record of a history.
     pub(super) fn record(&self) -> Record {
         Record {
             at: self.at_ns,
@@ -94,26 +94,26 @@ impl Incidents {
         &self.all
     }
 
-    /// The fault that is not over.
+    /// The fault that is not over, if any.
     pub(super) fn open(&self) -> Option<&Incident> {
         self.all.last().filter(|incident| incident.open)
     }
 
-    /// Takes a sign in. Says whether the last fault is new, or now looks worse.
+    /// Takes in a sign. Returns whether it begins a fault or makes the current one worse.
     pub(super) fn sign(&mut self, sign: Sign, target: String, well_ns: u64, now_ns: u64) -> bool {
         if let Some(open) = self.all.last_mut().filter(|incident| incident.open) {
-            // What was on its way when the fault began fails late, and makes it no longer.
+            // A request that was in flight may fail late. That does not prolong the fault.
             if sign > Sign::Connection {
                 open.last_sign_ns = open.last_sign_ns.max(now_ns);
             }
-            // A second primary that is promoted is another fault only once the first is over.
+            // Another promotion is a new fault only after this one is over.
             let worse = sign > open.sign;
             if worse {
                 (open.sign, open.target) = (sign, target);
             }
             return worse;
         }
-        // No fault began before the last one was over.
+        // A fault begins after the last one was over.
         let earliest = self.all.last().map_or(0, |last| last.last_sign_ns + 1);
         self.all.push(Incident {
             number: self.all.len() + 1,
@@ -126,8 +126,8 @@ impl Incidents {
         true
     }
 
-    /// The servers were asked, and all is well. `granted_ns`: when every lock that is held briefly
-    /// had been granted last.
+    /// Takes in a poll without a sign. `granted_ns`: every briefly held lock was granted since
+    /// then.
     pub(super) fn well(&mut self, now_ns: u64, granted_ns: u64) {
         if let Some(open) = self.all.last_mut().filter(|incident| incident.open)
             && granted_ns > open.last_sign_ns
@@ -137,7 +137,7 @@ impl Incidents {
         }
     }
 
-    /// Nothing more will be seen.
+    /// Ends the watch: closes the open fault.
     pub(super) fn end(&mut self) {
         if let Some(open) = self.all.last_mut() {
             open.open = false;

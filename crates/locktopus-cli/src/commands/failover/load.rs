@@ -1,5 +1,4 @@
-//! The workers: each takes its lock, writes something under it, and gives it back, for as long as
-//! the watch lasts.
+//! The workers: each repeatedly takes its lock, writes under it and releases it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,16 +18,16 @@ use super::histories::Book;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Between a failed attempt and the next one.
+/// Pause between a failed attempt and the next one.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long one attempt waits.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Every so many names, one is held for longer than its lease, renewed.
+/// One in this many names is held longer than its lease, and renewed.
 const LONG: usize = 4;
-/// The name of the data behind the fence, in the history.
+/// Name of the fenced data in the history.
 const FENCED: &str = "fenced";
 
-/// What the workers share.
+/// State shared by the workers.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) names: Vec<String>,
@@ -37,20 +36,20 @@ pub(super) struct Load {
     pub(super) book: Arc<Book>,
     pub(super) stop: CancellationToken,
     clock: Clock,
-    /// Grants of each name: how many, and when the last one was.
+    /// For each name: the number of grants, and the time of the last one.
     grants: Vec<(AtomicU64, AtomicU64)>,
-    /// The longest time between two grants of a name that is held briefly, since somebody asked.
+    /// The longest gap between two grants of a briefly held name, since it was last read.
     longest_gap_ns: AtomicU64,
     errors: AtomicU64,
     lost: AtomicU64,
     gate: FenceGate,
     /// How many writes were decided.
     writes: Mutex<u64>,
-    /// What went wrong since somebody asked: since when it may have, and what.
+    /// Errors since they were last read: when the cause may have begun, and the text.
     troubles: Mutex<Vec<(u64, String)>>,
 }
 
-/// How a piece of work went.
+/// The result of a step.
 type Done = Result<(), Failure>;
 
 impl Load {
@@ -82,7 +81,7 @@ impl Load {
         }
     }
 
-    /// One worker for each name on each connection.
+    /// Starts one worker for each name on each connection.
     pub(super) fn start(self: &Arc<Self>, instances: &[Locktopus]) -> JoinSet<Done> {
         let mut workers = JoinSet::new();
         for (connection, locks) in instances.iter().enumerate() {
@@ -95,7 +94,7 @@ impl Load {
         workers
     }
 
-    /// Whether a worker's name is held briefly.
+    /// Whether this worker's name is held briefly.
     pub(super) fn is_brief(&self, worker: usize) -> bool {
         brief(worker % self.names.len())
     }
@@ -119,7 +118,7 @@ impl Load {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Since when no name that is held briefly has gone without a grant.
+    /// Since this time, every briefly held name was granted at least once.
     pub(super) fn all_granted_ns(&self) -> u64 {
         let grants = self.grants.iter().enumerate();
         let of_brief = grants.filter(|(name, _)| brief(*name));
@@ -127,8 +126,7 @@ impl Load {
         last.min().unwrap_or(0)
     }
 
-    /// The longest time for which a name that is held briefly has gone without a grant, since this
-    /// was asked last.
+    /// The longest time a briefly held name went without a grant, since the last call.
     pub(super) fn longest_gap(&self) -> Duration {
         let under_way = self.now_ns().saturating_sub(self.all_granted_ns());
         let longest = self.longest_gap_ns.swap(0, Ordering::Relaxed);
@@ -191,7 +189,7 @@ impl Load {
             Ok(guard) => {
                 piece.granted(name);
                 self.note_grant(name);
-                // Neither in step with each other, nor with the servers.
+                // Vary the time, so that workers and servers do not fall into step.
                 let part = u32::try_from(round % 11).unwrap_or(0);
                 let hold = if brief(name) {
                     self.hold / 2
@@ -247,7 +245,7 @@ impl Load {
             attempt.observed(valid_until()).map_err(incomplete)?;
         }
         attempt.use_ended().map_err(incomplete)?;
-        // Also by one whose lock is lost: it is what the fence is for.
+        // Write even after a loss: the fence is there to reject that.
         self.write(attempt, fence.as_ref()).map_err(incomplete)?;
         attempt.release_started().map_err(incomplete)?;
         let released = guard.release().await;
@@ -262,7 +260,7 @@ impl Load {
         attempt.release_ended(outcome).map_err(incomplete)
     }
 
-    /// A write to something that refuses smaller tokens.
+    /// Writes to a resource that rejects smaller tokens.
     fn write(&self, attempt: &AttemptLog, fence: Option<&Fence>) -> Result<(), RecordError> {
         let Some(fence) = fence else {
             return Ok(());

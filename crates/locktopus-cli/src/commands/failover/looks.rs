@@ -1,4 +1,4 @@
-//! What the servers say of themselves: who is the primary, and since when it runs.
+//! Compares polls of the servers: who is primary, and since when it runs.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use locktopus::{Diagnosis, Primary};
 
 use super::incidents::Sign;
 
-/// One look at the servers.
+/// One poll of the servers.
 #[derive(Debug)]
 pub(super) struct Look {
     /// When the question was sent, in nanoseconds of the histories.
     pub(super) began_ns: u64,
-    /// Nobody could be asked: why.
+    /// An error if no server could be polled.
     pub(super) answer: Result<Diagnosis, String>,
 }
 
-/// What was known when all servers answered last: the run id of each primary, by its address.
+/// The run id of each primary by its address, from when all servers last answered.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     primaries: BTreeMap<String, Option<String>>,
-    /// When that was asked.
+    /// When that poll was sent.
     pub(super) well_ns: u64,
 }
 
@@ -28,12 +28,12 @@ impl Known {
         self.primaries.keys().map(String::as_str)
     }
 
-    /// Whether a server that is started anew can be told from one that was away.
+    /// Whether restarts can be distinguished from pauses.
     pub(super) fn tells_restarts(&self) -> bool {
         self.primaries.values().all(Option::is_some)
     }
 
-    /// What this look shows that is not as it was; nothing if all is well.
+    /// Finds a change since the last poll. `None` if all is well.
     pub(super) fn compare(&mut self, look: &Look) -> Option<(Sign, String)> {
         let diagnosis = match &look.answer {
             Ok(diagnosis) => diagnosis,
@@ -67,7 +67,7 @@ impl Known {
                 .or_else(|| self.restarted(&diagnosis.primaries))
         };
         if !silent.is_empty() {
-            // What moved is believed at once: a primary that stays away is not waited for.
+            // Believe a move at once: a failed primary may stay away for good.
             if sign.is_some() {
                 self.learn(&diagnosis.primaries);
             }
@@ -80,7 +80,7 @@ impl Known {
         sign
     }
 
-    /// Takes over who answers, and forgets who is no primary any more.
+    /// Takes over the servers that answered, and forgets former primaries.
     fn learn(&mut self, primaries: &[Primary]) {
         let old = std::mem::take(&mut self.primaries);
         for Primary {
@@ -117,7 +117,7 @@ impl Known {
             (true, true) => return None,
             (false, false) => format!("{} -> {}", list(&gone), list(&new)),
             (true, false) => format!("{} is a primary now", list(&new)),
-            (false, true) => format!("{} is no primary any more", list(&gone)),
+            (false, true) => format!("{} is no longer a primary", list(&gone)),
         };
         Some((Sign::Failover, text))
     }

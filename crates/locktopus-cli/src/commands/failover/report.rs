@@ -1,4 +1,4 @@
-//! What is said while the watch goes on, and at its end.
+//! The lines printed during the watch, and the summary.
 
 use std::time::Duration;
 
@@ -22,20 +22,20 @@ pub(super) enum Line {
 pub(super) struct Started {
     pub(super) safety: String,
     pub(super) primaries: Vec<String>,
-    /// What the names begin with, without the namespace.
+    /// The common prefix of the names, without the namespace.
     pub(super) prefix: String,
     pub(super) names: usize,
     pub(super) workers: usize,
 }
 
-/// What happened since the line before; counts of what was judged are of the whole watch.
+/// Events since the last line. Only the checker's counts cover the whole watch.
 #[derive(Debug, Serialize)]
 pub(super) struct Progress {
     pub(super) after_ms: u64,
     pub(super) grants_per_second: f64,
     pub(super) errors: u64,
     pub(super) lost: u64,
-    /// The longest time for which a name that is always wanted went without a grant.
+    /// The longest time a name in constant demand went without a grant.
     pub(super) longest_gap_ms: u64,
     pub(super) faults: usize,
     pub(super) double_grants: u64,
@@ -43,8 +43,7 @@ pub(super) struct Progress {
     pub(super) stale_writes: u64,
 }
 
-/// A fault that was seen. It is told again when it turns out to be more than it seemed, and when it
-/// is over.
+/// A fault. Reported when first seen, when it turns out worse, and when it is over.
 #[derive(Debug, Serialize)]
 pub(super) struct Fault {
     pub(super) after_ms: u64,
@@ -92,11 +91,11 @@ pub(super) struct Summary {
     pub(super) tally: Tally,
     pub(super) rates: Vec<Row>,
     pub(super) faults: Vec<Fault>,
-    /// Why the answer is not 0.
+    /// Why the exit code is not 0.
     pub(super) failed: Vec<String>,
 }
 
-/// The columns of progress.
+/// The column headings.
 pub(super) fn heading() -> String {
     let text = format!(
         "{:>8} {:>9} {:>7} {:>5} {:>11} {:>7} {:>7} {:>7} {:>7}",

@@ -1,4 +1,4 @@
-//! What the checker found, added up over the pieces of the history.
+//! Sums the checker's findings over the pieces of the history.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::histories::Judged;
 use super::incidents::{Incident, Sign};
 
-/// What must hold whatever is done to the servers.
+/// Properties that must hold under any fault.
 const ALWAYS: [Property; 4] = [
     Property::WellFormed,
     Property::StaleWrites,
@@ -16,28 +16,28 @@ const ALWAYS: [Property; 4] = [
     Property::FallingTokens,
 ];
 
-/// What must hold where the mode, or servers that forget nothing, promise one holder at a time.
+/// Must hold if the mode guarantees one holder at a time, or if no server forgot anything.
 const EXCLUSIVE: Property = Property::ValidityOverlap;
 
-/// Sums.
+/// The sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Tally {
     /// Grants that began while another one was valid.
     pub(super) double_grants: u64,
     pub(super) longest_overlap_ms: u64,
-    /// Tokens that were granted again, or were smaller than one before.
+    /// Tokens granted twice, or smaller than an earlier one.
     pub(super) tokens_out_of_order: u64,
-    /// Writes under a token that was overtaken: refused.
+    /// Writes with an outdated token that were refused.
     pub(super) stale_writes_refused: u64,
-    /// And accepted.
+    /// Writes with an outdated token that were accepted.
     pub(super) stale_writes_accepted: u64,
-    /// What should never be.
+    /// Broken promises.
     pub(super) broken: Vec<String>,
     #[serde(skip)]
     effects: BTreeMap<u64, Effect>,
 }
 
-/// What one fault did.
+/// The effect of one fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
     pub(super) outage_ns: Option<u64>,
@@ -45,15 +45,14 @@ pub(super) struct Effect {
     pub(super) longest_overlap_ns: u64,
 }
 
-/// What all faults of one sort did.
+/// The effects of all faults of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) fault: Sign,
     pub(super) seen: u64,
     pub(super) median_outage_ms: u64,
     pub(super) longest_outage_ms: u64,
-    /// Faults with a double grant among all, for each 1,000 and with the interval in which the true
-    /// rate is, at 95 %.
+    /// The rate of faults with a double grant, per 1,000, with its 95 % confidence interval.
     pub(super) double_grants: Rate,
 }
 
@@ -98,7 +97,7 @@ impl Tally {
             .unwrap_or_default()
     }
 
-    /// A row for each sort of fault that was seen.
+    /// One row for each kind of fault seen.
     pub(super) fn rows(&self, incidents: &[Incident]) -> Vec<Row> {
         let row = |fault| {
             let effects: Vec<_> = incidents

@@ -1,4 +1,4 @@
-//! `failover watch`: locks are taken and given back while somebody else fails the servers over.
+//! `failover watch`: takes and releases locks while you fail the servers over.
 
 use std::time::Duration;
 
@@ -12,39 +12,39 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::locks::{close, connect_to};
 
-/// What to do while you do the faults.
+/// What to do while you cause the faults.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// End after this time; without it, with Ctrl-C
+    /// Stop after this time; else at Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(super) time: Option<Duration>,
 
-    /// How many faults you mean to do: seeing fewer is a failure
+    /// How many faults you will cause; seeing fewer is a failure
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) faults: usize,
 
-    /// Connections, each as if it were a process of its own
+    /// Connections, each acting as a process of its own
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=64))]
     pub(super) connections: u8,
 
-    /// Names of locks; each is wanted on every connection
+    /// Number of lock names; every connection wants each of them
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(super) names: u8,
 
-    /// The lease of a lock. Every fourth is renewed and held for longer
+    /// Lease of the locks. Every fourth name is renewed and held for longer
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
     pub(super) lease: Duration,
 
-    /// How long the others are held, about
+    /// How long the other names are held, approximately
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "50ms")]
     pub(super) hold: Duration,
 
-    /// Between two lines
+    /// Time between two lines
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     pub(super) interval: Duration,
 }
 
-/// 1 if a promise was broken, or nothing was seen that could have broken one.
+/// Returns 1 if a promise was broken, or if nothing was seen that could have broken one.
 pub(super) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
     if args.interval.is_zero() || args.hold >= args.lease {
         let problem = "--interval must be longer than zero, and --hold shorter than --lease";
@@ -53,10 +53,10 @@ pub(super) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
     let urls = &context.config.urls()?.value;
     if urls.iter().any(|url| url.starts_with("memory:")) {
         return Err(Failure::usage(
-            "memory: is in this process and cannot fail over",
+            "memory: exists only in this process and cannot fail over",
         ));
     }
-    // What is remembered of the names is gone soon after the end.
+    // So that what the servers remember about the names goes soon after the end.
     let urls: Vec<_> = urls
         .iter()
         .map(|url| with(url, "token_retention", "1m"))
@@ -83,7 +83,7 @@ pub(super) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
     Ok(if failed { Exit::Failed } else { Exit::Ok }.code())
 }
 
-/// A URL with an option, unless it has it.
+/// Adds an option to a URL, unless it is there.
 fn with(url: &str, option: &str, value: &str) -> String {
     let options = url.split_once('?').map(|(_, options)| options);
     match options {
@@ -99,7 +99,7 @@ fn with(url: &str, option: &str, value: &str) -> String {
     }
 }
 
-/// Names that nobody else has: this process, at this time.
+/// A prefix that no other process uses: process id and time.
 fn prefix() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = now.unwrap_or_default().as_secs();

@@ -1,9 +1,9 @@
 //! Names with `*` and `?`.
 
-/// What the lock's name begins with by which a client tries out its rights.
+/// Prefix of the lock names that clients use at connect to test their permissions.
 const PROBE: &str = "locktopus:probe";
 
-/// A pattern that a whole name must fit.
+/// A pattern for whole names.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     parts: Vec<char>,
@@ -15,14 +15,14 @@ impl Pattern {
         Self { parts }
     }
 
-    /// What every name that fits begins with.
+    /// The common prefix of all matching names.
     pub(crate) fn prefix(&self) -> String {
         let plain = self.parts.iter().take_while(|part| !"*?".contains(**part));
         plain.collect()
     }
 
-    /// Whether to show the lock of this name: not the one that every client holds for a moment when
-    /// it connects, unless the pattern names it.
+    /// Whether to show the lock of this name. The lock that clients hold briefly at connect is
+    /// shown only if the pattern names it.
     pub(crate) fn shows(&self, name: &str) -> bool {
         self.fits(name) && (!name.starts_with(PROBE) || self.prefix().starts_with(PROBE))
     }
@@ -30,7 +30,7 @@ impl Pattern {
     fn fits(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut here) = (0, 0);
-        // Where to go on if the last star has to take one more character.
+        // Where to resume if the last star has to match one more character.
         let mut again: Option<(usize, usize)> = None;
         while here < name.len() {
             match self.parts.get(at) {

@@ -1,26 +1,26 @@
-//! How long it takes to end a program, and whether the lease leaves that much.
+//! Computes how long ending the program may take, and checks that the lease leaves that much time.
 //!
-//! A lease is renewed when a third of it is over, and attempts go on if that fails. So that they
-//! have another third, ending the program may take a third at most: it begins when the validity
-//! that is left is [`Grace::needed`].
+//! A lease is renewed after a third, and failed renewals are retried. To leave retries another
+//! third, ending the program may take a third at most. It begins when the remaining validity is
+//! [`Grace::needed`].
 
 use std::time::Duration;
 
 use crate::failure::{Failure, spell};
 
-/// What `KILL` may take until the last process of a group is gone.
+/// Time allowed from `KILL` until the last process of a group is gone.
 const KILLING: Duration = Duration::from_millis(500);
 
-/// What is given between `TERM` and `KILL` at most, unless somebody says more.
+/// Longest default time between `TERM` and `KILL`.
 const USUAL: Duration = Duration::from_secs(5);
 
-/// The usual grace is at most the lease divided by this.
+/// The default grace is at most the lease divided by this.
 const USUAL_PART: u32 = 6;
 
-/// The shortest lease that leaves enough for the usual grace and [`KILLING`].
+/// The shortest lease that fits the default grace and [`KILLING`].
 const SHORTEST: Duration = Duration::from_secs(3);
 
-/// How a program is ended.
+/// How long ending a program may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grace {
     /// Between `TERM` and `KILL`.
@@ -28,7 +28,7 @@ pub(super) struct Grace {
 }
 
 impl Grace {
-    /// The grace given by `asked`, or the usual one. Fails if the lease does not leave room for it.
+    /// The grace given by `asked`, or the default. Fails if the lease leaves no room for it.
     /// Without `lease`, the configured one counts.
     pub(super) fn within(
         lease: Option<Duration>,
@@ -48,8 +48,8 @@ impl Grace {
             };
             return Err(Failure::usage(match asked {
                 Some(asked) => format!(
-                    "{lease} is too short for --grace {}: --lease must be at least {}. Ending the program takes --grace and {}, \
-                     and may take a third of the lease",
+                    "{lease} is too short for --grace {}: --lease must be at least {}. Ending the program takes --grace plus {}, \
+                     which must fit into a third of the lease",
                     spell(asked),
                     spell(needed * 3),
                     spell(KILLING)
@@ -70,12 +70,12 @@ impl Grace {
         }
     }
 
-    /// How much validity ending a program takes.
+    /// The validity needed to end a program.
     pub(super) fn needed(self) -> Duration {
         self.polite + KILLING
     }
 
-    /// What of it is kept for `KILL`.
+    /// The part of it reserved for `KILL`.
     pub(super) const fn killing() -> Duration {
         KILLING
     }

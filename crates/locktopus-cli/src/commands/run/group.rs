@@ -1,4 +1,4 @@
-//! The program's processes.
+//! The processes of the program.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::terminal;
 
-/// How often to look whether the last process of a group is gone.
+/// How often to check whether the last process of a group is gone.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Whom signals go to.
+/// The target of signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) pid: Pid,
@@ -26,7 +26,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Sends a signal. Nobody there to get it is no error.
+    /// Sends a signal. Succeeds if the processes are gone.
     pub(super) fn send(self, signal: Signal) {
         let sent = if self.whole {
             kill_process_group(self.pid, signal)
@@ -35,11 +35,11 @@ impl Group {
         };
         match sent {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => tracing::warn!("the program cannot be sent {signal:?}: {error}"),
+            Err(error) => tracing::warn!("cannot send {signal:?} to the program: {error}"),
         }
     }
 
-    /// Whether any process of it is left, also one that may not be sent signals.
+    /// Whether any of its processes exists, including those that may not be signalled.
     pub(super) fn exists(self) -> bool {
         let test = if self.whole {
             test_kill_process_group(self.pid)
@@ -50,7 +50,7 @@ impl Group {
     }
 }
 
-/// A program that was started.
+/// A running program.
 #[derive(Debug)]
 pub(super) struct Program {
     child: Child,
@@ -59,7 +59,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it, in a process group of its own unless it is to stay in the foreground.
+    /// Starts the program, in its own process group unless `foreground`.
     pub(super) fn start(
         command: &[OsString],
         name: &str,
@@ -105,7 +105,7 @@ impl Program {
         Ok(status)
     }
 
-    /// The signal that stopped the program since the last call, if one did.
+    /// The signal that stopped the program since the last call, if any.
     pub(super) fn stopped_by(&self) -> Option<Signal> {
         if self.status.is_some() {
             return None;
@@ -115,16 +115,16 @@ impl Program {
         Signal::from_named_raw(status.stopping_signal()?)
     }
 
-    /// Sends a signal to what is left.
+    /// Sends a signal to the processes that are left.
     pub(super) fn send(&self, signal: Signal) {
-        // The id of a single process that was waited for may be somebody else's by now; a group's
-        // is not while it exists.
+        // The id of a single process may be reused once it was waited for. That of a group is not
+        // reused while the group exists.
         if self.group.whole || self.status.is_none() {
             self.group.send(signal);
         }
     }
 
-    /// Whether nothing of it is left.
+    /// Whether all its processes are gone.
     pub(super) fn is_gone(&self) -> bool {
         if self.status.is_none() {
             return false;
@@ -132,8 +132,8 @@ impl Program {
         if !self.group.whole {
             return true;
         }
-        // Orphans of the program are children of this process now, and stay in the group until they
-        // are waited for.
+        // The program's orphans are now children of this process, and stay in the group until
+        // waited for.
         while matches!(
             process::waitpgid(self.group.pid, WaitOptions::NOHANG),
             Ok(Some(_))
@@ -141,7 +141,7 @@ impl Program {
         !self.group.exists()
     }
 
-    /// Waits until nothing of it is left, but not for longer than this; whether that is so.
+    /// Waits until all its processes are gone. False if some are left at `deadline`.
     pub(super) async fn gone_by(&mut self, deadline: Instant) -> io::Result<bool> {
         if self.status.is_none() {
             match timeout_at(deadline, self.wait()).await {
@@ -161,8 +161,8 @@ impl Program {
     }
 }
 
-/// Makes this process the parent of what the program leaves behind, so that it can be waited for.
-/// Where that cannot be, the system's first process does so.
+/// Makes this process the parent of the program's orphans, so that it can wait for them. Where that
+/// is not possible, they go to the system's first process.
 fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     if let Err(error) = process::set_child_subreaper(Some(process::getpid())) {

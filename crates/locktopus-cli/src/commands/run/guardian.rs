@@ -1,7 +1,8 @@
-//! What is left if `run` is killed: a process that ends the program.
+//! Ends the program if `run` is killed.
 //!
-//! It reads from a pipe whose other end only `run` has, so it learns of the end of `run`, however
-//! that came. It has a process group of its own, so that signals from a terminal do not reach it.
+//! The guardian is a process that reads from a pipe. Only `run` has the other end, so the guardian
+//! notices when `run` ends for any reason. It has its own process group, so signals from a terminal
+//! do not reach it.
 
 use std::io::{self, BufRead as _};
 use std::os::unix::process::CommandExt as _;
@@ -18,10 +19,10 @@ use super::group::{Group, Program};
 use crate::exit::Exit;
 use crate::output::complain;
 
-/// What it is told when it is not needed any more.
+/// Tells the guardian that it is no longer needed.
 const DONE: &str = "done";
 
-/// How often to look whether the program is gone.
+/// How often to check whether the program is gone.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The guardian of a program.
@@ -34,7 +35,7 @@ pub(super) struct Guardian {
 impl Guardian {
     pub(super) fn start() -> io::Result<Self> {
         let mut command = std::process::Command::new(std::env::current_exe()?);
-        // It needs nothing of what may be in the environment, passwords least of all.
+        // It needs nothing from the environment, which may hold passwords.
         command.arg("run-guardian").env_clear().process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut child = Command::from(command).spawn()?;
@@ -42,7 +43,7 @@ impl Guardian {
         Ok(Self { child, pipe })
     }
 
-    /// Tells it whom to end.
+    /// Tells the guardian which program to end.
     pub(super) async fn watch(&mut self, program: &Program, grace: Grace) -> io::Result<()> {
         let Group { pid, whole } = program.group();
         let whom = if whole { "group" } else { "process" };
@@ -52,23 +53,23 @@ impl Guardian {
         self.pipe.flush().await
     }
 
-    /// Lets it go. The program has ended.
+    /// Stops the guardian. The program has ended.
     pub(super) async fn dismiss(mut self) {
-        // It may have been killed; then there is nobody to tell.
+        // Fails only if the guardian was killed.
         let _ = self.pipe.write_all(DONE.as_bytes()).await;
         drop(self.pipe);
         let _ = self.child.wait().await;
     }
 }
 
-/// What it is told to do.
+/// The program to end, and how.
 #[derive(Debug, PartialEq, Eq)]
 struct Charge {
     group: Group,
     polite: Duration,
 }
 
-/// Is the guardian: returns when `run` has ended, and the program too.
+/// Runs the guardian. Returns when `run` has ended, and the program too.
 pub(crate) fn serve() -> u8 {
     let mut charge = None;
     for line in io::stdin().lock().lines() {
@@ -79,7 +80,7 @@ pub(crate) fn serve() -> u8 {
         }
     }
     if let Some(charge) = charge {
-        complain("locktopus: run was killed; its program is ended, for nobody renews the lock");
+        complain("locktopus: run was killed and cannot renew the lock; ending its program");
         end(&charge);
     }
     Exit::Lost.code()

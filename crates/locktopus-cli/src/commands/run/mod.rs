@@ -1,16 +1,16 @@
-//! `run`: a program under a lock.
+//! `run`: runs a program under a lock.
 //!
-//! The program is never to run without the lock. So it has a process group of its own, which is
-//! ended, by `TERM` and then `KILL`, while the lease still lasts; and a guardian, a process beside
-//! this one, ends it if this one is killed.
+//! The program must never run without the lock. So it gets its own process group, which `run` ends
+//! with `TERM` and then `KILL` before the lease ends. A second process, the guardian, does that if
+//! `run` itself is killed.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `grace` | how long ending takes, and whether the lease leaves that much |
-//! | `terminal` | whom the terminal listens to |
-//! | `group` | the program's processes |
-//! | `supervise` | until the program ends, or has to |
-//! | `guardian` | what is left if this process is killed |
+//! | `grace` | how long ending the program may take |
+//! | `terminal` | hands the terminal to the program |
+//! | `group` | the processes of the program |
+//! | `supervise` | watches the program and the lease |
+//! | `guardian` | ends the program if this process is killed |
 
 mod grace;
 mod group;
@@ -38,19 +38,18 @@ use crate::locks::{
 use grace::Grace;
 use group::Program;
 use guardian::Guardian;
-use supervise::{Ended, supervise};
+use supervise::{Ended, lost, supervise};
 
-/// For how long a wait for the lock goes without saying, and how long the next one waits for its
-/// turn.
+/// How long a wait for the lock stays silent. Also the pause before the next attempt to lead.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What to run, under which lock.
+/// Run a program under a lock
 ///
-/// The program has its own process group and gets the signals that are sent to locktopus. It finds
-/// LOCKTOPUS_NAME and, if the kind has one, its fencing LOCKTOPUS_TOKEN in its environment. When
-/// the lock is lost, or can no longer be renewed in time, its whole group is ended by TERM, and by
-/// KILL after --grace, before the lease ends; the status is 76 then. What it leaves running in its
-/// group when it ends is ended too, before the lock is given back.
+/// The program has its own process group and gets the signals that are sent to locktopus. Its
+/// environment has LOCKTOPUS_NAME and, if the kind has fencing tokens, LOCKTOPUS_TOKEN. If the lock
+/// is lost or cannot be renewed in time, run ends the whole group before the lease ends, with TERM,
+/// and with KILL after --grace; it exits with 76 then. When the program ends, run ends what is left
+/// of its group, then releases the lock.
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -59,34 +58,35 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     lock: LockArgs,
 
-    /// How many permits of a semaphore
+    /// Number of permits to take from a semaphore
     #[arg(long, default_value_t = 1)]
     permits: u32,
 
-    /// How long to wait for the lock; 0s: not at all. Without this: as long as it takes
+    /// How long to wait for the lock; 0s: do not wait. Default: without limit
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     wait: Option<Duration>,
 
-    /// Length of the lease, which is renewed after a third: how long a machine that dies blocks the
-    /// lock. Default: what the URL says, else 30s
+    /// Length of the lease, renewed after a third. A machine that dies blocks the lock for at most
+    /// this long. Default: that of the URL, else 30s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) lease: Option<Duration>,
 
-    /// End the program after this long, renewal or not
+    /// End the program before it has held the lock for this long
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) max_hold: Option<Duration>,
 
-    /// However early the program ends, leave the lock held until so long after it was taken, so
-    /// that a machine whose clock is late does not run it again
+    /// Keep the lock for at least this long, however early the program ends, so that a machine
+    /// whose clock is behind does not run it again
     #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "0s")]
     at_least: Duration,
 
-    /// If somebody else holds the lock, do nothing and exit with 0
+    /// If someone else holds the lock, do nothing and exit with 0. Does not wait unless --wait says
+    /// so
     #[arg(long)]
     skip_if_held: bool,
 
-    /// How long the program may take to end after TERM before it gets KILL. Must fit into a third
-    /// of the lease, less half a second. Default: a sixth of the lease, at most 5s
+    /// Time the program has to end after TERM before it gets KILL. Must fit into a third of the
+    /// lease, less half a second. Default: a sixth of the lease, at most 5s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) grace: Option<Duration>,
 
@@ -103,7 +103,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// A program under a mutex, and nothing else said.
+    /// A program under a mutex, with default options.
     pub(crate) fn of_a_mutex(name: NameArg, command: Vec<OsString>) -> Self {
         Self {
             name,
@@ -124,13 +124,13 @@ impl RunArgs {
         }
     }
 
-    /// What those see who look at the lock: for as long as it may stay held after the end, too.
+    /// The label. It lasts as long as the lock may stay held after the program ends.
     fn label(&self, context: &Context) -> Result<Option<Label>, Failure> {
         let label = self.label.label(&context.config)?;
         Ok(label.map(|label| label.left_for(self.at_least)))
     }
 
-    /// How to end the program. Checks the options before anything is sent.
+    /// The grace for ending the program. Checks the options before anything is sent.
     fn checked_grace(&self, context: &Context) -> Result<Grace, Failure> {
         let configured = context.config.lease();
         Grace::within(self.lease, configured, self.max_hold, self.grace)
@@ -146,7 +146,8 @@ pub(crate) async fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure
     done
 }
 
-/// Runs it again whenever its lock was lost or could not be had, until it ends by itself.
+/// Runs the program again whenever the lock is lost or unreachable, until the program ends on its
+/// own.
 pub(crate) async fn run_again(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let grace = args.checked_grace(context)?;
     let mut signals = Signals::new()?;
@@ -192,6 +193,7 @@ async fn under_lock(
             guardian.watch(&program, grace).await?;
             supervise(
                 &mut program,
+                args.name.get(),
                 &guard,
                 grace,
                 args.max_hold,
@@ -211,10 +213,10 @@ async fn under_lock(
     };
     let ended = work.await;
     let released = guard.release().await;
-    judge(ended?, released, context)
+    judge(args, ended?, released, context)
 }
 
-/// What came of waiting for the lock.
+/// The outcome of waiting for the lock.
 enum Taken {
     Lock(LockGuard),
     Busy(Failure),
@@ -269,19 +271,24 @@ fn start(args: &RunArgs, guard: &LockGuard) -> Result<Program, Failure> {
     })
 }
 
-fn judge(ended: Ended, released: Result<(), LockError>, context: &Context) -> Result<u8, Failure> {
+fn judge(
+    args: &RunArgs,
+    ended: Ended,
+    released: Result<(), LockError>,
+    context: &Context,
+) -> Result<u8, Failure> {
     match ended {
         Ended::Stopped { why, how } => {
-            // The release also asks for the reason, if an operator broke the lock.
+            // If an operator broke the lock, the release has learned the reason.
             let why = match released {
                 Err(LockError::Lost { cause, .. })
                     if matches!(cause, LostCause::Evicted { .. }) =>
                 {
-                    format!("the lock is lost: {cause}")
+                    lost(args.name.get(), &cause)
                 }
                 _ => why,
             };
-            let problem = format!("{why}; the program was stopped ({how})");
+            let problem = format!("{why}; the program was stopped with {how}");
             Err(Failure::new(Exit::Lost, problem))
         }
         Ended::Itself(status) => match released {
@@ -289,7 +296,7 @@ fn judge(ended: Ended, released: Result<(), LockError>, context: &Context) -> Re
             Err(error @ LockError::Lost { .. }) => {
                 let lost = Failure::from(error).message;
                 let problem = format!(
-                    "the program ended with {status}, but somebody else may have held the lock: {lost}"
+                    "the program ended with {status}, but another holder may have had its lock: {lost}"
                 );
                 Err(Failure::new(Exit::Lost, problem))
             }

@@ -1,4 +1,4 @@
-//! Until the program ends, or has to.
+//! Watches the program until it ends, and ends it if the lock is lost.
 
 use std::future::pending;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use locktopus::LockGuard;
+use locktopus::{LockGuard, LostCause};
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -18,16 +18,15 @@ use crate::commands::signals::{Signals, ends};
 use crate::failure::spell;
 use crate::output::Output;
 
-/// How long the group may take to vanish after `KILL`, beyond what was planned: a machine may be
-/// slow.
+/// Extra time for the group to vanish after `KILL` on a slow machine.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// How a program ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// By itself, with this status.
+    /// On its own, with this exit code.
     Itself(u8),
-    /// Because it lost the lock.
+    /// Stopped, because the lock was lost.
     Stopped { why: String, how: &'static str },
 }
 
@@ -36,15 +35,16 @@ const LOOK: Duration = Duration::from_millis(250);
 
 const NOT_SUSPENDED: &str = "not suspended: the lock would stay held";
 
-/// Why a program has to end.
+/// The end of the watch.
 enum Event {
     Ended(ExitStatus),
     Lost(String),
 }
 
-/// Passes signals on until the program ends, and ends it in time if the lock does.
+/// Passes signals on until the program ends. Ends it in time if the lock is lost.
 pub(super) async fn supervise(
     program: &mut Program,
+    name: &str,
     guard: &LockGuard,
     grace: Grace,
     max_hold: Option<Duration>,
@@ -52,14 +52,17 @@ pub(super) async fn supervise(
     out: Output,
 ) -> io::Result<Ended> {
     let mut stops = Stops::new(out)?;
-    let ended = watch(program, guard, grace, max_hold, signals, &mut stops).await?;
+    let watched = watch(program, name, guard, grace, max_hold, signals, &mut stops);
+    let ended = watched.await?;
     match ended {
         Event::Ended(status) => {
             if status.signal().is_none() {
                 stops.terminal.keep_mode();
             }
             if !program.is_gone() {
-                out.say("the program left processes running; they are ended before its lock is given back");
+                out.say(
+                    "the program left processes running; ending them before the lock is released",
+                );
                 stop(program, guard, grace).await?;
             }
             Ok(Ended::Itself(code_of(status)))
@@ -73,6 +76,7 @@ pub(super) async fn supervise(
 
 async fn watch(
     program: &mut Program,
+    name: &str,
     guard: &LockGuard,
     grace: Grace,
     max_hold: Option<Duration>,
@@ -81,15 +85,15 @@ async fn watch(
 ) -> io::Result<Event> {
     loop {
         stops.attend(program);
-        // Renewal moves it. Nothing is done about a lease that is not renewed until ending the
-        // program takes what is left.
+        // Each renewal moves this deadline. Act only when the rest of the lease is just enough to
+        // end the program.
         let latest = before(guard.valid_until(), grace.needed());
         tokio::select! {
             biased;
-            cause = guard.lost() => return Ok(Event::Lost(format!("the lock is lost: {cause}"))),
+            cause = guard.lost() => return Ok(Event::Lost(lost(name, &cause))),
             () = sleep_until(latest) => {
                 if before(guard.valid_until(), grace.needed()) <= Instant::now() {
-                    return Ok(Event::Lost(running_out(guard, grace, max_hold)));
+                    return Ok(Event::Lost(running_out(name, guard, grace, max_hold)));
                 }
             }
             status = program.wait() => return Ok(Event::Ended(status?)),
@@ -99,22 +103,27 @@ async fn watch(
     }
 }
 
-fn running_out(guard: &LockGuard, grace: Grace, max_hold: Option<Duration>) -> String {
+/// Says that a lock was lost, and why.
+pub(super) fn lost(name: &str, cause: &LostCause) -> String {
+    format!("lock {name:?} is lost: {cause}")
+}
+
+fn running_out(name: &str, guard: &LockGuard, grace: Grace, max_hold: Option<Duration>) -> String {
     let held = guard.lease().held_for() + grace.needed() + Grace::killing();
     match max_hold {
         Some(hold) if held >= hold => {
             let hold = spell(hold);
-            format!("the lock has been held for almost {hold}, which is all it may")
+            format!("lock {name:?} has almost reached its time limit of {hold}")
         }
-        _ => not_renewed(guard.remaining()),
+        _ => not_renewed(name, guard.remaining()),
     }
 }
 
 /// `left` is zero if this process was suspended, for example.
-fn not_renewed(left: Duration) -> String {
+fn not_renewed(name: &str, left: Duration) -> String {
     match left {
-        Duration::ZERO => "the lock is lost: its lease ended before it was renewed".to_owned(),
-        _ => format!("the lock is lost in {left:.1?}: it could not be renewed in time"),
+        Duration::ZERO => format!("lock {name:?} is lost: its lease ended before it was renewed"),
+        _ => format!("lock {name:?} could not be renewed in time: its lease had {left:.1?} left"),
     }
 }
 
@@ -123,16 +132,16 @@ fn pass_on(program: &Program, signal: Signal, out: Output) {
     if signal == Signal::TSTP {
         out.say(NOT_SUSPENDED);
     } else if program.group().whole || !from_terminal {
-        // In the foreground the terminal tells the program itself.
+        // In the foreground the terminal signals the program itself.
         program.send(signal);
         if ends(signal) {
-            // What is stopped hears nothing else.
+            // A stopped program gets no other signal.
             program.send(Signal::CONT);
         }
     }
 }
 
-/// Handles a program that the terminal stopped. Meanwhile its lock is renewed.
+/// Handles a program that the terminal stopped. Its lock is renewed meanwhile.
 struct Stops {
     terminal: Terminal,
     /// The program, or one inside it, is stopped until it gets the terminal.
@@ -201,12 +210,12 @@ impl Stops {
     }
 }
 
-/// Ends the program while the lease lasts. Says what it took.
+/// Ends the program before the lease ends. Returns how.
 async fn stop(program: &mut Program, guard: &LockGuard, grace: Grace) -> io::Result<&'static str> {
     let polite = Instant::now() + grace.polite;
     let kill = polite.min(before(guard.valid_until(), Grace::killing()));
     program.send(Signal::TERM);
-    // What is stopped hears nothing else.
+    // A stopped program gets no other signal.
     program.send(Signal::CONT);
     if program.gone_by(kill).await? {
         return Ok("TERM");
@@ -221,7 +230,7 @@ async fn stop(program: &mut Program, guard: &LockGuard, grace: Grace) -> io::Res
     Ok("KILL, but a process of its group is still there")
 }
 
-/// An instant earlier by so much, or now if there is no such.
+/// An instant earlier by `time`, or now if that cannot be represented.
 fn before(instant: Instant, time: Duration) -> Instant {
     instant.checked_sub(time).unwrap_or_else(Instant::now)
 }
@@ -241,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_ended_is_not_about_to_end() {
-        assert!(!not_renewed(Duration::ZERO).contains("0.0"));
-        assert!(not_renewed(Duration::from_millis(1_500)).contains("lost in 1.5s"));
+        assert!(!not_renewed("a", Duration::ZERO).contains("0.0"));
+        assert!(not_renewed("a", Duration::from_millis(1_500)).contains("had 1.5s left"));
     }
 }

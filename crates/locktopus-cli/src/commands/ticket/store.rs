@@ -1,4 +1,4 @@
-//! Where tickets are between two commands.
+//! Stores tickets between two commands.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -11,18 +11,16 @@ use locktopus::LeaseTicket;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// The variable that a ticket is read from.
+/// The variable to read a ticket from.
 const VARIABLE: &str = "LOCKTOPUS_TICKET";
 
-/// Longest ticket file, in bytes.
+/// Maximum size of a ticket file, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// Where the ticket is read from: a file, else the variable `LOCKTOPUS_TICKET`, else standard
-/// input.
+/// Where to read the ticket.
 #[derive(Args, Debug)]
 pub(super) struct TicketArgs {
-    /// Read the ticket from this file; without it from the variable LOCKTOPUS_TICKET, else from
-    /// standard input
+    /// Read the ticket from this file. Default: the variable LOCKTOPUS_TICKET, else standard input
     #[arg(long, value_name = "FILE")]
     ticket_file: Option<PathBuf>,
 }
@@ -47,12 +45,12 @@ impl TicketArgs {
         Ok(text.parse()?)
     }
 
-    /// Removes the file of a ticket that is used up.
+    /// Removes the file of a used ticket.
     pub(super) fn forget(&self) {
         if let Some(path) = &self.ticket_file
             && let Err(error) = std::fs::remove_file(path)
         {
-            tracing::warn!("{} could not be removed: {error}", path.display());
+            tracing::warn!("cannot remove {}: {error}", path.display());
         }
     }
 }
@@ -91,10 +89,13 @@ impl Store {
         Ok(Self { path, draft, file })
     }
 
-    /// What the file holds now. Fails if that is not a ticket: writing would destroy it.
+    /// Reads the file. Fails if it is not a ticket, because writing one would destroy it.
     pub(super) fn before(&self) -> Result<Before, Failure> {
         let no_ticket = || {
-            let problem = format!("{} is there and holds no ticket", self.path.display());
+            let problem = format!(
+                "{} exists and is not a ticket; use another --ticket-file",
+                self.path.display()
+            );
             Failure::new(Exit::Failed, problem)
         };
         match std::fs::symlink_metadata(&self.path) {
@@ -115,7 +116,7 @@ impl Store {
     pub(super) fn in_use(&self, why: &str) -> Failure {
         let path = self.path.display();
         let problem =
-            format!("{path} has a ticket in it {why}; unlock it first, or name another file");
+            format!("{path} is the ticket {why}; unlock that first, or use another --ticket-file");
         Failure::new(Exit::Failed, problem)
     }
 

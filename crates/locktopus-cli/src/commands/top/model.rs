@@ -1,25 +1,24 @@
-//! What was seen, and what it says about time.
+//! The locks as last polled, and how long they have been held.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::locks::Shown;
 
-/// Over how long the rate of hand-offs is taken.
+/// Hand-offs are counted over this period.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// A lock that is held.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) lock: Shown,
-    /// Since when this holder has it, or when it was first seen if that is not known.
+    /// When the holder took the lock, or if unknown, when it was first seen.
     pub(super) since: Instant,
-    /// Whether it was there at the first look already, so that it may have held the lock for
-    /// longer.
+    /// Whether it was there at the first poll, so it may have held the lock for longer.
     pub(super) from_the_start: bool,
 }
 
-/// All that was seen.
+/// Everything on display.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) place: String,
@@ -27,7 +26,7 @@ pub(super) struct Model {
     rows: BTreeMap<String, Row>,
     started: Instant,
     looks: u64,
-    /// When a lock was seen to have another holder than at the look before.
+    /// When a poll found a lock with another holder.
     changes: VecDeque<Instant>,
     pub(super) trouble: Option<String>,
 }
@@ -45,7 +44,7 @@ impl Model {
         }
     }
 
-    /// What a look found.
+    /// Takes in the locks that a poll found.
     pub(super) fn update(&mut self, now: Instant, found: Vec<Shown>) {
         self.trouble = None;
         let mut rows = BTreeMap::new();
@@ -84,7 +83,7 @@ impl Model {
         }
     }
 
-    /// A look that failed. What was seen before stays, and is marked as old.
+    /// Takes in a failed poll. Earlier rows stay, marked as stale.
     pub(super) fn failed(&mut self, trouble: String) {
         self.trouble = Some(trouble);
     }
@@ -101,8 +100,8 @@ impl Model {
         self.rows().map(|row| row.lock.waiters.len()).sum()
     }
 
-    /// Changes of holder a second, as far as they were seen: several between two looks are one, and
-    /// a lock that is free in between is none.
+    /// Changes of holder per second, as seen. Several between two polls count as one, and a lock
+    /// that is free in between does not count.
     pub(super) fn changes_per_second(&self, now: Instant) -> f64 {
         let time = now.saturating_duration_since(self.started).min(WINDOW);
         let recent = self
@@ -117,7 +116,7 @@ impl Model {
     }
 }
 
-/// Since when its holder has it, if that is known.
+/// When the holder took the lock, if known.
 fn held_since(lock: &Shown, now: Instant) -> Option<Instant> {
     let held = lock.holders.first()?.held_ms?;
     now.checked_sub(Duration::from_millis(held))

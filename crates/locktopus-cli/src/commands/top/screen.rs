@@ -1,4 +1,4 @@
-//! How it is drawn.
+//! Draws the screen.
 
 use std::time::Instant;
 
@@ -37,7 +37,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, view: &mut View, now: I
     );
     let foot_text = match (&view.message, &model.trouble) {
         (Some(message), _) => Line::from(visible(message)).style(bold()),
-        (None, Some(trouble)) => Line::from(format!("old: {}", visible(trouble))).style(alarming()),
+        (None, Some(trouble)) => {
+            Line::from(format!("stale: {}", visible(trouble))).style(alarming())
+        }
         (None, None) => Line::from(KEYS).style(faint()),
     };
     frame.render_widget(foot_text, foot);
@@ -126,18 +128,21 @@ fn detail(frame: &mut Frame<'_>, row: &Row) {
 
 fn reason(frame: &mut Frame<'_>, model: &Model, name: &str, typed: &str) {
     let holder = model.get(name).and_then(|row| row.lock.holders.first());
-    let holder = holder.map_or_else(|| "nobody any more".to_owned(), Holder::named);
-    let text = format!(
-        "Held by {holder}, who may go on working until it notices: only fencing tokens keep it out.\n\nWhy? {typed}_\n\n\
-         Enter breaks it, Esc does not."
+    let holder = holder.map_or_else(
+        || "It is no longer held.".to_owned(),
+        |holder| {
+            let holder = holder.named();
+            format!("Held by {holder}, which may go on working until it notices. Only fencing tokens stop its writes.")
+        },
     );
+    let text = format!("{holder}\n\nReason: {typed}_\n\nEnter breaks the lock, Esc cancels.");
     let block = Block::bordered()
         .title(format!(" Break {name:?} "))
         .style(alarming());
     in_front(frame, &text, block);
 }
 
-/// Shows a text in a box that is as high as the text needs at this width.
+/// Shows a text in a box as high as the text needs at this width.
 fn in_front(frame: &mut Frame<'_>, text: &str, block: Block<'_>) {
     let whole = frame.area();
     let width = whole.width.saturating_sub(8).min(90);
@@ -155,7 +160,7 @@ fn in_front(frame: &mut Frame<'_>, text: &str, block: Block<'_>) {
     frame.render_widget(text.block(block), area);
 }
 
-/// How many rows of an area a text takes once its lines are wrapped.
+/// How many rows a text takes in this area after wrapping.
 fn rows(text: &Paragraph<'_>, area: Rect) -> u16 {
     let mut drawn = Buffer::empty(area);
     text.render(area, &mut drawn);
@@ -223,7 +228,7 @@ mod tests {
                 ..View::default()
             };
             let shown = screen_of(100, &model, &mut view);
-            let spelt = ["\\u{202e}a\\n\\u{1b}c", "old: no\\u{1b}"];
+            let spelt = ["\\u{202e}a\\n\\u{1b}c", "stale: no\\u{1b}"];
             assert!(spelt.iter().all(|part| shown.contains(part)), "{shown}");
             let owner = view.front == Front::Detail || shown.contains("owner\\n#0000002a");
             assert!(owner && !shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
@@ -256,13 +261,13 @@ mod tests {
             let question = screen_of(width, &model, &mut view);
             for part in [
                 "Break \"job:mail\"",
-                "Why? stuck_",
-                "Enter breaks it, Esc does not.",
+                "Reason: stuck_",
+                "Enter breaks the lock, Esc cancels.",
             ] {
                 assert!(question.contains(part), "{part} is not on\n{question}");
             }
         }
         model.failed("redis-rs: no connection".to_owned());
-        assert!(screen(&model, &mut View::default()).contains("old: redis-rs: no connection"));
+        assert!(screen(&model, &mut View::default()).contains("stale: redis-rs: no connection"));
     }
 }

@@ -1,4 +1,4 @@
-//! What the user looks at, and what keys do to that.
+//! The state of the display, and the keys that change it.
 
 use std::cmp::Reverse;
 
@@ -6,25 +6,25 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::model::{Model, Row};
 
-/// What a key asks for beyond the screen.
+/// A request by key that goes beyond the display.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
     None,
     Quit,
-    /// Take this lock away. The reason was typed in, which is the confirmation.
+    /// Break this lock. Typing a reason confirmed it.
     Break {
         name: String,
         reason: String,
     },
 }
 
-/// In which order locks are shown.
+/// The order of the locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Those that most wait for go first.
+    /// Most waiters first.
     #[default]
     Waiters,
-    /// Those that are held for longest go first.
+    /// Longest held first.
     Age,
     Name,
 }
@@ -39,29 +39,29 @@ impl Order {
     }
 }
 
-/// What is in front of the list.
+/// The dialog in front of the list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Front {
     #[default]
     Nothing,
-    /// All about one lock.
+    /// The details of one lock.
     Detail,
-    /// The question why this lock is to be broken, and what was typed so far.
+    /// A prompt for the reason to break this lock, and what was typed so far.
     Reason { name: String, typed: String },
 }
 
-/// What the user looks at.
+/// The state of the display.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) front: Front,
     pub(super) order: Order,
-    /// By name, because rows move.
+    /// The selected name; rows move.
     pub(super) selected: Option<String>,
     pub(super) message: Option<String>,
 }
 
 impl View {
-    /// The locks in the order of the screen.
+    /// The locks as sorted on the screen.
     pub(super) fn ordered<'a>(&self, model: &'a Model) -> Vec<&'a Row> {
         let mut rows: Vec<_> = model.rows().collect();
         match self.order {
@@ -72,7 +72,7 @@ impl View {
         rows
     }
 
-    /// Where the selected lock stands. The first is, if none is.
+    /// The row of the selected lock, else the first.
     pub(super) fn position(&self, rows: &[&Row]) -> Option<usize> {
         let selected = self.selected.as_deref();
         let found = rows
