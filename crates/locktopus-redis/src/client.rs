@@ -1,4 +1,4 @@
-//! The client: commands to the topology, channels to the subscriber.
+//! The client: sends commands to the topology and manages subscriptions.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::topology::{Topology, keep_fresh};
 
 /// A [`RedisClient`] over redis-rs. Made by [`connect`](crate::connect()).
 ///
-/// It connects again by itself whenever that is needed; dropping it closes every connection.
+/// It reconnects when needed. Dropping it closes all its connections.
 #[derive(Debug)]
 pub struct RedisRsClient {
     topology: Arc<Topology>,
@@ -102,7 +102,7 @@ impl RedisClient for RedisRsClient {
     }
 
     fn generation(&self) -> u64 {
-        // When redis-rs dials is not known, so each of its commands may go over a new connection.
+        // redis-rs does not report when it dials, so each of its commands may use a new connection.
         let routed = self.topology.router().map_or(0, Router::sent);
         self.dialer.dialled() + routed
     }

@@ -1,8 +1,10 @@
-//! A cluster: one connection per primary, and the map that says which of them serves a slot.
+//! A cluster: one connection per primary, and the map from slots to primaries.
 //!
-//! The cluster connection of redis-rs is not used unless the user asks for it
-//! ([`Router`]). It looks up a node and refreshes its map under one lock, so that a single frozen node stops commands to all the others; it sends to a replica or to any node while the right one is away; and it hides which node failed. Here each node has its own [`Link`],
-//! and the map is refreshed beside the traffic.
+//! The cluster connection of redis-rs is used only if the user asks for it ([`Router`]). It has
+//! three weaknesses for locks. It looks up nodes and refreshes its map under one lock, so one
+//! frozen node stops commands to all others. It sends to a replica or an arbitrary node while the
+//! right one is unreachable. And it hides which node failed. Here each node has its own [`Link`],
+//! and the map is refreshed in the background.
 
 mod refresh;
 mod router;
@@ -24,7 +26,7 @@ use crate::connection::sync::lock;
 use router::Doubt;
 pub(crate) use router::Router;
 
-/// How long the connection to a node without slots is kept after the last redirect to it.
+/// How long to keep the connection to a node without slots after the last redirect to it.
 const EXTRA_NODES_KEPT: Duration = Duration::from_secs(60);
 
 /// The nodes of a cluster.
@@ -32,17 +34,17 @@ const EXTRA_NODES_KEPT: Duration = Duration::from_secs(60);
 pub(crate) struct Cluster {
     seeds: Vec<HostPort>,
     dialer: Arc<Dialer>,
-    /// Has every command first, if there is one.
+    /// Gets every command first, if present.
     router: Option<Router>,
-    /// What it must not be asked for.
+    /// Slots not to route through `router`.
     doubts: Mutex<Vec<Doubt>>,
-    /// The map with the links it leads to, replaced as a whole.
+    /// The slot map with a link for each primary. Replaced as a whole.
     table: Mutex<Arc<Table>>,
     links: Mutex<HashMap<HostPort, Arc<Link>>>,
-    /// Connections for commands that may block, made for the primaries that were asked for one.
+    /// Connections for commands that may block, created on first use for each primary.
     blocking_links: Mutex<HashMap<HostPort, Arc<Link>>>,
-    /// Nodes without slots that commands were redirected to while slots migrate to them, with the
-    /// time of the last redirect.
+    /// Nodes without slots that received redirects during a migration, with the time of the last
+    /// redirect.
     extra_nodes: Mutex<HashMap<HostPort, Instant>>,
     informants: Informants,
     stale: AtomicBool,
@@ -51,7 +53,7 @@ pub(crate) struct Cluster {
     turn: AtomicUsize,
     wanted: Notify,
     redirected: Notify,
-    /// Counts maps, and nodes that were found not to be primaries.
+    /// Counts new maps, and nodes that turned out not to be primaries.
     disturbances: watch::Sender<u64>,
 }
 
@@ -79,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// The same cluster, asked anew which node serves which slots.
+    /// A copy that fetches its own slot map.
     pub(crate) fn again(&self, dialer: Arc<Dialer>) -> Self {
         let router = self.router.as_ref().map(Router::again);
         let again = Self::new(self.seeds.clone(), dialer, router);
@@ -105,7 +107,7 @@ impl Cluster {
         let Some((to, asking)) = self.learn(error, &link) else {
             return answer;
         };
-        // The first node refused, so nothing has run; the second one's answer stands.
+        // The first node refused the command, so it has not run. The second node's answer counts.
         self.redirected_to(to, args, asking).await
     }
 
@@ -186,7 +188,7 @@ impl Cluster {
         Ok(join_all(answers).await)
     }
 
-    /// One node that hangs must not hide what the others say.
+    /// Sends a command with a time limit, so a hanging node does not hide the other answers.
     async fn in_time(&self, link: &Arc<Link>, args: &[&[u8]]) -> Result<Reply, ClientError> {
         let limit = self.dialer.budget().answer();
         timeout(limit, send(link, args, false))
@@ -229,13 +231,13 @@ impl Cluster {
             .for_each(|blocking| blocking.close());
     }
 
-    /// Asks for a refresh of the map in the background and before the next subscription.
+    /// Requests a refresh of the map, in the background and before the next subscription.
     pub(crate) fn mark_stale(&self) {
         self.stale.store(true, Ordering::Release);
         self.wanted.notify_one();
     }
 
-    /// Uses the table that these ranges describe; whether it is another one.
+    /// Replaces the table by one with these ranges. Returns whether it differs.
     fn adopt(&self, ranges: &[SlotRange]) -> bool {
         let table = self
             .table()
@@ -262,7 +264,7 @@ impl Cluster {
         Arc::clone(&lock(&self.table))
     }
 
-    /// Sends a command that any primary can answer to the first one that can be reached.
+    /// Sends a command that any primary can answer to the first one that is reachable.
     async fn anywhere(&self, args: &[&[u8]]) -> Result<Reply, ClientError> {
         let mut problem = None;
         for link in self.links_for_any() {
@@ -278,8 +280,8 @@ impl Cluster {
         Err(problem.unwrap_or_else(|| self.nobody("any slot")))
     }
 
-    /// All primaries, beginning at another one each time, those with a connection first: one that
-    /// is away must not fail what any other one could do.
+    /// All primaries, rotated on each call. Those with a connection come first, so an unreachable
+    /// one does not fail what another can do.
     fn links_for_any(&self) -> impl Iterator<Item = Arc<Link>> + use<> {
         let mut links = self.table().nodes().to_vec();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % links.len().max(1);
@@ -332,7 +334,7 @@ impl Cluster {
         ClientError::NotSent(format!("no node of the cluster is known to serve {what}"))
     }
 
-    /// Draws conclusions from a failure; the node to ask instead and whether with `ASKING`.
+    /// Acts on a failure. Returns the node to ask instead, and whether with `ASKING`.
     fn learn(&self, error: &ClientError, link: &Link) -> Option<(HostPort, bool)> {
         let ClientError::Rejected { code, message } = error else {
             self.suspect(link);

@@ -1,4 +1,4 @@
-//! From options to a connected client.
+//! Connects a client from options.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::connection::tls::Tls;
 use crate::single::Single;
 use crate::topology::Topology;
 
-/// Connects to the servers that `options` name.
+/// Connects to the servers in `options`.
 ///
-/// Returns once the primary was reached and accepted the login; in a cluster, once a node has told
-/// which primaries there are. With [`ConnectOptions::lazy`] also if nobody answers.
+/// Returns once the primary has accepted the login. For a cluster, it returns once a node has
+/// listed the primaries. With [`ConnectOptions::lazy`] it also returns if no server answers.
 ///
 /// # Errors
 ///
 /// [`ConnectError::NoServers`], [`ConnectError::ClusterDatabase`], [`ConnectError::ClientName`],
-/// [`ConnectError::TlsNotBuiltIn`] and [`ConnectError::Tls`] for options that cannot work,
-/// [`ConnectError::Unreachable`] if no server answers as it should, [`ConnectError::NoRuntime`]
-/// outside a tokio runtime.
+/// [`ConnectError::TlsNotBuiltIn`] and [`ConnectError::Tls`] for invalid options,
+/// [`ConnectError::Unreachable`] if no server answers properly, [`ConnectError::NoRuntime`] outside
+/// a tokio runtime.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops what was connected so far.
+/// Dropping the future drops the connections made so far.
 ///
 /// # Examples
 ///
@@ -58,24 +58,23 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
     build(options, router).await
 }
 
-/// As
-/// [`connect`], to a cluster by way of a connection that the program has. Its client must have been built with `.retries(0)`:
-/// what may have run must not be sent again by anybody who cannot know.
-/// `options` are for what does not go over it: subscriptions, redirects, `WAIT`, and questions to
-/// all primaries.
+/// Like [`connect`], for a cluster, but sends commands over a connection of your own.
 ///
-/// It stays its owner's, and goes on when the client that this gives is closed. Users who may not
-/// run a script that touches the key `locktopus:probe:repeated` are believed that it repeats
-/// nothing.
+/// Build its client with `.retries(0)`: redis-rs must not resend a command that may have run,
+/// because it cannot know whether that is safe. `options` apply to everything that does not use
+/// your connection: subscriptions, redirects, `WAIT`, and requests to all primaries.
+///
+/// You keep your connection, and it works on after this client is closed. Retries are detected by a
+/// script on the key `locktopus:probe:repeated`. If the user may not run it, the check is skipped.
 ///
 /// # Errors
 ///
-/// As [`connect`]; and [`ConnectError::RouterRetries`] for a connection that repeats requests, or
-/// does not answer in time.
+/// Those of [`connect`], and [`ConnectError::RouterRetries`] for a connection that retries, or does
+/// not answer in time.
 ///
 /// # Cancel safety
 ///
-/// As [`connect`].
+/// Like [`connect`].
 ///
 /// # Examples
 ///
@@ -192,7 +191,7 @@ fn unreachable(options: &ConnectOptions, error: &ClientError) -> ConnectError {
         ClientError::NotSent(why) => why.clone(),
         other => other.to_string(),
     };
-    // The target says it, of a server that is the only one.
+    // For a single server, the target names it already.
     let reason = match &options.servers {
         Servers::Standalone(server) => {
             let said = format!("cannot connect to {server}: ");

@@ -1,31 +1,30 @@
-//! Locktopus over the redis-rs client. Programs get it through the facade
-//! `locktopus` (feature `redis`); this crate is for those who build a backend on the client
-//! themselves.
+//! Locktopus over the redis-rs client. Most programs use it through the facade `locktopus` (feature
+//! `redis`). Use this crate directly to build a backend on the client yourself.
 //!
-//! [`connect()`] builds a [`RedisRsClient`], which implements
-//! [`locktopus_protocol::RedisClient`] on a standalone server, behind Sentinel and on a Cluster.
+//! [`connect()`] builds a [`RedisRsClient`], which implements [`locktopus_protocol::RedisClient`]
+//! for standalone servers, Sentinel and Cluster.
 //!
-//! Only the multiplexed connection of redis-rs is used, unless its cluster connection is asked for
-//! ([`ClusterRouter`](locktopus_protocol::ClusterRouter), feature `cluster-async`). What is built
-//! on top of it here (finding the primary, the slot map, reconnecting, subscriptions) is what a
-//! lock needs to be done differently from a general-purpose client:
+//! It uses only the multiplexed connection of redis-rs, unless you ask for its cluster connection
+//! ([`ClusterRouter`](locktopus_protocol::ClusterRouter), feature `cluster-async`). The rest is
+//! built here (finding the primary, the slot map, reconnecting, subscriptions), because locks need
+//! more than a general-purpose client offers:
 //!
-//! * a command is written at most once, and its error says honestly whether it can have run;
-//! * a node that is dead or frozen delays nobody but the callers of its own slots;
-//! * a subscription that may have missed something says so.
+//! * each command is written at most once, and its error says whether it may have run;
+//! * a dead or frozen node delays only the callers of its own slots;
+//! * a subscription that may have missed messages reports that.
 //!
-//! No type of redis-rs appears in the public interface, but for what [reads](from_connection_info)
-//! the settings of a client that a program has already.
+//! The public interface contains no redis-rs types, except for [reading](from_connection_info) the
+//! settings of a client that your program already has.
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | `connect`, `client` | from options to a connected client; the client itself |
-//! | `settings` | from a program's own configuration of redis-rs to options |
+//! | `connect`, `client` | builds a client from options; the client itself |
+//! | `settings` | reads options from a program's redis-rs configuration |
 //! | `connection` | one connection to one server: dialling, sentinels, TLS, sending, health |
 //! | `single` | one primary: standalone or named by sentinels |
-//! | `cluster` | a connection for each primary; the slot map and its refresh |
-//! | `topology` | the two behind one interface |
-//! | `subscriptions` | subscribing, and which channel is subscribed to on which server |
+//! | `cluster` | one connection per primary; the slot map and its refresh |
+//! | `topology` | both behind one interface |
+//! | `subscriptions` | subscribes, and tracks which server carries each channel |
 //!
 //! Layers, lowest first: connection, single, cluster, topology, subscriptions.
 

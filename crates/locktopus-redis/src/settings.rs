@@ -1,8 +1,7 @@
-//! From what a program has configured for redis-rs to options for connections of our own.
+//! Reads connection options from a program's redis-rs configuration.
 //!
-//! Only addresses, logins, databases and TLS are taken. Time limits and TCP settings are ours,
-//! because locks need others than a cache, and so is the protocol: messages that come unasked need
-//! RESP3.
+//! Only addresses, logins, databases and TLS are taken. Timeouts and TCP settings are our own,
+//! because locks need different ones than a cache. So is the protocol: pushed messages need RESP3.
 
 use locktopus_protocol::{
     ConnectOptions, Credentials, HostPort, ReadSettings, Secret, SentinelTls, Servers,
@@ -12,15 +11,15 @@ use redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, TlsMode,
 };
 
-/// What is known of TLS: none, or the settings and why they are not all.
+/// TLS settings, if enabled, with an error if some of them cannot be read.
 type Tls = Option<(TlsOptions, Option<SettingsError>)>;
 
-/// The server of a
-/// [`redis::Client`], whose [`get_connection_info`](redis::Client::get_connection_info) gives this.
+/// Reads the server of a [`redis::Client`], from its
+/// [`get_connection_info`](redis::Client::get_connection_info).
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is a setting that connections for locks cannot have.
+/// [`SettingsError`] for a setting that lock connections do not support.
 ///
 /// ```
 /// use locktopus_redis::redis::Client;
@@ -36,9 +35,9 @@ pub fn from_connection_info(info: &ConnectionInfo) -> Result<ReadSettings, Setti
     settings(Servers::Standalone(server), info.redis_settings(), tls)
 }
 
-/// A cluster, by the nodes that were given to
-/// [`redis::cluster::ClusterClient::builder`](https://docs.rs/redis), which does not give them
-/// back. They must agree in login and TLS, as for redis-rs.
+/// Reads a cluster from the nodes you gave to
+/// [`redis::cluster::ClusterClient::builder`](https://docs.rs/redis), which does not return them.
+/// As in redis-rs, all nodes must have the same login and TLS settings.
 ///
 /// ```
 /// let read = locktopus_redis::from_cluster_nodes(["redis://app:s3cret@a:7000", "redis://app:s3cret@b:7000"])?;
@@ -48,8 +47,8 @@ pub fn from_connection_info(info: &ConnectionInfo) -> Result<ReadSettings, Setti
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is no node, if they differ, or have a setting that connections for
-/// locks cannot have.
+/// [`SettingsError`] if there is no node, if nodes differ, or for a setting that lock connections
+/// do not support.
 pub fn from_cluster_nodes<T: IntoConnectionInfo>(
     nodes: impl IntoIterator<Item = T>,
 ) -> Result<ReadSettings, SettingsError> {
@@ -57,10 +56,9 @@ pub fn from_cluster_nodes<T: IntoConnectionInfo>(
     settings(Servers::Cluster(nodes.servers), &nodes.login, nodes.tls)
 }
 
-/// The primary that these sentinels know as
-/// `master_name`: what was given to [`redis::sentinel::SentinelClientBuilder`](https://docs.rs/redis),
-/// which does not give it back. `tls` and `login` are for the primary; those of the sentinels are
-/// in `sentinels`.
+/// Reads the primary that these sentinels know as `master_name`. Pass what you gave to
+/// [`redis::sentinel::SentinelClientBuilder`](https://docs.rs/redis), which does not return it.
+/// `tls` and `login` are for the primary; `sentinels` contain their own.
 ///
 /// ```
 /// use locktopus_redis::redis::RedisConnectionInfo;
@@ -73,8 +71,8 @@ pub fn from_cluster_nodes<T: IntoConnectionInfo>(
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is no sentinel, if they differ, or have a setting that connections
-/// for locks cannot have.
+/// [`SettingsError`] if there is no sentinel, if sentinels differ, or for a setting that lock
+/// connections do not support.
 pub fn from_sentinels<T: IntoConnectionInfo>(
     sentinels: impl IntoIterator<Item = T>,
     master_name: impl Into<String>,
@@ -149,7 +147,7 @@ impl Nodes {
     }
 }
 
-/// What redis-rs says of a URL may have a piece of it, so only the kind is told.
+/// Reports only the kind of error: the message of redis-rs may quote the URL.
 fn unreadable(which: &'static str, error: &RedisError) -> SettingsError {
     let problem = format!("cannot be read: {}", error.category());
     SettingsError::new(which, problem)
@@ -223,7 +221,7 @@ fn settings(
 }
 
 fn credentials(login: &RedisConnectionInfo) -> Option<Credentials> {
-    // As for redis-rs, a user without a password does not log in.
+    // As in redis-rs, a user without a password does not log in.
     login.password().map(|password| Credentials {
         username: login.username().map(ToOwned::to_owned),
         password: Secret::new(password),

@@ -1,4 +1,4 @@
-//! One primary: a standalone server, or the one that the sentinels name.
+//! One primary: a standalone server, or the one the sentinels name.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::connection::error::code_of;
 use crate::connection::link::{Link, Target};
 use crate::connection::send::Live;
 
-/// The connection for commands to the one primary.
+/// The connections for commands to the primary.
 #[derive(Debug)]
 pub(crate) struct Single {
     target: Target,
     link: Arc<Link>,
     /// For commands that may block.
     blocking: Arc<Link>,
-    /// Counts how often the server was found not to be the primary.
+    /// Counts how often the server turned out not to be the primary.
     disturbances: watch::Sender<u64>,
 }
 
@@ -38,24 +38,23 @@ impl Single {
         }
     }
 
-    /// Where a second connection to the same primary leads.
+    /// Where to make a second connection to the same primary.
     pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Listens for news of another primary, if there is somebody who knows.
+    /// Listens for a new primary, if there are sentinels.
     pub(crate) async fn watch(&self) {
         if let Target::Primary(sentinels) = &self.target {
             sentinels.watch().await;
         }
     }
 
-    /// The connection itself.
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
 
-    /// Whether subscriptions on this server are where the commands go.
+    /// Whether subscriptions on this server are where commands go.
     pub(crate) fn is_current(&self, server: &HostPort) -> bool {
         self.link
             .peek()
@@ -66,7 +65,7 @@ impl Single {
         let Target::Primary(sentinels) = &self.target else {
             return None;
         };
-        // They are asked when it is made. If that fails, so does the command that wants to know.
+        // Connecting asks the sentinels. If that fails, so does the command that needs the epoch.
         let _ = self.link.get().await;
         sentinels.epoch()
     }
@@ -87,18 +86,18 @@ impl Single {
         Ok(answers)
     }
 
-    /// Counts how often the server was found not to be the primary.
+    /// Counts how often the server turned out not to be the primary.
     pub(crate) fn disturbances(&self) -> watch::Receiver<u64> {
         self.disturbances.subscribe()
     }
 
-    /// A caller gave up waiting for an answer.
+    /// A caller timed out.
     pub(crate) fn timed_out(&self) {
         self.link.suspect();
         self.blocking.suspect();
     }
 
-    /// Drops the connections for good.
+    /// Closes the connections for good.
     pub(crate) fn close(&self) {
         self.link.close();
         self.blocking.close();
@@ -114,7 +113,7 @@ impl Single {
                 reply,
             }]),
             (None, Err(error)) => Err(error),
-            // An answer always comes from somewhere.
+            // Every answer comes over a connection.
             (None, Ok(reply)) => Ok(vec![NodeReply {
                 node: String::new(),
                 reply: Ok(reply),
@@ -122,7 +121,7 @@ impl Single {
         }
     }
 
-    /// An answer, and the connection that it came over.
+    /// Sends a command. Returns the answer and the connection it came over.
     async fn answer(&self, args: &[&[u8]]) -> (Option<Live>, Result<Reply, ClientError>) {
         let mut live = match self.link.get().await {
             Ok(live) => live,
@@ -135,7 +134,7 @@ impl Single {
         (Some(live), answer)
     }
 
-    /// Gives up a connection for commands. Subscriptions are likely to be on the same server.
+    /// Gives up a connection for commands. Subscriptions are probably on the same server.
     fn wrong_server(&self, live: &Live, reason: &'static str) {
         live.health().kill(reason);
         self.disturbances.send_modify(|count| *count += 1);
@@ -144,10 +143,9 @@ impl Single {
     /// Why the next command should look for the primary again, if it should.
     fn means_wrong_server(&self, code: &str) -> Option<&'static str> {
         match (&self.target, code) {
-            // A host name may lead elsewhere by now.
+            // The host name may have moved to another server.
             (_, "READONLY") => Some("it is not the primary (READONLY)"),
-            // A primary that just started again is about to be replaced, if the sentinels saw it
-            // die.
+            // A primary that just restarted is about to be replaced, if the sentinels saw it die.
             (Target::Primary(_), "LOADING") => Some("it was started again (LOADING)"),
             (Target::Primary(_), "MASTERDOWN") => Some("it has lost its primary (MASTERDOWN)"),
             (Target::Primary(_) | Target::Server(_), _) => None,

@@ -1,4 +1,4 @@
-//! Which channels are subscribed to, and on which server each is.
+//! The subscribed channels, and the server that carries each.
 
 pub(crate) mod placements;
 pub(crate) mod pubsub;

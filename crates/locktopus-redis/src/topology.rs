@@ -1,4 +1,4 @@
-//! The kinds of deployment behind one interface, for commands and for placing subscriptions.
+//! One interface to all kinds of deployment, for commands and for placing subscriptions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,13 @@ use crate::connection::dial::Dialer;
 use crate::connection::link::Target;
 use crate::single::Single;
 
-/// Pause before the next refresh even if slots are known to have moved: they seldom move one at a
-/// time.
+/// Pause before a refresh when slots are known to have moved: they rarely move one at a time.
 const AFTER_REDIRECTS: Duration = Duration::from_millis(20);
 
-/// How old the slot map of a quiet client gets.
+/// Refresh the slot map of an idle client this often.
 const REFRESH_ROUTINE: Duration = Duration::from_secs(30);
 
-/// Where the servers are.
+/// The servers and the connections to them.
 #[derive(Debug)]
 pub(crate) enum Topology {
     /// One primary.
@@ -32,7 +31,7 @@ pub(crate) enum Topology {
     Cluster(Box<Cluster>),
 }
 
-/// The server that a subscription has to be on.
+/// The server that should carry a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Location {
     /// The one primary.
@@ -49,7 +48,7 @@ impl Topology {
         }
     }
 
-    /// Of a cluster, the connection of redis-rs, if it is used.
+    /// The cluster connection of redis-rs, if used.
     pub(crate) fn router(&self) -> Option<&Router> {
         match self {
             Self::Single(_) => None,
@@ -57,7 +56,7 @@ impl Topology {
         }
     }
 
-    /// The same servers, with connections yet to be made.
+    /// A copy that makes its own connections.
     pub(crate) fn again(&self, dialer: &Arc<Dialer>) -> Self {
         let dialer = Arc::clone(dialer);
         match self {
@@ -123,10 +122,10 @@ impl Topology {
         }
     }
 
-    /// Where to subscribe to a channel. `None` while nobody serves its slot.
+    /// Where to subscribe to a channel. `None` while its slot has no owner.
     ///
-    /// In a cluster a plain channel could be subscribed to anywhere. The owner of its slot is where
-    /// the scripts publish, so that a message need not cross the cluster bus.
+    /// A cluster delivers a plain channel on any node. Scripts publish on the owner of its slot, so
+    /// a message there need not cross the cluster bus.
     pub(crate) fn location_of(&self, channel: &Channel) -> Option<Location> {
         match self {
             Self::Single(_) => Some(Location::Primary),
@@ -134,7 +133,7 @@ impl Topology {
         }
     }
 
-    /// The target of a connection to a location.
+    /// The target to connect to for a location.
     pub(crate) fn target(&self, place: &Location) -> Option<Target> {
         match (self, place) {
             (_, Location::Node(server)) => Some(Target::Server(server.clone())),
@@ -143,7 +142,7 @@ impl Topology {
         }
     }
 
-    /// Counts events after which a server may not be the right one any more.
+    /// Counts events after which a server may no longer be the right one.
     pub(crate) fn disturbances(&self) -> watch::Receiver<u64> {
         match self {
             Self::Single(single) => single.disturbances(),
@@ -151,21 +150,21 @@ impl Topology {
         }
     }
 
-    /// Something happened after which channels may belong elsewhere.
+    /// Notes that channels may now belong elsewhere.
     pub(crate) fn mark_stale(&self) {
         if let Self::Cluster(cluster) = self {
             cluster.mark_stale();
         }
     }
 
-    /// A subscription was refused with `MOVED`.
+    /// Notes that a subscription was refused with `MOVED`.
     pub(crate) fn moved(&self, message: &str, refused: &HostPort) {
         if let Self::Cluster(cluster) = self {
             cluster.moved(message, refused);
         }
     }
 
-    /// Finds out where channels belong now, if that is in doubt.
+    /// Finds out where channels belong now, if in doubt.
     pub(crate) async fn freshen(&self) {
         if let Self::Cluster(cluster) = self {
             cluster.freshen().await;
@@ -173,7 +172,7 @@ impl Topology {
     }
 }
 
-/// Keeps up to date where the servers are, beside the traffic.
+/// Keeps the topology up to date in the background.
 pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
     match &*topology {
         Topology::Single(single) => single.watch().await,
@@ -185,7 +184,7 @@ async fn keep_map_fresh(cluster: &Cluster) {
     let mut backoff = Backoff::new();
     loop {
         let quiet = Instant::now();
-        // Also without a reason: a client that only subscribes gets no redirects.
+        // Refresh periodically too: a client that only subscribes gets no redirects.
         if timeout(REFRESH_ROUTINE, cluster.refresh_wanted())
             .await
             .is_err()
@@ -195,7 +194,7 @@ async fn keep_map_fresh(cluster: &Cluster) {
         if cluster.freshen().await || quiet.elapsed() >= SETTLED {
             backoff.reset();
         }
-        // The pause grows while refreshes bring nothing new, however many callers ask for one.
+        // The pause grows while refreshes find nothing new, however many callers request one.
         if timeout(backoff.pause(), cluster.redirected()).await.is_ok() {
             sleep(AFTER_REDIRECTS).await;
         }

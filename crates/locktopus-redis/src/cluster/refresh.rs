@@ -1,4 +1,4 @@
-//! Asking the nodes of a cluster which of them serves which slot.
+//! Refreshes the slot map by asking the nodes.
 
 use std::sync::atomic::Ordering;
 
@@ -10,9 +10,8 @@ use tokio::time::timeout;
 use super::{Cluster, send};
 
 impl Cluster {
-    /// Refreshes the map if something happened that makes it doubtful; whether that told anything
-    /// new. Waits for a refresh that is under way, which may know a better node to ask than a
-    /// second one would.
+    /// Refreshes the map if it is marked as stale. Returns whether it changed. Waits for a refresh
+    /// in progress, which may learn a better node to ask.
     pub(crate) async fn freshen(&self) -> bool {
         let _turn = self.refreshing.lock().await;
         if !self.stale.swap(false, Ordering::AcqRel) {
@@ -25,22 +24,22 @@ impl Cluster {
         })
     }
 
-    /// Counts events after which a node may not be the right one for its channels any more.
+    /// Counts events after which a node may no longer be right for its channels.
     pub(crate) fn disturbances(&self) -> watch::Receiver<u64> {
         self.disturbances.subscribe()
     }
 
-    /// Waits until somebody wants the map refreshed.
+    /// Waits until a refresh is requested.
     pub(crate) async fn refresh_wanted(&self) {
         self.wanted.notified().await;
     }
 
-    /// Waits until a node says that slots have moved, which is worth a look at once.
+    /// Waits until a node reports that slots have moved, which calls for a refresh at once.
     pub(crate) async fn redirected(&self) {
         self.redirected.notified().await;
     }
 
-    /// A refusal that names a better node.
+    /// Notes a refusal that names a better node.
     pub(crate) fn moved(&self, message: &str, refused: &HostPort) {
         if let Some(better) = Redirect::parse(message, refused) {
             self.informants.prefer(better.node);
@@ -49,7 +48,7 @@ impl Cluster {
         self.redirected.notify_one();
     }
 
-    /// Replaces the map by what some node answers now; whether it is another one.
+    /// Replaces the map by what a node answers now. Returns whether it differs.
     pub(crate) async fn refresh(&self) -> Result<bool, ClientError> {
         let nobody = ClientError::NotSent("no cluster node is known".to_owned());
         let known = self.table();

@@ -1,5 +1,5 @@
-//! Commands by way of the cluster connection of redis-rs; without the feature `cluster-async`,
-//! there is none.
+//! Routes commands through the cluster connection of redis-rs. Disabled without the feature
+//! `cluster-async`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use super::{Cluster, Table};
 use crate::connection::sync::lock;
 
-/// How long redis-rs is not asked for the slots of a node that gave no answer.
+/// How long to bypass redis-rs for the slots of a node that did not answer.
 const DOUBTED: Duration = Duration::from_secs(60);
 
-/// The slots of a node that redis-rs got no answer from.
+/// The slots of a node that did not answer redis-rs.
 ///
-/// An answer that does not come changes nothing in its map. If another node takes over, redis-rs
-/// asks the old one as soon as that one runs on and still takes itself for the primary, which then
-/// grants what the new one has granted. Our own map is refreshed meanwhile.
+/// A missing answer does not change the map of redis-rs. Suppose another node takes over. If the
+/// old one resumes and still believes that it is the primary, redis-rs keeps asking it, and it may
+/// grant what the new one has granted. Our own map is refreshed meanwhile.
 #[derive(Debug)]
 pub(super) struct Doubt {
     table: Arc<Table>,
@@ -36,12 +36,12 @@ pub(crate) use enabled::Router;
 pub(crate) use disabled::Router;
 
 impl Cluster {
-    /// The connection of redis-rs, if it is used.
+    /// The cluster connection of redis-rs, if used.
     pub(crate) fn router(&self) -> Option<&Router> {
         self.router.as_ref()
     }
 
-    /// A request got no answer.
+    /// Notes that a request for this slot was not answered.
     pub(super) fn doubt(&self, slot: u16) {
         let table = self.table();
         let Some(owner) = table.server(slot).filter(|_| self.router.is_some()) else {
@@ -50,7 +50,7 @@ impl Cluster {
         let owner = owner.clone();
         let now = Instant::now();
         let mut doubts = lock(&self.doubts);
-        // Requests that go unanswered together are one doubt.
+        // Requests that go unanswered together count as one doubt.
         doubts.retain(|doubt| {
             doubt.until > now && !(doubt.owner == owner && Arc::ptr_eq(&doubt.table, &table))
         });
@@ -68,7 +68,7 @@ impl Cluster {
         lock(&self.doubts).iter().any(concerns)
     }
 
-    /// By way of redis-rs, which without retries follows no redirect.
+    /// Sends a command through redis-rs. Without retries, redis-rs does not follow redirects.
     pub(super) async fn routed(
         &self,
         router: &Router,
@@ -82,7 +82,7 @@ impl Cluster {
         }
         let answer = router.command(route, args).await;
         let Err(error) = &answer else { return answer };
-        // It does not tell who refused, so a redirect to "the same host" leads nowhere.
+        // redis-rs does not say which node refused, so a redirect to "the same host" is useless.
         let unknown = HostPort {
             host: String::new(),
             port: 0,
@@ -106,7 +106,7 @@ impl Cluster {
             ClientError::NotSent(_) | ClientError::MaybeExecuted(_) => true,
         };
         if in_the_wrong_place {
-            // Then subscriptions may be, too.
+            // Subscriptions may be misplaced too.
             self.mark_stale();
         }
         if let (ClientError::MaybeExecuted(_), Route::Slot(slot)) = (error, route) {
@@ -125,7 +125,7 @@ mod disabled {
 
     use crate::connection::error::ConnectError;
 
-    /// Never exists: [`Router::new`] refuses.
+    /// Cannot be created: [`Router::new`] fails.
     #[derive(Debug)]
     pub(crate) enum Router {}
 

@@ -1,4 +1,4 @@
-//! Making one connection: stream, login, time limit.
+//! Makes a connection: stream and login, within a time limit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,37 +23,37 @@ use crate::connection::send::Live;
 use crate::connection::stream::{self, Address};
 use crate::connection::tls::Tls;
 
-/// Commands that may wait for the writing task. Small, so that a stuck socket is felt early; large
-/// enough for every task of a busy process to be pipelined.
+/// Capacity of the queue to the writing task. Small, so that a stuck socket is noticed early; large
+/// enough to pipeline the commands of all tasks of a busy process.
 const QUEUED_COMMANDS: usize = 256;
 
-/// Makes connections that log in the same way.
+/// Makes connections with the same login.
 pub(crate) struct Dialer {
     login: Login,
     database: u32,
-    /// Whether one name stands for a primary, wherever that is.
+    /// Whether to pick the primary if a name has several addresses.
     wants_primary: bool,
     secret_filter: SecretFilter,
     tls: Option<Tls>,
     client_name: Option<String>,
     budget: Budget,
     dialled: AtomicU64,
-    /// Counts the moments after which another server may answer.
+    /// Counts the times when another server may have taken over.
     changes: watch::Sender<u64>,
 }
 
 impl Dialer {
-    /// For the servers that hold the data.
+    /// For the data servers.
     pub(crate) fn for_data(options: &ConnectOptions, tls: Option<Tls>) -> Self {
         Self {
             database: options.database,
-            // Sentinels and slot maps name single servers and say which of them are primaries.
+            // Sentinels and slot maps name individual servers, and say which are primaries.
             wants_primary: matches!(options.servers, Servers::Standalone(_)),
             ..Self::new(options, Login::for_data(options), tls)
         }
     }
 
-    /// For the sentinels, which have users of their own and no databases.
+    /// For the sentinels, which have their own users and no databases.
     pub(crate) fn for_sentinels(options: &ConnectOptions, tls: Option<Tls>) -> Self {
         Self::new(options, Login::for_sentinels(options), tls)
     }
@@ -72,30 +72,30 @@ impl Dialer {
         }
     }
 
-    /// How many connections it has begun to make.
+    /// How many attempts to connect it has started.
     pub(crate) fn dialled(&self) -> u64 {
         self.dialled.load(Ordering::SeqCst)
     }
 
-    /// Counts the moments after which another server may answer than before.
+    /// Counts the times when another server may have taken over.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Another server may answer from now on.
+    /// Notes that another server may answer from now on.
     pub(crate) fn note_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Time limits of the steps that this crate starts by itself; it has no others.
+    /// The time limits of steps that this crate starts itself. It has no others.
     pub(crate) fn budget(&self) -> Budget {
         self.budget
     }
 
-    /// Connects and logs in. `listener` hears of everything that the server sends unasked.
+    /// Connects and logs in. `listener` receives everything that the server pushes.
     ///
-    /// If the name has several addresses, it connects to the one of the primary, and each of them
-    /// has the whole time.
+    /// If the name has several addresses, it connects to the primary's. Each address gets the full
+    /// time.
     pub(crate) async fn dial(
         &self,
         server: &HostPort,
@@ -113,7 +113,7 @@ impl Dialer {
             if let Ok((live, None)) = outcome {
                 return Ok(live);
             }
-            // It was never in use, so its end is no news.
+            // It was never in use, so do not report its end.
             health.retire();
             let address = match outcome {
                 Ok((_, replica)) => replica,
@@ -123,7 +123,7 @@ impl Dialer {
                 }
             };
             tracing::debug!(%server, ?address, "an address that is of no use");
-            // Without an address the error is a refusal, and the others are not tried.
+            // Without an address the error is a refusal: do not try the others.
             left.retain(|left| address.is_some_and(|address| *left != address));
             if left.is_empty() {
                 let why = "each of its addresses leads to a replica";
@@ -137,9 +137,9 @@ impl Dialer {
         Instant::now() + self.budget.connection()
     }
 
-    /// Connects to the address that answers first. Names that address if it leads to a replica and
-    /// there is a choice. An error names the address that accepted the connection and did not
-    /// greet. Other addresses may do better then.
+    /// Connects to the address that answers first. If there is a choice and that address is a
+    /// replica, returns the address too. An error includes the address if it accepted the
+    /// connection but did not greet; other addresses may work then.
     async fn attempt(
         &self,
         deadline: Instant,
@@ -175,7 +175,7 @@ impl Dialer {
             let ClientError::NotSent(why) = error else {
                 return (error, silent);
             };
-            // It says more than that the connection broke.
+            // The refusal explains why the connection broke.
             let why = refusal.map_or(why, |refusal| {
                 format!("cannot connect to {server}: {refusal}")
             });
@@ -207,8 +207,8 @@ impl Dialer {
         health: &Arc<Health>,
     ) -> redis::RedisResult<(MultiplexedConnection, Driver)> {
         let listener = Arc::clone(health);
-        // The callers' timeouts are the only ones: an inner one would end a command that the caller
-        // still waits for.
+        // Only the callers' timeouts apply: an inner one would end a command while its caller still
+        // waits.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None)
@@ -223,15 +223,15 @@ impl Dialer {
         if let Some(name) = &self.client_name {
             let mut command = redis::cmd("CLIENT");
             command.arg("SETNAME").arg(name);
-            // A refusal is a value, not an error, and is ignored: the name only helps operators,
-            // and the user may not be allowed to set it.
+            // A refusal arrives as a value and is ignored: the name only helps operators, and the
+            // user may not be allowed to set it.
             connection.send_packed_command(&command).await?;
         }
         Ok((connection, driver))
     }
 
     fn info(&self, credentials: Option<&Credentials>) -> RedisConnectionInfo {
-        // Everything received out of turn (closed connections, messages) needs RESP3.
+        // Pushed data, such as disconnections and messages, needs RESP3.
         let mut info = RedisConnectionInfo::default()
             .set_protocol(ProtocolVersion::RESP3)
             .set_db(i64::from(self.database));
@@ -245,15 +245,15 @@ impl Dialer {
     }
 }
 
-/// Whether the server says that it is a replica.
+/// Whether the server reports that it is a replica.
 async fn is_replica(connection: &mut MultiplexedConnection) -> redis::RedisResult<bool> {
     let question = redis::cmd(ROLE_QUESTION);
     let role = connection.send_packed_command(&question).await?;
     Ok(reply_of(role).is_ok_and(|role| says_replica(&role)))
 }
 
-/// The task that moves the bytes of a connection. It ends, and the connection with it, when this is
-/// dropped, whatever is still under way.
+/// The task that moves the bytes of a connection. Dropping this ends the task and the connection,
+/// even with commands in flight.
 #[derive(Debug)]
 pub(crate) struct Driver(AbortHandle);
 

@@ -1,4 +1,4 @@
-//! What can carry a connection: a plain TCP stream, or TLS over one.
+//! The transport of a connection: a plain TCP stream, or TLS over one.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

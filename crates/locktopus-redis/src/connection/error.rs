@@ -1,12 +1,11 @@
-//! From the errors of redis-rs to the ones of the seam, and the errors of
-//! [`connect`](crate::connect()).
+//! Converts errors of redis-rs, and defines the errors of [`connect`](crate::connect()).
 
 use locktopus_protocol::{ClientError, HostPort};
 use redis::{ErrorKind, RedisError, ServerError};
 
 /// Why no client could be built.
 ///
-/// No variant carries a password: servers are named by host and port, files by their path.
+/// No variant contains a password. Servers are named by host and port, files by path.
 ///
 /// ```no_run
 /// # async fn example(options: locktopus_protocol::ConnectOptions) {
@@ -36,52 +35,52 @@ pub enum ConnectError {
         /// The database in the options.
         given: u32,
     },
-    /// Servers do not accept this name of a client.
+    /// The server does not accept this client name.
     #[error("client_name {0}")]
     ClientName(&'static str),
-    /// The options ask for TLS, which this build leaves out.
+    /// The options ask for TLS, but this build excludes it.
     #[error(
         "the connection options ask for TLS, but locktopus-redis was built without it: \
          enable its cargo feature `tls`"
     )]
     TlsNotBuiltIn,
-    /// The options ask for the cluster connection of redis-rs, which this build leaves out.
+    /// The options ask for the cluster connection of redis-rs, but this build excludes it.
     #[error(
         "the connection options ask for the cluster connection of redis-rs, but locktopus-redis was built without it: \
          enable its cargo feature `cluster-async`"
     )]
     RouterNotBuiltIn,
-    /// A cluster connection of redis-rs that this crate would make cannot encrypt.
+    /// The cluster connection of redis-rs made by this crate does not support TLS.
     #[error(
         "router=client makes connections without TLS, because redis-rs takes its cryptography from the process: hand in a \
          connection that you have configured, or leave the option out"
     )]
     RouterTls,
-    /// A cluster connection that was handed in sends again what may have run.
+    /// The cluster connection that was handed in retries commands that may have run.
     #[error(
         "the cluster connection that was handed in repeats requests: build its client with `.retries(0)`"
     )]
     RouterRetries,
-    /// The cluster connection of redis-rs cannot be used.
+    /// The cluster connection of redis-rs is unusable.
     #[error("the cluster connection of redis-rs: {0}")]
     Router(String),
-    /// The TLS settings cannot be used: a certificate or key file, which is named.
+    /// The TLS settings are unusable. Names the certificate or key file.
     #[error("TLS: {0}")]
     Tls(String),
-    /// It was called outside a tokio runtime, which drives the connections.
+    /// `connect` was called outside a tokio runtime, which drives the connections.
     #[error("called outside a tokio runtime, which drives the connections")]
     NoRuntime,
-    /// No server could be reached, or none that could be used.
+    /// No usable server could be reached.
     #[error("cannot connect to {target}: {reason}")]
     Unreachable {
-        /// Which deployment, by its kind and addresses.
+        /// The deployment, by kind and addresses.
         target: String,
-        /// What went wrong with the last address tried.
+        /// The error for the last address tried.
         reason: String,
     },
 }
 
-/// An error reply of the server, with its exact first word as the code.
+/// Converts an error reply. Its first word becomes the code.
 pub(crate) fn rejected(error: &ServerError) -> ClientError {
     ClientError::Rejected {
         code: error.code().to_owned(),
@@ -89,10 +88,10 @@ pub(crate) fn rejected(error: &ServerError) -> ClientError {
     }
 }
 
-/// An error of a command that was handed to a connection.
+/// Converts an error for a command that was handed to a connection.
 ///
-/// redis-rs does not say whether the bytes left the process, so everything that is not an answer of
-/// the server counts as possibly executed.
+/// redis-rs does not say whether the bytes left the process. So anything but an answer of the
+/// server means that the command may have run.
 pub(crate) fn unanswered(error: &RedisError, server: &HostPort) -> ClientError {
     if let (ErrorKind::Server(_) | ErrorKind::Extension, Some(code)) = (error.kind(), error.code())
     {
@@ -104,12 +103,12 @@ pub(crate) fn unanswered(error: &RedisError, server: &HostPort) -> ClientError {
     ClientError::MaybeExecuted(format!("{server}: {error}"))
 }
 
-/// An error while a connection was being made: no command can have left yet.
+/// An error while connecting, so no command has left yet.
 pub(crate) fn not_connected(why: &str, server: &HostPort) -> ClientError {
     ClientError::NotSent(format!("cannot connect to {server}: {why}"))
 }
 
-/// The first word of an error reply, if it is one.
+/// The first word of an error reply, if the result is one.
 pub(crate) fn code_of<T>(result: &Result<T, ClientError>) -> Option<&str> {
     match result {
         Err(ClientError::Rejected { code, .. }) => Some(code),

@@ -1,7 +1,8 @@
-//! The line with which a server refuses a connection: too many clients, or protected mode.
+//! Reads the error line that a server sends when it refuses a connection: too many clients, or
+//! protected mode.
 //!
-//! The server writes that line and closes. redis-rs waits for more answers, and then reports only
-//! that the connection broke.
+//! The server writes that line and closes. redis-rs waits for more answers, then reports only that
+//! the connection broke.
 
 use std::io;
 use std::pin::Pin;
@@ -10,12 +11,12 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The first line that came over a connection, if it is an error.
+/// The first line received on a connection, if it is an error.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Greeting(Arc<OnceLock<Option<String>>>);
 
 impl Greeting {
-    /// The error with which the server refused the connection.
+    /// The error line, if the server refused the connection.
     pub(crate) fn refusal(&self) -> Option<&str> {
         self.0.get()?.as_deref()
     }
@@ -33,7 +34,7 @@ impl Greeting {
     }
 }
 
-/// A stream that notes its greeting.
+/// A stream that records its greeting.
 pub(crate) struct Greeted<T> {
     stream: T,
     greeting: Greeting,
@@ -44,7 +45,7 @@ impl<T: AsyncRead + Unpin> Greeted<T> {
         Self { stream, greeting }
     }
 
-    /// redis-rs reads no more after a failed write.
+    /// Reads once after a failed write, because redis-rs does not.
     fn written(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Whether one connection can still be used, shared by everybody who holds it.
+//! The health of one connection, shared by all its users.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,21 +11,21 @@ use tokio::task::AbortHandle;
 
 use crate::connection::sync::lock;
 
-/// Who wants to know what happens on a connection beside the answers to its commands.
+/// Receives events of a connection, other than answers to commands.
 pub(crate) trait Listener: Send + Sync {
-    /// The server sent something by itself, or confirmed a subscription. Called by the task that
-    /// drives the connection: must not block.
+    /// The server pushed something, or confirmed a subscription. Called by the task that drives the
+    /// connection: must not block.
     fn pushed(&self, health: &Arc<Health>, push: PushInfo);
 
-    /// The connection is no longer used. Called once per connection.
+    /// The connection is no longer used. Called once.
     fn lost(&self, server: &HostPort, reason: &'static str);
 
-    /// Whether this server is still the right one to be connected to. Asked now and then.
+    /// Whether this is still the right server to connect to. Polled.
     fn still_right(&self, _server: &HostPort) -> bool {
         true
     }
 
-    /// Counts events after which that is to be asked at once.
+    /// Counts events that require polling `still_right` at once.
     fn disturbances(&self) -> watch::Receiver<u64> {
         watch::Sender::new(0).subscribe()
     }
@@ -35,7 +35,7 @@ pub(crate) trait Listener: Send + Sync {
 pub(crate) struct Health {
     server: HostPort,
     dead: AtomicBool,
-    /// Why it is dead.
+    /// Why the connection died.
     reason: OnceLock<&'static str>,
     checking: AtomicBool,
     listener: Option<Arc<dyn Listener>>,
@@ -70,7 +70,7 @@ impl Health {
         self.dead.load(Ordering::Acquire)
     }
 
-    /// Declares the connection unusable; the next caller makes a new one.
+    /// Declares the connection dead. The next caller makes a new one.
     pub(crate) fn kill(&self, reason: &'static str) {
         let _first = self.reason.set(reason);
         if self.retire() {
@@ -82,7 +82,8 @@ impl Health {
         }
     }
 
-    /// What to do when the connection is killed; at once, if it has been.
+    /// Sets the action for when the connection is killed. If it is dead already, the action runs
+    /// now.
     pub(crate) fn when_killed(&self, action: impl FnOnce() + Send + 'static) {
         *lock(&self.when_killed) = Some(Box::new(action));
         if self.is_dead() {
@@ -102,7 +103,8 @@ impl Health {
         self.reason.get().unwrap_or(&"the connection was lost")
     }
 
-    /// Like [`Self::kill`], but on purpose, so that nobody is told. False if it was dead already.
+    /// Like [`Self::kill`], but intended, so the listener is not notified. False if it was dead
+    /// already.
     pub(crate) fn retire(&self) -> bool {
         let first = !self.dead.swap(true, Ordering::AcqRel);
         self.dismiss();
@@ -112,7 +114,7 @@ impl Health {
     /// Ties a task to the life of the connection.
     pub(crate) fn accompany(&self, task: AbortHandle) {
         lock(&self.company).push(task);
-        // A death in between found no task to stop.
+        // It may have died before the task was registered.
         if self.is_dead() {
             self.dismiss();
         }
@@ -133,8 +135,7 @@ impl Health {
         self.checking.store(false, Ordering::Release);
     }
 
-    /// What redis-rs calls with every push. Never fails: redis-rs reacts badly to a sender that
-    /// does.
+    /// Called by redis-rs for every push. Must not fail: redis-rs handles a failing sender badly.
     pub(crate) fn on_push(self: &Arc<Self>, push: PushInfo) {
         if push.kind == PushKind::Disconnection {
             self.kill("the connection was closed");

@@ -1,8 +1,8 @@
-//! Finding out that a connection is dead although nobody uses it.
+//! Detects dead connections that are idle.
 //!
-//! A closed connection announces itself. A server that is frozen, or cut off without a word, does
-//! not, and a subscription would wait on it for ever. Nor does a primary that became a replica, on
-//! which subscriptions are in on the wrong server.
+//! A closed connection is noticed at once. A frozen server or a silent network cut is not, and a
+//! subscription would wait for ever. Nor is a primary that became a replica: subscriptions there
+//! are on the wrong server.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::connection::send::Live;
 
-/// How often a quiet connection is tried.
+/// How often to check an idle connection.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why a connection for subscriptions is given up that works.
+/// Why a working connection for subscriptions is given up.
 pub(crate) const REPLICA: &str = "the server is a replica";
 
-/// Tries the connection now and then, and when there is `disturbances`, until it is found dead or
-/// in the wrong place.
+/// Checks the connection periodically and after each disturbance, until it is dead or on the wrong
+/// server.
 pub(crate) async fn watch(mut live: Live, limit: Duration, mut disturbances: watch::Receiver<u64>) {
     loop {
         tokio::select! {
@@ -47,7 +47,7 @@ pub(crate) async fn watch(mut live: Live, limit: Duration, mut disturbances: wat
     }
 }
 
-/// Checks a connection on which a caller gave up waiting for an answer.
+/// Checks a connection after a caller timed out on it.
 pub(crate) async fn check(mut live: Live, limit: Duration) {
     if answers_within(&mut live, limit).await {
         live.health().end_check();

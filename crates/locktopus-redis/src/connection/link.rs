@@ -1,4 +1,4 @@
-//! One connection that is made when needed and replaced when dead, for any number of callers.
+//! A connection that is made on demand and replaced when dead, shared by its callers.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -17,16 +17,16 @@ use crate::connection::send::Live;
 use crate::connection::sentinel;
 use crate::connection::sync::lock;
 
-/// Where a link leads.
+/// Where a link connects to.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// Always to this server.
     Server(HostPort),
-    /// To whatever server the sentinels call the primary at the time of connecting.
+    /// The server that the sentinels call the primary at the time of connecting.
     Primary(Arc<Sentinels>),
 }
 
-/// A holder of one connection.
+/// Holds one connection.
 pub(crate) struct Link {
     target: Target,
     dialer: Arc<Dialer>,
@@ -34,16 +34,16 @@ pub(crate) struct Link {
     current: Mutex<Current>,
 }
 
-/// The connection there is, and when the next one may be dialled.
+/// The current connection, and when the next attempt to connect may start.
 struct Current {
     state: State,
     redial: Redial,
-    /// Why there is no connection, as the last attempt said.
+    /// Why there is no connection: the error of the last attempt.
     why: String,
 }
 
 impl Current {
-    /// A connection that is dead makes room for another one.
+    /// Discards a dead connection.
     fn note_loss(&mut self) {
         let State::Ready(live) = &self.state else {
             return;
@@ -61,15 +61,15 @@ type Attempt = watch::Receiver<Option<Result<Live, ClientError>>>;
 
 enum State {
     Idle,
-    /// One attempt for all callers. It goes on if they lose interest, so that the next one profits.
+    /// One attempt, shared by all callers. It continues if they give up, for the next caller.
     Dialing(Attempt),
     Ready(Live),
     Closed,
 }
 
 impl Link {
-    /// A link without a connection yet. With a `listener` the connection is for subscriptions and
-    /// is tried now and then.
+    /// Creates a link that is not connected yet. With a `listener`, the connection is for
+    /// subscriptions and is checked periodically.
     pub(crate) fn new(
         target: Target,
         dialer: Arc<Dialer>,
@@ -87,15 +87,15 @@ impl Link {
         })
     }
 
-    /// The connection, made first if there is none. In the pause after a failed attempt, what that
-    /// one said.
+    /// Returns the connection, after connecting if needed. During the back-off pause it fails with
+    /// the error of the last attempt.
     pub(crate) async fn get(self: &Arc<Self>) -> Result<Live, ClientError> {
         let mut attempt = {
             let current = &mut *lock(&self.current);
             match &current.state {
                 State::Ready(live) if !live.health().is_dead() => return Ok(live.clone()),
                 State::Closed => return Err(closed()),
-                // Without a sender the attempt ended together with the runtime it ran on.
+                // A dropped sender means that the attempt died with its runtime.
                 State::Dialing(attempt) if attempt.has_changed().is_ok() => attempt.clone(),
                 State::Idle | State::Dialing(_) | State::Ready(_) => {
                     self.dial_unless_paused(current)?
@@ -126,9 +126,8 @@ impl Link {
         }
     }
 
-    /// A caller gave up waiting for an answer: checks in the background whether the connection
-    /// still works. It has the time of one answer, which is also more than any command blocks it
-    /// for.
+    /// A caller timed out: checks the connection in the background. The check has the time limit of
+    /// one answer, which is longer than any command may block the connection.
     pub(crate) fn suspect(&self) {
         let limit = self.dialer.budget().answer();
         let Some(live) = self.peek() else { return };
@@ -141,7 +140,7 @@ impl Link {
         }
     }
 
-    /// Drops the connection for good.
+    /// Closes the connection for good.
     pub(crate) fn close(&self) {
         let before = std::mem::replace(&mut lock(&self.current).state, State::Closed);
         if let State::Ready(live) = before {
@@ -208,8 +207,8 @@ impl Link {
         outcome
     }
 
-    /// Closes a connection that is dead: the server must not go on sending to it until somebody
-    /// needs another one.
+    /// Closes a dead connection. Otherwise the server would keep sending to it until a caller needs
+    /// a new one.
     fn let_go(&self) {
         lock(&self.current).note_loss();
         self.dialer.note_change();

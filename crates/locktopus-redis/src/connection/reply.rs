@@ -1,4 +1,4 @@
-//! From redis-rs values to [`Reply`], with the differences between RESP2 and RESP3 removed.
+//! Converts redis-rs values to [`Reply`], hiding the differences between RESP2 and RESP3.
 
 use bytes::Bytes;
 use locktopus_protocol::{ClientError, Reply};
@@ -6,7 +6,7 @@ use redis::{ToRedisArgs, Value};
 
 use crate::connection::error::rejected;
 
-/// Converts a value; an error reply anywhere inside makes the whole answer a rejection.
+/// Converts a value. An error reply anywhere inside rejects the whole answer.
 pub(crate) fn reply_of(value: Value) -> Result<Reply, ClientError> {
     Ok(match value {
         Value::Nil => Reply::Nil,
@@ -16,8 +16,8 @@ pub(crate) fn reply_of(value: Value) -> Result<Reply, ClientError> {
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Reply::Bytes(text.into()),
         Value::Okay => Reply::Bytes(Bytes::from_static(b"OK")),
         Value::Double(number) => Reply::Bytes(double(number).into()),
-        // Its type depends on a feature of redis that other crates may switch on; as a command
-        // argument it is the decimal text in either case.
+        // Its type depends on a redis feature that other crates may enable. As a command argument
+        // it is decimal text either way.
         Value::BigNumber(number) => {
             Reply::Bytes(number.to_redis_args().pop().unwrap_or_default().into())
         }
@@ -40,7 +40,7 @@ pub(crate) fn reply_of(value: Value) -> Result<Reply, ClientError> {
     })
 }
 
-/// A double as RESP2 servers write it.
+/// Formats a double as RESP2 servers do.
 fn double(number: f64) -> String {
     if number.is_nan() {
         "nan".to_owned()

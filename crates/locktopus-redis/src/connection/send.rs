@@ -1,4 +1,4 @@
-//! Writing commands to one connection, exactly once, and reading their answers.
+//! Writes commands to a connection, each exactly once, and reads the answers.
 
 use locktopus_protocol::{ClientError, Pipelined, Reply};
 use redis::aio::MultiplexedConnection;
@@ -10,11 +10,11 @@ use crate::connection::error::{rejected, unanswered};
 use crate::connection::health::Health;
 use crate::connection::reply::reply_of;
 
-/// A connection that was made, with its state of health. Cheap to clone.
+/// An established connection and its health. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     connection: MultiplexedConnection,
-    /// Until the last clone is gone.
+    /// Runs until the last clone is dropped.
     _driver: Arc<Driver>,
     health: Arc<Health>,
 }
@@ -44,13 +44,13 @@ impl Live {
         }
     }
 
-    /// Sends one command to a node that is about to take over its slot.
+    /// Sends one command to a node that is importing its slot.
     pub(crate) async fn send_asking(&mut self, args: &[&[u8]]) -> Result<Reply, ClientError> {
         let mut pipeline = Pipeline::with_capacity(2);
         pipeline.cmd("ASKING").add_command(packed(args));
         let mut answers = self.send_all(&pipeline).await?.into_iter();
         match (answers.next(), answers.next()) {
-            // Then the command was refused as well: the slot is not this node's yet.
+            // The command was refused too: the slot is not on this node yet.
             (Some(Value::ServerError(refusal)), _) => Err(rejected(&refusal)),
             (Some(_), Some(answer)) => reply_of(answer),
             _ => Err(ClientError::MaybeExecuted(
@@ -59,7 +59,7 @@ impl Live {
         }
     }
 
-    /// Sends several commands in one write, and tells what was answered to each.
+    /// Sends several commands in one write. Returns the answer to each.
     pub(crate) async fn send_each(
         &mut self,
         commands: &[&[&[u8]]],
@@ -90,7 +90,7 @@ impl Live {
             .await
         {
             Ok(values) => Ok(values),
-            // What all of them together are refused with answers none of them: some may have run.
+            // An error for all of them answers none: some may have run.
             Err(error) => Err(match self.failed(&error) {
                 refused @ ClientError::Rejected { .. } => {
                     ClientError::MaybeExecuted(refused.to_string())
@@ -100,7 +100,7 @@ impl Live {
         }
     }
 
-    /// Whether the server answers at all; any answer will do.
+    /// Whether the server answers at all. Any answer counts.
     pub(crate) async fn answers(&mut self) -> bool {
         self.connection
             .send_packed_command(&redis::cmd("PING"))

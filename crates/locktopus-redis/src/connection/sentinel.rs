@@ -1,4 +1,4 @@
-//! Connections to sentinels, and what makes a connection one to the primary that they name.
+//! Connections to sentinels, and to the primary that they name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl SentinelLine for Line {
     }
 }
 
-/// That a message has arrived, or the connection was lost.
+/// Signals that a message arrived or the connection was lost.
 #[derive(Debug, Default)]
 struct Arrivals(Notify);
 
@@ -78,8 +78,8 @@ impl Listener for Arrivals {
     }
 }
 
-/// Checks within `limit` that a server that sentinels name is no replica, as one may name that was
-/// cut off, and gives the connection up as soon as they name a newer one.
+/// Checks within `limit` that the named server is not a replica, which an isolated sentinel may
+/// name. Gives the connection up as soon as the sentinels name a newer primary.
 pub(crate) async fn follow(
     sentinels: &Arc<Sentinels>,
     named: NamedPrimary,

@@ -1,7 +1,7 @@
-//! The bytes to and from one server: TCP with its options, and TLS on top of it; or a unix socket.
+//! Opens the byte stream to a server: TCP, TLS over TCP, or a unix socket.
 //!
-//! redis-rs could open a connection by itself, but takes the cryptography for it from the
-//! process-wide default, which a library must not set.
+//! redis-rs could open it, but takes its cryptography from the process-wide default, which a
+//! library must not set.
 
 use std::fmt;
 use std::io;
@@ -16,14 +16,14 @@ use tokio::net::{TcpStream, lookup_host};
 use crate::connection::duplex::Stream;
 use crate::connection::tls::Tls;
 
-/// How long a peer may be silent before the kernel asks whether it is still there.
+/// How long a peer may be silent before the kernel probes it.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// One of the places that a server's name leads to.
+/// An address that a server's name resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
-    /// The unix socket that the name is the path of.
+    /// The unix socket at the path that is the name.
     Socket,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Looks up a name. There is at least one address.
+/// Resolves a name. Returns at least one address.
 pub(crate) async fn addresses(server: &HostPort) -> redis::RedisResult<Vec<Address>> {
     if server.socket_path().is_some() {
         return Ok(vec![Address::Socket]);
@@ -55,7 +55,7 @@ pub(crate) async fn addresses(server: &HostPort) -> redis::RedisResult<Vec<Addre
     Ok(addresses)
 }
 
-/// Connects to the first of these addresses that answers.
+/// Connects to the first address that answers.
 pub(crate) async fn open(
     server: &HostPort,
     addresses: &[Address],
@@ -89,7 +89,7 @@ async fn socket(_: &str) -> io::Result<Stream> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The same for connections that redis-rs makes.
+/// The same TCP settings, for connections that redis-rs makes.
 #[cfg(feature = "cluster-async")]
 pub(crate) fn settings() -> redis::io::tcp::TcpSettings {
     let settings = redis::io::tcp::TcpSettings::default()
@@ -115,7 +115,7 @@ fn configure(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Names that only tests know.
+/// Host names known only to tests.
 #[cfg(test)]
 pub(crate) mod names {
     use std::collections::HashMap;

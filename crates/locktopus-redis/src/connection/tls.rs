@@ -1,4 +1,4 @@
-//! Encryption of a connection; without the feature `tls`, the refusal to connect.
+//! Encrypts connections. Without the feature `tls`, refuses to.
 
 #[cfg(feature = "tls")]
 pub(crate) use enabled::Tls;
@@ -18,11 +18,11 @@ mod enabled {
     use crate::connection::duplex::Stream;
     use crate::connection::error::ConnectError;
 
-    /// What every encrypted connection needs, read once.
+    /// The settings of every encrypted connection, loaded once.
     #[derive(Clone)]
     pub(crate) struct Tls {
         connector: TlsConnector,
-        /// Instead of the host that is connected to.
+        /// The name to verify instead of the host.
         server_name: Option<String>,
     }
 
@@ -37,8 +37,7 @@ mod enabled {
             })
         }
 
-        /// Makes the handshake, and checks that the certificate is for `host`, unless another name
-        /// is asked for.
+        /// Shakes hands. Verifies that the certificate is for `host`, or for the configured name.
         pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> io::Result<Stream> {
             let host = self.server_name.as_deref().unwrap_or(host);
             let name = ServerName::try_from(host.to_owned())
@@ -59,7 +58,7 @@ mod disabled {
     use crate::connection::duplex::Stream;
     use crate::connection::error::ConnectError;
 
-    /// Never exists: [`Tls::load`] refuses.
+    /// Cannot be created: [`Tls::load`] fails.
     #[derive(Clone)]
     pub(crate) enum Tls {}
 

@@ -1,4 +1,4 @@
-//! Which channel is subscribed to on which server, and the messages that servers push.
+//! Tracks which server carries each channel, and receives pushed messages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::connection::health::{Health, Listener};
 use crate::connection::sync::lock;
 use crate::topology::{Location, Topology};
 
-/// The state of the subscriptions; listens on every connection that carries some.
+/// The state of the subscriptions. Listens on every connection that carries one.
 pub(crate) struct Placements {
     topology: Arc<Topology>,
     events: UnboundedSender<PushEvent>,
@@ -22,10 +22,10 @@ pub(crate) struct Placements {
 
 #[derive(Default)]
 struct State {
-    /// In a cluster.
+    /// Used in a cluster.
     placed: HashMap<Channel, Location>,
-    /// Requests to unsubscribe from shard channels that the server has yet to confirm. Any other
-    /// confirmation means that the server ended the subscription by itself.
+    /// Unsubscribe requests for shard channels that the server has not confirmed yet. Any other
+    /// confirmation means that the server itself ended the subscription.
     leaving: HashMap<Bytes, usize>,
 }
 
@@ -38,7 +38,7 @@ impl Placements {
         }
     }
 
-    /// Where every channel is, if there is only one place.
+    /// The place of every channel, if there is only one.
     fn only_place(&self) -> Option<Location> {
         match &*self.topology {
             Topology::Single(_) => Some(Location::Primary),
@@ -46,7 +46,7 @@ impl Placements {
         }
     }
 
-    /// Notes that a channel is subscribed to. Returns where it was before, if elsewhere.
+    /// Notes where a channel is subscribed. Returns its previous place, if that differs.
     pub(crate) fn put(&self, channel: &Channel, place: &Location) -> Option<Location> {
         if self.only_place().is_some() {
             return None;
@@ -57,13 +57,13 @@ impl Placements {
         before.filter(|before| before != place)
     }
 
-    /// Notes that a channel is no longer wanted. Returns where it is.
+    /// Notes that a channel is no longer wanted. Returns its place.
     pub(crate) fn take(&self, channel: &Channel) -> Option<Location> {
         self.only_place()
             .or_else(|| lock(&self.state).placed.remove(channel))
     }
 
-    /// Where a channel of this name is.
+    /// The place of the channel with this name.
     pub(crate) fn find(&self, name: &[u8]) -> Option<Location> {
         if let Some(place) = self.only_place() {
             return Some(place);
@@ -75,7 +75,7 @@ impl Placements {
             .map(|(_, place)| place.clone())
     }
 
-    /// Notes that a request to unsubscribe is about to be sent.
+    /// Notes that an unsubscribe request is about to be sent.
     pub(crate) fn expect_end(&self, channel: &Channel) {
         if channel.flavour == ChannelFlavour::Sharded {
             *lock(&self.state)
@@ -85,8 +85,7 @@ impl Placements {
         }
     }
 
-    /// Notes that a request to unsubscribe was confirmed, or never will be. False if there was
-    /// none.
+    /// Notes that an unsubscribe request was confirmed, or never will be. False if there was none.
     pub(crate) fn ended(&self, name: &[u8]) -> bool {
         let leaving = &mut lock(&self.state).leaving;
         let Some(count) = leaving.get_mut(name) else {
@@ -100,7 +99,7 @@ impl Placements {
     }
 
     fn send(&self, event: PushEvent) {
-        // Without a receiver nobody is interested any more.
+        // The receiver may be gone.
         let _ = self.events.send(event);
     }
 }
@@ -108,8 +107,7 @@ impl Placements {
 impl Listener for Placements {
     fn pushed(&self, health: &Arc<Health>, push: PushInfo) {
         match push.kind {
-            // Messages of a connection that was given up, for being on the wrong server, are
-            // ignored.
+            // Ignore messages from a connection that was given up for being on the wrong server.
             PushKind::Message | PushKind::SMessage if health.is_dead() => {}
             PushKind::Message | PushKind::SMessage => {
                 let mut parts = push.data.into_iter();
@@ -124,8 +122,8 @@ impl Listener for Placements {
                 let Some(Value::BulkString(name)) = push.data.first() else {
                     return;
                 };
-                // redis-rs takes such a push for the answer to a command, so that from here on the
-                // answers on this connection may be one off. It has to be replaced in any case.
+                // redis-rs takes this push for the answer to a command, so later answers on this
+                // connection may be off by one. It must be replaced in any case.
                 if !self.ended(name) {
                     health.kill("a slot moved to another node");
                 }
@@ -154,7 +152,7 @@ impl Listener for Placements {
                     .placed
                     .iter()
                     .filter(|(_, place)| here(place))
-                    // A slot without an owner is still served where it was, if anywhere.
+                    // A slot without an owner is served, if at all, where it was.
                     .all(|(channel, place)| {
                         self.topology
                             .location_of(channel)

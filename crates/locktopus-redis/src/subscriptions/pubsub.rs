@@ -1,7 +1,7 @@
-//! Subscribing: one connection per server that carries channels, apart from the ones for commands.
+//! Subscribes, over one connection per server that is separate from the one for commands.
 //!
-//! Nothing is subscribed again here after a loss. The layer above knows which channels are wanted;
-//! it hears [`PushEvent::Disrupted`] and calls [`Subscriber::subscribe`] with all of them.
+//! This module does not resubscribe after a loss. The layer above knows which channels it wants. It
+//! receives [`PushEvent::Disrupted`] and calls [`Subscriber::subscribe`] with all of them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -60,7 +60,7 @@ impl Subscriber {
         let Some(first) = moved.first() else {
             return Ok(());
         };
-        // Refused, so nothing was subscribed to. The refusal made the map stale.
+        // These were refused, so they are not subscribed. The refusal marked the map as stale.
         tracing::debug!(channels = moved.len(), reason = %first.1, "slots of channels have moved");
         self.topology.freshen().await;
         let moved = self
@@ -72,7 +72,7 @@ impl Subscriber {
             .map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Drops subscriptions where there is a connection; elsewhere they are gone already.
+    /// Unsubscribes on existing connections. Without a connection there is no subscription.
     pub(crate) async fn unsubscribe(&self, channels: &[Channel]) {
         let mut groups: HashMap<Location, Vec<&Channel>> = HashMap::new();
         for channel in channels {
@@ -88,8 +88,7 @@ impl Subscriber {
         .await;
     }
 
-    /// Gives up the connection that carries a channel: its subscriber was not counted on the
-    /// primary.
+    /// Gives up the connection that carries a channel: the primary does not count its subscriber.
     pub(crate) fn subscription_misplaced(&self, channel: &[u8]) {
         let link = self
             .placements
@@ -105,8 +104,8 @@ impl Subscriber {
         lock(&self.links).drain().for_each(|(_, link)| link.close());
     }
 
-    /// Subscribes wherever the channels belong as far as is known. Returns the channels refused
-    /// with `MOVED`; any other failure ends in an error, after every server was tried.
+    /// Subscribes on the servers that should carry the channels. Returns the channels refused with
+    /// `MOVED`. Any other failure is an error, after every server was tried.
     async fn attempt<'a>(
         &self,
         channels: impl Iterator<Item = &'a Channel>,
@@ -144,15 +143,15 @@ impl Subscriber {
         }
     }
 
-    /// Subscribes to channels that belong on one server.
+    /// Subscribes to channels on one server.
     async fn join<'a>(
         &self,
         place: Location,
         channels: Vec<&'a Channel>,
     ) -> Result<Vec<(&'a Channel, ClientError)>, ClientError> {
         let mut live = self.link(&place)?.get().await?;
-        // One command per channel: a command for shard channels must not mix slots, and this way
-        // each channel has an answer of its own. They travel in one write.
+        // One command per channel, because one command must not mix slots of shard channels, and
+        // each channel gets its own answer. They travel in one write.
         let mut pipeline = Pipeline::with_capacity(channels.len());
         for channel in &channels {
             let name = match channel.flavour {
@@ -161,7 +160,7 @@ impl Subscriber {
             };
             pipeline.cmd(name).arg(&channel.name[..]);
         }
-        // The last answer tells whether these subscriptions are where they should be.
+        // The last answer shows whether this server is a replica.
         pipeline.cmd(ROLE_QUESTION);
         let mut answers = self.exchange(&mut live, &pipeline).await?;
         if answers
@@ -198,7 +197,7 @@ impl Subscriber {
                 }
             }
         }
-        // Otherwise messages would come twice.
+        // Otherwise messages would arrive twice.
         join_all(
             elsewhere
                 .into_iter()
@@ -214,7 +213,7 @@ impl Subscriber {
         problem.map_or(Ok(moved), Err)
     }
 
-    /// Unsubscribes on one server, if there is a connection to it.
+    /// Unsubscribes on one server, if connected.
     async fn leave(&self, place: Location, channels: Vec<&Channel>) {
         let link = lock(&self.links).get(&place).map(Arc::clone);
         let Some(mut live) = link.and_then(|link| link.peek()) else {
@@ -233,7 +232,7 @@ impl Subscriber {
             .exchange(&mut live, &pipeline)
             .await
             .unwrap_or_default();
-        // A confirmation was noted when it arrived; a refusal is noted here.
+        // Confirmations were noted on arrival; note refusals here.
         let unconfirmed = channels
             .iter()
             .enumerate()
@@ -279,7 +278,7 @@ impl Subscriber {
     }
 }
 
-/// Whether this is the confirmation of this channel.
+/// Checks that the answer confirms this channel.
 fn verdict(answer: &Value, channel: &Channel) -> Result<(), ClientError> {
     match answer {
         Value::ServerError(error) => Err(rejected(error)),

@@ -1,4 +1,4 @@
-//! A command is written once, whatever becomes of its answer, and the client recovers afterwards.
+//! A command is written once, even if its answer is lost, and the client recovers.
 
 use crate::common;
 
@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep};
 
 const COUNT: &str = "redis.call('RPUSH', KEYS[2], ARGV[1]); return redis.call('INCR', KEYS[1])";
 
-/// The server runs the script and the connection is cut before the answer is written.
+/// The server runs the script, and the connection breaks before the answer is written.
 async fn lost_reply(kind: TopologyKind) {
-    // Nobody takes over while it is frozen, however long a busy machine takes.
+    // No failover while it is frozen, even on a busy machine.
     let knobs = Knobs {
         down_after_ms: 60_000,
         ..Knobs::default()
@@ -25,11 +25,11 @@ async fn lost_reply(kind: TopologyKind) {
     let servers = servers_with(kind, knobs).await;
     let client = client(&servers).await;
     let node = servers.primary_for("{k}").await.unwrap();
-    // Its connection is open already, so that the server reads both commands in one round and cuts
-    // the connection before it writes the answer.
+    // Connected in advance, so the server reads both commands in one round and cuts the connection
+    // before it writes the answer.
     let killer = common::client(&servers).await;
     let (_, killers_addr) = connection(&killer).await;
-    // After the killer's: the connection that was read last before a stop is read first after it.
+    // After the killer's: the connection read last before a stop is read first after it.
     let (id, addr) = connection(&client).await;
     node.freeze().await.unwrap();
     let (answer, killed, ()) = tokio::join!(
@@ -53,7 +53,7 @@ async fn lost_reply(kind: TopologyKind) {
         matches!(answer, Err(ClientError::MaybeExecuted(_))),
         "{answer:?}"
     );
-    // Any repetition would come with the new connection, and before what is sent over it later.
+    // A retry would arrive with the new connection, before later commands on it.
     let count = eventually("reading", async || {
         call(&client, "k", &["GET", "{k}:n"]).await
     })
@@ -64,7 +64,7 @@ async fn lost_reply(kind: TopologyKind) {
     assert_eq!(length, Ok(Reply::Int(1)));
 }
 
-/// The number of the connection over which commands go, and its address on the client's side.
+/// The id of the connection for commands, and its address on the client's side.
 async fn connection(client: &RedisRsClient) -> (String, SocketAddr) {
     let Ok(Reply::Bytes(info)) = call(client, "k", &["CLIENT", "INFO"]).await else {
         panic!("no connection")
@@ -114,7 +114,7 @@ async fn a_frozen_server_is_used_again_after_the_thaw() {
     );
 }
 
-/// Callers of a frozen node wait; callers of the other nodes do not.
+/// Only callers of a frozen node wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_node_does_not_delay_other_slots() {
     let servers = servers(SHARDS).await;
@@ -130,7 +130,7 @@ async fn a_frozen_node_does_not_delay_other_slots() {
     assert!(!alive.is_empty());
     call(&client, "a", &["GET", "a"]).await.unwrap();
     frozen.freeze().await.unwrap();
-    // Shorter than the time after which the cluster as a whole refuses service.
+    // Shorter than the time after which the whole cluster refuses service.
     let until = Instant::now() + Duration::from_millis(900);
     let (failures, slowest) = tokio::join!(
         async {
@@ -176,7 +176,7 @@ async fn down_and_back(kind: TopologyKind) {
         last = call(&client, "k", &["GET", "k"]).await;
         sleep(Duration::from_millis(50)).await;
     }
-    // Refused connections are certain not to have carried anything.
+    // A refused connection has certainly carried nothing.
     assert!(matches!(last, Err(ClientError::NotSent(_))), "{last:?}");
     node.start().await.unwrap();
     eventually("a command", async || {
@@ -195,14 +195,14 @@ async fn a_server_that_was_away_is_used_again_cluster() {
     down_and_back(SHARDS).await;
 }
 
-/// A connection that died while nobody used it costs no caller an error.
+/// A connection that dies while idle costs no caller an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_lost_in_silence_is_replaced_before_the_next_command() {
     let servers = servers(TopologyKind::Standalone).await;
     let client = client(&servers).await;
     let node = &servers.nodes()[0];
     for _ in 0..4 {
-        // Replacing connections that do not last is not hurried.
+        // Short-lived connections are replaced slowly.
         sleep(SETTLED).await;
         let Ok(Reply::Int(id)) = call(&client, "k", &["CLIENT", "ID"]).await else {
             panic!("no id")
@@ -210,12 +210,12 @@ async fn a_connection_lost_in_silence_is_replaced_before_the_next_command() {
         node.command(&["CLIENT", "KILL", "ID", &id.to_string()])
             .await
             .unwrap();
-        // For the loopback to deliver the end of the connection.
+        // Let the loopback deliver the end of the connection.
         sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// Many callers of a dead server share one attempt to connect, and all hear of its outcome.
+/// Callers of a dead server share one attempt to connect, and all get its result.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_share_an_attempt_to_connect() {
     let servers = servers(TopologyKind::Standalone).await;
@@ -238,7 +238,7 @@ async fn callers_share_an_attempt_to_connect() {
     for answer in futures_util::future::join_all(calls).await {
         assert_eq!(answer, Ok(bytes("PONG")));
     }
-    // One is the connection that asks.
+    // One of them is the connection that asks.
     assert_eq!(accepted().await - before, 2);
     assert!(client.take_events().is_some());
     assert!(client.take_events().is_none());

@@ -1,4 +1,4 @@
-//! The primary changes, by a crash, a freeze or a migration, and commands find the new one.
+//! The primary changes after a crash, a freeze or a migration, and commands find the new one.
 
 use crate::common;
 
@@ -10,13 +10,13 @@ use locktopus_protocol::{RedisClient, Reply};
 use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 use tokio::time::{Instant, sleep};
 
-/// Writes until a write is accepted again, and checks that the promoted server has it.
+/// Writes until a write succeeds again, and checks that the promoted server has it.
 async fn recovers(servers: &Deployment, client: &locktopus_redis::RedisRsClient, old: &str) {
     eventually("a write after the fail-over", async || {
         let written = call(client, "k", &["SET", "k", "2"])
             .await
             .map_err(|error| error.to_string())?;
-        // A frozen old primary may have been thawed: only the new one counts.
+        // A frozen old primary may have been thawed. Only the new one counts.
         let now = servers
             .primary_for("k")
             .await
@@ -31,7 +31,7 @@ async fn recovers(servers: &Deployment, client: &locktopus_redis::RedisRsClient,
     let now = servers.primary_for("k").await.unwrap();
     assert_ne!(now.name(), old);
     assert_eq!(call(client, "k", &["GET", "k"]).await, Ok(bytes("2")));
-    // No error is left over from the change.
+    // The change leaves no errors behind.
     for _ in 0..50 {
         call(client, "k", &["GET", "k"]).await.unwrap();
     }
@@ -53,7 +53,7 @@ async fn freeze(kind: TopologyKind) {
     let old = servers.primary_for("k").await.unwrap();
     old.freeze().await.unwrap();
     recovers(&servers, &client, old.name()).await;
-    // The old primary wakes up and does not know yet that it was deposed.
+    // The old primary wakes up, not knowing that it was replaced.
     old.thaw().await.unwrap();
     eventually("a write after the thaw", async || {
         call(&client, "k", &["SET", "k", "3"]).await
@@ -81,7 +81,7 @@ async fn cluster_freeze() {
     freeze(TopologyKind::CLUSTER).await;
 }
 
-/// A demotion without a cut connection: the old primary goes on answering, with `READONLY`.
+/// A demotion without a broken connection: the old primary keeps answering, with `READONLY`.
 #[tokio::test(flavor = "multi_thread")]
 async fn sentinel_orderly_failover() {
     let servers = servers(TopologyKind::SENTINEL).await;
@@ -95,7 +95,7 @@ async fn sentinel_orderly_failover() {
     recovers(&servers, &client, old.name()).await;
 }
 
-/// Sentinels that are gone or frozen are passed over.
+/// Dead and frozen sentinels are skipped.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_sentinels_are_passed_over() {
     let servers = servers(TopologyKind::SENTINEL).await;
@@ -105,7 +105,7 @@ async fn dead_sentinels_are_passed_over() {
     assert_eq!(call(&client, "k", &["GET", "k"]).await, Ok(Reply::Nil));
 }
 
-/// While a slot moves, `ASK` is followed; afterwards `MOVED` is, and the map is learnt.
+/// During a migration the client follows `ASK`; afterwards it follows `MOVED` and updates its map.
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_migrate_under_traffic() {
     let servers = servers(SHARDS).await;
@@ -120,7 +120,7 @@ async fn slots_migrate_under_traffic() {
     call(&client, "k", &["SET", "{k}stays", "1"]).await.unwrap();
 
     begin_migration(from, to, slot).await;
-    // Not on the old node, so the new one is asked.
+    // The key is not on the old node, so the new one is asked.
     assert_eq!(
         call(&client, "k", &["SET", "k", "new"]).await,
         Ok(bytes("OK"))
@@ -135,7 +135,7 @@ async fn slots_migrate_under_traffic() {
     from.command(&migrate).await.unwrap();
     end_migration(&servers, from, to, slot).await;
 
-    // The first call is redirected, not refused; then the map is right.
+    // The first call is redirected, not refused; afterwards the map is right.
     assert_eq!(
         call(&client, "k", &["GET", "{k}stays"]).await,
         Ok(bytes("1"))
@@ -156,7 +156,7 @@ async fn slots_migrate_under_traffic() {
     .await;
 }
 
-/// All connections die at once: every one of them is replaced.
+/// All connections break at once, and all are replaced.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_connections_of_a_cluster_are_cut() {
     let servers = servers(SHARDS).await;
@@ -189,7 +189,7 @@ async fn all_connections_of_a_cluster_are_cut() {
     }
 }
 
-/// With the whole cluster down and up again, nothing is left of the bad times.
+/// After a restart of the whole cluster the client works as before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_cluster_restarts() {
     let knobs = Knobs {

@@ -1,5 +1,4 @@
-//! Users and passwords of data nodes and sentinels, which are separate, and what errors show of
-//! them.
+//! Separate users and passwords for data nodes and sentinels, and what errors reveal of them.
 
 use crate::common;
 
@@ -18,7 +17,7 @@ fn login(username: &str, password: &str) -> Option<Credentials> {
     })
 }
 
-/// A user who may run scripts and subscribe, but not name his connection nor ask for roles.
+/// A user who may run scripts and subscribe, but not set the connection's name or ask for roles.
 fn knobs() -> Knobs {
     let user = format!("app on >{PASSWORD} ~* &* +@all -client|setname -role");
     Knobs {
@@ -31,7 +30,7 @@ async fn logs_in(kind: TopologyKind) {
     let servers = servers_with(kind, knobs()).await;
     let mut options = options(&servers);
     options.credentials = login("app", PASSWORD);
-    // Refused by the server, which must not matter.
+    // The server refuses it, which must not matter.
     options.client_name = Some("locktopus-test".to_owned());
     let client = locktopus_redis::connect(&options).await.unwrap();
     for key in ["a", "b", "c"] {
@@ -107,7 +106,7 @@ async fn sentinels_have_users_of_their_own() {
     );
 }
 
-/// A logical database belongs to the connection, also to the one made after a loss.
+/// The connection selects the logical database again after a loss.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_is_kept() {
     let servers = servers(TopologyKind::Standalone).await;

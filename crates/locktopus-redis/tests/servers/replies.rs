@@ -1,4 +1,4 @@
-//! Commands and their answers on every kind of deployment.
+//! Commands and answers on every kind of deployment.
 
 use crate::common;
 
@@ -9,7 +9,7 @@ use locktopus_protocol::{
 use locktopus_redis::ConnectError;
 use locktopus_servers::topology::TopologyKind;
 
-/// SHA-1 of nothing that was ever loaded.
+/// A SHA-1 that no script has.
 const UNKNOWN_SCRIPT: &str = "ffffffffffffffffffffffffffffffffffffffff";
 
 async fn answers(kind: TopologyKind, deployment_kind: Deployment, primaries: usize) {
@@ -22,7 +22,7 @@ async fn answers(kind: TopologyKind, deployment_kind: Deployment, primaries: usi
         ("redis-rs", deployment_kind)
     );
 
-    // Enough keys to meet every node of a cluster.
+    // Enough keys to reach every node of a cluster.
     for key in ["a", "b", "c", "d", "e", "f"] {
         let eval = async |script: &str| call(&client, key, &["EVAL", script, "1", key]).await;
         assert_eq!(

@@ -1,6 +1,6 @@
-//! Subscriptions: messages arrive, losses are reported, and subscribing again brings all back.
+//! Subscriptions deliver messages, report losses, and work again after resubscribing.
 //!
-//! The tests play the layer above: on [`PushEvent::Disrupted`] they subscribe to everything again.
+//! The tests play the layer above: on [`PushEvent::Disrupted`] they resubscribe to everything.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use ChannelFlavour::{Plain, Sharded};
 
-/// Publishes on every channel until each message was heard once.
+/// Publishes on every channel and waits until each message has arrived.
 async fn all_heard(
     client: &RedisRsClient,
     events: &mut tokio::sync::mpsc::UnboundedReceiver<PushEvent>,
@@ -52,7 +52,7 @@ async fn messages(kind: TopologyKind, flavour: ChannelFlavour) {
     let channels = sixty(flavour);
     client.subscribe(&[]).await.unwrap();
     client.subscribe(&channels).await.unwrap();
-    // Again, which must be harmless.
+    // Subscribing again must be harmless.
     client.subscribe(&channels[..10]).await.unwrap();
     all_heard(&client, &mut events, &channels).await;
 
@@ -67,7 +67,7 @@ async fn messages(kind: TopologyKind, flavour: ChannelFlavour) {
         let name = std::str::from_utf8(&channel.name).unwrap();
         call(&client, name, &[command, name, "2"]).await.unwrap();
     }
-    // What was published before the last of the kept ones would have arrived before it.
+    // Anything published earlier would have arrived before these.
     let names: Vec<_> = kept
         .iter()
         .map(|channel| String::from_utf8(channel.name.to_vec()).unwrap())
@@ -85,7 +85,7 @@ async fn messages(kind: TopologyKind, flavour: ChannelFlavour) {
             other @ PushEvent::Disrupted { .. } => panic!("{other:?}"),
         }
     }
-    // Coming and going leaves no trace.
+    // Repeated unsubscribing and subscribing leaves no trace.
     for _ in 0..20 {
         client.unsubscribe(kept).await.unwrap();
         client.subscribe(kept).await.unwrap();
@@ -122,7 +122,7 @@ async fn kill_subscribers(servers: &Deployment) {
     }
 }
 
-/// An idle connection is cut; nobody sends a command.
+/// The connection breaks while the client is idle.
 async fn cut(kind: TopologyKind, flavour: ChannelFlavour) {
     let servers = servers(kind).await;
     let client = client(&servers).await;
@@ -159,7 +159,7 @@ async fn cut_cluster_sharded() {
     cut(SHARDS, Sharded).await;
 }
 
-/// The connection to one node of three is cut: its shard channels come back, the others stay.
+/// The connection to one of three nodes breaks. Its shard channels come back, the others stay.
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_shard_channels_survive_a_cut() {
     let servers = servers(SHARDS).await;
@@ -186,7 +186,7 @@ async fn sixty_shard_channels_survive_a_cut() {
     }
 }
 
-/// A server that is frozen says nothing at all; this is found out without any command.
+/// A frozen server sends nothing at all. The client notices that without sending a command.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_server_is_noticed_while_idle() {
     let servers = servers(TopologyKind::Standalone).await;
@@ -236,7 +236,7 @@ async fn away_cluster_sharded() {
     away(SHARDS, Sharded).await;
 }
 
-/// The primary dies and another takes over.
+/// The primary dies and another one takes over.
 async fn failover(kind: TopologyKind, flavour: ChannelFlavour) {
     let servers = servers(kind).await;
     let client = client(&servers).await;
@@ -264,7 +264,7 @@ async fn failover_cluster_sharded() {
     failover(TopologyKind::CLUSTER, Sharded).await;
 }
 
-/// A slot moves to another node: the subscription ends on the old one and is made on the new one.
+/// A slot moves to another node. Its subscription moves too.
 async fn migrated(flavour: ChannelFlavour) {
     let servers = servers(SHARDS).await;
     let client = client(&servers).await;
@@ -283,7 +283,7 @@ async fn migrated(flavour: ChannelFlavour) {
     begin_migration(from, to, slot).await;
     end_migration(&servers, from, to, slot).await;
     if flavour == Plain {
-        // The server says nothing; the client learns it from its next command there.
+        // The server sends nothing; the client learns of the move from its next command there.
         call(&client, moving, &["GET", moving]).await.unwrap();
     }
     disrupted(&mut events).await;

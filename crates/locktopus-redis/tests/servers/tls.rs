@@ -1,4 +1,4 @@
-//! Encrypted connections; without the feature, the error that names it.
+//! Encrypted connections. Without the feature, the error names it.
 
 use crate::common;
 
@@ -31,7 +31,7 @@ mod enabled {
         let servers = servers(TopologyKind::Tls).await;
         let files = servers.tls().unwrap();
         let mut options = options(&servers);
-        // A handshake may take its time on a busy machine.
+        // A handshake may be slow on a busy machine.
         options.connect_timeout = Duration::from_secs(5);
 
         options.tls = Some(TlsOptions {
@@ -66,7 +66,7 @@ mod enabled {
         let client = locktopus_redis::connect(&options).await.unwrap();
         assert_eq!(call(&client, "k", &["GET", "k"]).await, Ok(bytes("1")));
 
-        // Plain text to an encrypted port ends in an error, not in a hang.
+        // Plain text to an encrypted port fails instead of hanging.
         options.tls = None;
         locktopus_redis::connect(&options).await.unwrap_err();
     }

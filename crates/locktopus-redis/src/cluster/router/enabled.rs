@@ -1,14 +1,14 @@
-//! The cluster connection of redis-rs, asked first when the user wants it.
+//! Sends commands over the cluster connection of redis-rs, if the user wants that.
 //!
-//! It must have no retries. Then redis-rs sends a request once, to the primary that it thinks
-//! serves the slot, or to another node while that one is away (read in redis 1.8,
-//! `cluster_handling/async_connection`): whatever comes back is the caller's. Not even `MOVED` and
-//! `ASK` are followed. Redirects are followed over connections of our own.
+//! The connection must not retry. Then redis-rs sends each request once, to the primary it believes
+//! serves the slot, or to another node while that one is unreachable (read in redis 1.8,
+//! `cluster_handling/async_connection`). The caller gets whatever comes back, including `MOVED` and
+//! `ASK`. We follow redirects over our own connections.
 //!
-//! What an error means is harder to tell than on a connection of our own. When redis-rs fails to
-//! refresh its map, it answers **every** request under way with that failure, also those that were
-//! written long ago, and does not say that it does. Most refusals it passes on as answers. Of the
-//! errors it hands out, only those that no refresh can end in are believed.
+//! Its errors are harder to interpret than those of our own connections. When redis-rs fails to
+//! refresh its map, it fails **every** request in flight with that error, including requests that
+//! were written long ago, and does not say so. It returns most refusals as answers. Of its errors,
+//! we trust only those that a refresh cannot produce.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -33,12 +33,12 @@ use crate::connection::send::packed;
 use crate::connection::stream;
 use crate::connection::sync::lock;
 
-/// redis-rs gives up on an answer after this many times the longest wait of our callers, who are to
-/// hear of it first.
+/// redis-rs times out after this multiple of our callers' longest timeout, so that they time out
+/// first.
 const PATIENCE: u32 = 2;
 
-/// Refusals that are about the slot of the request. What redis-rs asks by itself (`CLUSTER SLOTS`,
-/// `PING`, the login) is never answered so.
+/// Refusals about the slot of the request. Internal requests of redis-rs (`CLUSTER SLOTS`, `PING`,
+/// login) never get these.
 const ABOUT_THE_SLOT: [&str; 6] = [
     "MOVED",
     "ASK",
@@ -48,25 +48,25 @@ const ABOUT_THE_SLOT: [&str; 6] = [
     "READONLY",
 ];
 
-/// What refuses to be repeated, to see whether a connection repeats.
+/// A script whose answer invites a retry, to test whether a connection retries.
 const ASKS_TO_BE_REPEATED: &str = "redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], 10000) \
      return redis.error_reply('TRYAGAIN this is not to be sent again')";
 
-/// Lives for ten seconds after somebody hands in a connection.
+/// Exists for ten seconds after a program hands in a connection.
 const REPEATED: &str = "locktopus:probe:repeated";
 
 /// A cluster connection of redis-rs without retries.
 pub(crate) struct Router {
-    /// `None` once it is closed.
+    /// `None` once closed.
     connection: Mutex<Option<ClusterConnection>>,
-    /// Counts commands: it is not known when redis-rs dials.
+    /// Counts commands, because redis-rs does not report when it dials.
     sent: AtomicU64,
-    /// Makes connections of our own. `None` if a program handed one in.
+    /// Makes our own connections. `None` if the program handed one in.
     own: Option<(ClusterClient, Budget)>,
 }
 
 impl Router {
-    /// A connection of our own, which comes up when the cluster does.
+    /// Our own connection, made as soon as the cluster is reachable.
     pub(crate) fn new(
         options: &ConnectOptions,
         seeds: &[HostPort],
@@ -91,7 +91,7 @@ impl Router {
         Ok(Self::connected_by(client, budget))
     }
 
-    /// A copy on this runtime. A connection that the program handed in stays on the program's
+    /// A copy on this runtime. A connection handed in by the program stays on the program's
     /// runtime.
     pub(crate) fn again(&self) -> Self {
         match &self.own {
@@ -108,7 +108,7 @@ impl Router {
         Self::of(Some(connection), Some((client, budget)))
     }
 
-    /// A connection that a program hands in, if it repeats nothing.
+    /// Uses a connection that the program hands in. Fails if it retries.
     pub(crate) async fn handed_in(
         connection: ClusterConnection,
         budget: Budget,
@@ -125,7 +125,7 @@ impl Router {
         }
     }
 
-    /// How many commands it was given.
+    /// How many commands it has sent.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::SeqCst)
     }
@@ -149,13 +149,13 @@ impl Router {
         }
     }
 
-    /// Gives up the connection. One that was handed in goes on for its owner.
+    /// Drops the connection. The owner of one that was handed in can go on using it.
     pub(crate) fn close(&self) {
         drop(lock(&self.connection).take());
     }
 }
 
-/// What an error says about whether the command ran.
+/// Whether the command may have run, according to its error.
 fn meaning(error: &RedisError) -> ClientError {
     let is_server = matches!(error.kind(), ErrorKind::Server(_));
     match error.code() {
@@ -167,8 +167,8 @@ fn meaning(error: &RedisError) -> ClientError {
     }
 }
 
-/// Refuses a connection that sends a request again by itself. With retries redis-rs either waits
-/// before it does, and gives no answer in time, or has done so, which the counter tells.
+/// Refuses a connection that retries. With retries, redis-rs either waits before it retries, and
+/// does not answer in time, or has retried, which the counter shows.
 async fn check(mut connection: ClusterConnection, limit: Duration) -> Result<(), ConnectError> {
     let mut script = redis::cmd("EVAL");
     script.arg(ASKS_TO_BE_REPEATED).arg(1).arg(REPEATED);
@@ -187,7 +187,7 @@ async fn check(mut connection: ClusterConnection, limit: Duration) -> Result<(),
     let _left_behind = ask(forget.clone()).await;
     match ask(script).await {
         Some(Err(error)) if error.code() == Some("TRYAGAIN") => {}
-        // Who may not do this is not stopped; the manual says what is required.
+        // A user without the needed permissions may go on. The manual states the requirement.
         Some(Ok(redis::Value::ServerError(_))) => return Ok(()),
         Some(Err(error)) => return Err(ConnectError::Router(error.category().to_owned())),
         Some(Ok(_)) | None => return Err(ConnectError::RouterRetries),
@@ -242,7 +242,7 @@ mod tests {
         );
     }
 
-    /// A refresh of the map may have ended so, while the request was under way.
+    /// A refresh of the map may have failed with these while the request was in flight.
     #[test]
     fn whatever_a_refresh_can_end_in_may_have_run() {
         let not_found =

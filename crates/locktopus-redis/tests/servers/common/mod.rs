@@ -1,4 +1,4 @@
-//! What all tests of this crate share: a topology, a client for it, and waiting on conditions.
+//! Shared by all tests of this crate: a topology, a client for it, and waiting on conditions.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
@@ -18,19 +18,19 @@ use locktopus_servers::topology::{
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, timeout};
 
-/// What the backend gives one command.
+/// The time limit that the backend gives one command.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Longest wait for anything that must happen at all.
+/// Longest wait for anything that must happen.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// Three primaries and no replicas: enough where nothing is killed.
+/// Three primaries without replicas, for tests that kill nothing.
 pub const SHARDS: TopologyKind = TopologyKind::Cluster {
     primaries: 3,
     replicas_each: 0,
 };
 
-/// One replica and one sentinel: enough where nothing is killed.
+/// One replica and one sentinel, for tests that kill nothing.
 pub const WATCHED: TopologyKind = TopologyKind::Sentinel {
     replicas: 1,
     sentinels: 1,
@@ -40,8 +40,7 @@ pub async fn servers(kind: TopologyKind) -> Deployment {
     servers_with(kind, Knobs::default()).await
 }
 
-/// The user of these tests has just the rights that locks need, and those to the data of the tests
-/// themselves.
+/// The tests' user has only the permissions that locks need, and those for the tests' own data.
 const USER: &str = "suite-user";
 const PASSWORD: &str = "suite-secret";
 const DATA: &str = "~* &* +@read +@write +@scripting +client +acl|whoami +debug";
@@ -89,8 +88,8 @@ pub async fn client(deployment: &Deployment) -> RedisRsClient {
         .unwrap()
 }
 
-/// Sends a command for the slot of `key` as the backend does: with a time limit, and telling the
-/// adapter when it passed.
+/// Sends a command for the slot of `key` as the backend does: with a time limit, reporting a
+/// timeout to the adapter.
 pub async fn call(client: &RedisRsClient, key: &str, words: &[&str]) -> Result<Reply, ClientError> {
     let route = Route::Slot(key_slot(key.as_bytes()));
     let args: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
@@ -129,7 +128,7 @@ pub fn bytes(text: &str) -> Reply {
     Reply::Bytes(Bytes::copy_from_slice(text.as_bytes()))
 }
 
-/// Waits for a message on each of `names`; other messages and events are skipped.
+/// Waits for a message on each of `names`. Skips other messages and events.
 pub async fn hear_all(events: &mut UnboundedReceiver<PushEvent>, names: &[String]) {
     let mut missing: Vec<_> = names.to_vec();
     let heard = async {
@@ -147,7 +146,7 @@ pub async fn hear_all(events: &mut UnboundedReceiver<PushEvent>, names: &[String
     );
 }
 
-/// Waits until the client says that messages may have been missed.
+/// Waits until the client reports that messages may have been missed.
 pub async fn disrupted(events: &mut UnboundedReceiver<PushEvent>) -> &'static str {
     let heard = async {
         loop {
@@ -159,7 +158,7 @@ pub async fn disrupted(events: &mut UnboundedReceiver<PushEvent>) -> &'static st
     timeout(LONG, heard).await.expect("a disruption")
 }
 
-/// What the layer above does after a disruption.
+/// Does what the layer above does after a disruption.
 pub async fn subscribe_again(client: &RedisRsClient, channels: &[Channel]) {
     eventually("subscribing again", async || {
         client.subscribe(channels).await
@@ -171,7 +170,7 @@ async fn id_of(node: &Node) -> String {
     node.command(&["CLUSTER", "MYID"]).await.unwrap().text()
 }
 
-/// Opens a slot for moving.
+/// Begins to move a slot.
 pub async fn begin_migration(from: &Node, to: &Node, slot: u16) {
     let (from_id, to_id, slot) = (id_of(from).await, id_of(to).await, slot.to_string());
     to.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
@@ -182,7 +181,7 @@ pub async fn begin_migration(from: &Node, to: &Node, slot: u16) {
         .unwrap();
 }
 
-/// Hands a slot over, the new owner first, as the servers' documentation wants it.
+/// Hands a slot over, to the new owner first, as the servers' documentation requires.
 pub async fn end_migration(servers: &Deployment, from: &Node, to: &Node, slot: u16) {
     let (to_id, slot) = (id_of(to).await, slot.to_string());
     let assign = ["CLUSTER", "SETSLOT", &slot, "NODE", &to_id];
