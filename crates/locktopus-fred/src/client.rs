@@ -1,4 +1,4 @@
-//! [`FredClient`]: the seam's methods, handed to whichever deployment is behind them.
+//! [`FredClient`]: implements the client interface by calling the deployment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::single::Single;
 
 /// A [`RedisClient`] over fred, made by [`connect`](crate::connect).
 ///
-/// Dropping it closes every connection.
+/// Dropping it closes all its connections.
 #[derive(Debug)]
 pub struct FredClient {
     deployment: Deployment,

@@ -1,4 +1,4 @@
-//! Commands on a cluster: find the node, follow redirects, keep the slot table fresh.
+//! Commands on a cluster: finds the node, follows redirects, keeps the slot table fresh.
 
 mod extra_nodes;
 mod node;
@@ -20,16 +20,16 @@ use crate::connection::request::Request;
 use node::Node;
 use shared::Shared;
 
-/// How many refusals in a row a command follows before they are reported.
+/// How many redirects in a row a command follows before it fails.
 const REDIRECTS: usize = 5;
 
-/// A cluster client: one independent link per primary, so that a dead node delays no other.
+/// A cluster client. Each primary has its own link, so a dead node delays no other.
 pub(crate) struct Cluster {
     shared: Arc<Shared>,
 }
 
 impl Cluster {
-    /// Asks `seeds` for the slot table and starts to keep it fresh. Says why if nobody knew it.
+    /// Asks `seeds` for the slot table and keeps it fresh. Returns the reason if none knew it.
     pub(crate) async fn connect(
         dialer: Arc<Dialer>,
         seeds: Vec<HostPort>,
@@ -41,7 +41,7 @@ impl Cluster {
         (Self { shared }, failure)
     }
 
-    /// The same on this runtime, which asks for the slot table anew.
+    /// A copy on this runtime, which fetches the slot table anew.
     pub(crate) fn again(&self, events: UnboundedSender<PushEvent>) -> Self {
         let (dialer, seeds) = (Arc::clone(&self.shared.dialer), self.shared.seeds.clone());
         let shared = Arc::new(Shared::new(dialer, seeds, events));
@@ -50,7 +50,7 @@ impl Cluster {
         Self { shared }
     }
 
-    /// Sends one command to the node that `route` names, following refusals that name another node.
+    /// Sends one command to the node for `route`. Follows redirects.
     pub(crate) async fn command(
         &self,
         route: Route,
@@ -64,7 +64,7 @@ impl Cluster {
         loop {
             let conn = match node.commands().conn().await {
                 Ok(conn) => conn,
-                // Nothing was sent yet, so another owner may be tried, if there is one by now.
+                // Nothing was sent yet, so another owner may be tried if there is one now.
                 Err(unreachable) => {
                     node = self.shared.successor(&node, route, unreachable).await?;
                     continue;
@@ -81,7 +81,7 @@ impl Cluster {
             let target = Redirect::parse(&refusal.1, node.address());
             refusals += 1;
             if matches!(refusal.0.as_str(), "MOVED" | "READONLY") {
-                // It may be a replica by now, with subscriptions on it.
+                // The node may be a replica now, and its subscriptions with it.
                 node.suspect_messages();
             }
             match (refusal.0.as_str(), target) {
@@ -102,8 +102,8 @@ impl Cluster {
         }
     }
 
-    /// Sends a command that any primary can answer to the first one that can be reached, beginning
-    /// with those that are up: one that is away must not fail what any other one could do.
+    /// Sends a command that any primary can answer to the first reachable one, connected ones
+    /// first. An unreachable primary must not fail what another can do.
     async fn anywhere(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let mut nodes = self.shared.map().nodes().to_vec();
         nodes.sort_by_key(|node| node.commands().current().is_none());
@@ -118,8 +118,7 @@ impl Cluster {
         Err(problem)
     }
 
-    /// Sends several commands at once to the node that `route` names, over a connection of their
-    /// own.
+    /// Sends several commands at once to the node for `route`, over the link for blocking commands.
     pub(crate) async fn pipeline(
         &self,
         route: Route,
@@ -153,7 +152,7 @@ impl Cluster {
         answers
     }
 
-    /// Sends one command to every primary at once.
+    /// Sends one command to all primaries at once.
     pub(crate) async fn command_on_primaries(
         &self,
         words: &[&[u8]],
@@ -174,7 +173,7 @@ impl Cluster {
         Ok(join_all(replies).await)
     }
 
-    /// Drops the connection that carries a channel: its subscriber was not counted on the primary.
+    /// Drops the connection that carries a channel: the primary does not count its subscriber.
     pub(crate) fn subscription_misplaced(&self, channel: &[u8]) {
         self.shared.stale.notify_one();
         let Some(place) = self.shared.placements.find(channel) else {
@@ -187,7 +186,7 @@ impl Cluster {
         }
     }
 
-    /// One node that hangs must not hide what the others say.
+    /// Sends a command with a time limit, because a node that hangs must not hide other answers.
     async fn in_time(&self, node: &Node, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let limit = self.shared.dialer.budget().answer();
         let answer = async {
@@ -203,7 +202,7 @@ impl Cluster {
         })
     }
 
-    /// Has the connection to the node behind `route` checked, and the slot table too.
+    /// Triggers a check of the connection to the node for `route`, and of the slot table.
     pub(crate) fn suspect(&self, route: Route) {
         let map = self.shared.map();
         match route {

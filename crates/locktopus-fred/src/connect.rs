@@ -1,4 +1,4 @@
-//! [`connect`]: checks the options, then reaches a server or says why not.
+//! [`connect`]: checks the options, then connects.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use crate::connection::sentinel::SentinelConnections;
 use crate::connection::tls;
 use crate::single::Single;
 
-/// Connects to the servers that `options` names.
+/// Connects to the servers in `options`.
 ///
-/// Returns once the primary (in a cluster: any node that knows the slots) has accepted the login,
-/// and otherwise gives up after one attempt per address, unless [`ConnectOptions::lazy`] is set.
-/// Later failures are repaired in the background.
+/// Returns once the primary has accepted the login. In a cluster, any node that knows the slots
+/// will do. It makes one attempt per address and then fails, unless [`ConnectOptions::lazy`] is
+/// set. Later failures are repaired in the background.
 ///
 /// # Errors
 ///
 /// * [`ConnectError::InvalidOption`] if options contradict each other.
-/// * [`ConnectError::TlsNotBuilt`] if TLS is asked for in a build without the feature `tls`.
-/// * [`ConnectError::Tls`] if a certificate or key cannot be used.
+/// * [`ConnectError::TlsNotBuilt`] if TLS is requested in a build without the feature `tls`.
+/// * [`ConnectError::Tls`] if a certificate or key is unusable.
 /// * [`ConnectError::Unreachable`] if no server answers or accepts the login.
 /// * [`ConnectError::NoRuntime`] outside a tokio runtime.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes whatever was opened.
+/// Dropping the future closes the connections opened so far.
 ///
 /// # Examples
 ///
@@ -103,7 +103,7 @@ async fn single(
     ))
 }
 
-/// What a lazy client says when it begins without a server.
+/// The warning of a lazy client that starts without a server.
 const WAITING: &str = "nobody answers yet; connected to when somebody does";
 
 fn unreachable(target: &Target, name: String, failure: ClientError) -> ConnectError {

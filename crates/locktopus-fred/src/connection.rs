@@ -1,4 +1,4 @@
-//! One connection to one server: how it is made, kept and replaced, and what is sent over it.
+//! One connection to one server: how to make, keep, replace and use it.
 
 pub(crate) mod address;
 pub(crate) mod conn;
@@ -11,5 +11,5 @@ pub(crate) mod request;
 pub(crate) mod sentinel;
 pub(crate) mod tls;
 
-/// What this client is called where it is told from others: in errors and metrics.
+/// This client's name in errors and metrics.
 pub(crate) const NAME: &str = "fred";

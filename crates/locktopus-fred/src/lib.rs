@@ -1,34 +1,34 @@
-//! Locktopus over the fred client: standalone, Sentinel and Cluster. Programs get it through the
-//! facade `locktopus` (feature `fred`); this crate is for those who build a backend on the client
-//! themselves.
+//! Locktopus over the fred client, for standalone servers, Sentinel and Cluster. Most programs use
+//! it through the facade `locktopus` (feature `fred`). Use this crate directly to build a backend
+//! on the client yourself.
 //!
-//! [`connect`] gives a [`FredClient`], which implements
-//! [`RedisClient`](locktopus_protocol::RedisClient). No type of fred appears in this crate's API,
-//! but for what [reads](from_config) the configuration of a client that a program has already.
+//! [`connect`] returns a [`FredClient`], which implements
+//! [`RedisClient`](locktopus_protocol::RedisClient). The public interface contains no fred types,
+//! except for [reading](from_config) the configuration of a client that your program already has.
 //!
 //! fred does the protocol, TLS and pipelining. This crate decides when to connect and where to
-//! send, because fred's router queues commands while it is disconnected, writes them after their
-//! callers have given up, and serves no node of a cluster while one is unreachable. Sentinels it
-//! asks by itself too, all at once. Here every fred client is a single connection that is thrown
-//! away when it fails, so a command is written to a live connection at once or not at all.
+//! send. fred's own router queues commands while disconnected, writes them after their callers have
+//! given up, and serves no cluster node while one is unreachable. Here each fred client is a single
+//! connection, discarded when it fails. So a command is written to a live connection at once, or
+//! not at all. This crate also asks the sentinels itself, all at once.
 //!
-//! | module | job |
+//! | module | what it does |
 //! |---|---|
-//! | `connect`, `client` | from options to a connected client; the client itself |
-//! | `settings` | from a program's own configuration of fred to options |
-//! | `connection::dial` | make one connection |
+//! | `connect`, `client` | builds a client from options; the client itself |
+//! | `settings` | reads options from a program's fred configuration |
+//! | `connection::dial` | makes one connection |
 //! | `connection::conn` | one live connection: send, check, kill |
-//! | `connection::link` | keep one connection alive |
-//! | `connection::messages` | subscribe on a connection and forward its messages |
+//! | `connection::link` | keeps one connection alive |
+//! | `connection::messages` | subscribes on a connection and forwards its messages |
 //! | `single` | standalone and Sentinel |
-//! | `cluster` | routing; the slot table and its refresh; subscriptions, and which node carries which |
+//! | `cluster` | routing; the slot table and its refresh; subscriptions and the node of each |
 //!
 //! Layers, lowest first: connection, single, cluster.
 //!
-//! # What remains
+//! # Limits
 //!
-//! A command whose caller gives up is not taken back: its bytes may be in a socket buffer. A frozen
-//! server runs them when it thaws, at most once.
+//! A command cannot be taken back when its caller gives up: its bytes may be in a socket buffer. A
+//! frozen server runs it when it thaws, at most once.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 

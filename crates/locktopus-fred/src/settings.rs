@@ -1,7 +1,7 @@
-//! From what a program has configured for fred to options for connections of our own.
+//! Reads connection options from a program's fred configuration.
 //!
-//! Only addresses, logins, the database and TLS are taken. Time limits, retries and TCP settings
-//! are ours, because locks need others than a cache, and so is the protocol.
+//! Only addresses, logins, the database and TLS are taken. Timeouts, retries, TCP settings and the
+//! protocol are our own, because locks need different ones than a cache.
 
 use fred::interfaces::ClientLike;
 use fred::types::Builder;
@@ -11,12 +11,12 @@ use locktopus_protocol::{
     SettingsError, TlsOptions,
 };
 
-/// The servers of a [`Config`], also of sentinels and of a cluster. Credentials of a provider that
-/// is called for each connection cannot be taken.
+/// Reads the servers of a [`Config`]: standalone, sentinels or a cluster. Credentials from a
+/// provider that fred calls for each connection are not available.
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is a setting that connections for locks cannot have.
+/// [`SettingsError`] for a setting that lock connections do not support.
 ///
 /// ```
 /// use locktopus_fred::fred::types::config::Config;
@@ -49,7 +49,7 @@ pub fn from_config(config: &Config) -> Result<ReadSettings, SettingsError> {
             ..tls.clone()
         };
         match &options.servers {
-            // fred asks for it of the sentinels alone: those are the servers that it is given.
+            // fred verifies this name only on the sentinels, because those are its given servers.
             Servers::Sentinel { .. } => options.sentinel_tls = SentinelTls::Own(named),
             _ => *tls = named,
         }
@@ -60,7 +60,7 @@ pub fn from_config(config: &Config) -> Result<ReadSettings, SettingsError> {
     })
 }
 
-/// As [`from_config`], of what a [`Builder`] has been given so far.
+/// Like [`from_config`], for the configuration that a [`Builder`] has so far.
 ///
 /// ```
 /// use locktopus_fred::fred::types::{Builder, config::Config};
@@ -73,7 +73,7 @@ pub fn from_config(config: &Config) -> Result<ReadSettings, SettingsError> {
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if it has no configuration, or one that connections for locks cannot have.
+/// [`SettingsError`] if it has no configuration, or one that lock connections do not support.
 pub fn from_builder(builder: &Builder) -> Result<ReadSettings, SettingsError> {
     let config = builder.get_config();
     from_config(
@@ -81,7 +81,7 @@ pub fn from_builder(builder: &Builder) -> Result<ReadSettings, SettingsError> {
     )
 }
 
-/// As [`from_config`], of a client or a pool.
+/// Like [`from_config`], for a client or a pool.
 ///
 /// ```
 /// use locktopus_fred::fred::types::{Builder, config::Config};
@@ -94,7 +94,7 @@ pub fn from_builder(builder: &Builder) -> Result<ReadSettings, SettingsError> {
 ///
 /// # Errors
 ///
-/// [`SettingsError`] if there is a setting that connections for locks cannot have.
+/// [`SettingsError`] for a setting that lock connections do not support.
 pub fn from_client(client: &impl ClientLike) -> Result<ReadSettings, SettingsError> {
     from_config(&client.client_config())
 }
@@ -133,7 +133,7 @@ fn address(server: &Server) -> HostPort {
 }
 
 fn credentials(username: Option<&String>, password: Option<&String>) -> Option<Credentials> {
-    // As for fred, a user without a password does not log in.
+    // As in fred, a user without a password does not log in.
     password.map(|password| Credentials {
         username: username.cloned(),
         password: Secret::new(password),
@@ -173,11 +173,11 @@ fn encryption(config: &Config) -> Result<Encryption, SettingsError> {
 #[cfg(not(feature = "tls"))]
 #[expect(clippy::unnecessary_wraps, reason = "the other build finds fault")]
 fn encryption(config: &Config) -> Result<Encryption, SettingsError> {
-    // Connecting refuses then: never in plain text instead.
+    // Connecting then fails, instead of using plain text.
     Ok((config.uses_tls().then(TlsOptions::default), None))
 }
 
-/// The name that all servers are to have in their certificates.
+/// The name that the certificates of all servers must have.
 #[cfg(feature = "tls")]
 fn server_name(config: &ServerConfig) -> Result<Option<String>, SettingsError> {
     let servers = config.hosts();
@@ -246,7 +246,7 @@ mod tests {
             ),
         ] {
             let mut read = from_config(&Config::from_url(url).unwrap()).unwrap();
-            // fred does not keep the order of a URL, which plays no part.
+            // fred does not keep the order of a URL, which does not matter.
             if let Servers::Cluster(nodes)
             | Servers::Sentinel {
                 sentinels: nodes, ..

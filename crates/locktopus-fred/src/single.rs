@@ -1,4 +1,4 @@
-//! Commands and subscriptions when there is exactly one primary: standalone and Sentinel.
+//! Commands and subscriptions for a single primary: standalone and Sentinel.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,21 +17,21 @@ use crate::connection::request::Request;
 /// Why a connection to a demoted primary is given up.
 const READONLY: &str = "it is not the primary (READONLY)";
 
-/// The one primary.
+/// The primary.
 #[derive(Debug)]
 pub(crate) struct Single {
     target: Target,
     commands: Link,
     messages: Link,
     dialer: Arc<Dialer>,
-    /// For commands that may block; opened on first use.
+    /// For commands that may block. Opened on first use.
     blocking: OnceLock<Link>,
-    /// Listens for news of another primary, if there is somebody who knows.
+    /// Listens for a new primary, if there are sentinels.
     watching: Option<AbortOnDropHandle<()>>,
 }
 
 impl Single {
-    /// Starts to connect; [`Self::ready`] tells how that went.
+    /// Starts to connect. [`Self::ready`] returns the outcome.
     pub(crate) fn new(
         dialer: &Arc<Dialer>,
         target: Target,
@@ -57,12 +57,12 @@ impl Single {
         }
     }
 
-    /// The same on this runtime.
+    /// A copy on this runtime.
     pub(crate) fn again(&self, events: UnboundedSender<PushEvent>) -> Self {
         Self::new(&self.dialer, self.target.clone(), events)
     }
 
-    /// Waits for the outcome of the first attempt to connect.
+    /// Waits for the first attempt to connect.
     pub(crate) async fn ready(&self) -> Result<(), ClientError> {
         self.commands.first_conn().await.map(drop)
     }
@@ -71,7 +71,7 @@ impl Single {
         let Target::Primary(sentinels) = &self.target else {
             return None;
         };
-        // They are asked when it is made. If that fails, so does the command that wants to know.
+        // Connecting asks the sentinels. If that fails, so does the command that needs the epoch.
         let _ = self.commands.conn().await;
         sentinels.epoch()
     }
@@ -83,8 +83,8 @@ impl Single {
         if let Err(ClientError::Rejected { code, .. }) = &outcome
             && code == "READONLY"
         {
-            // A demoted primary. Whoever is the primary now is found by dialling again.
-            // Subscriptions are likely to be on the same server.
+            // A demoted primary. Dialling again finds the new one. Subscriptions are probably on
+            // the same server.
             conn.give_up(READONLY);
             self.messages.suspect();
         }
@@ -137,12 +137,12 @@ impl Single {
         let (plain, sharded) = split(channels);
         match self.messages.current() {
             Some(conn) => messages::unsubscribe(&conn, plain, sharded).await,
-            // The subscriptions went with their connection.
+            // The subscriptions ended with their connection.
             None => Ok(()),
         }
     }
 
-    /// A subscriber was not counted on the primary.
+    /// The primary does not count a subscriber.
     pub(crate) fn subscription_misplaced(&self) {
         self.messages.drop_current();
     }

@@ -53,7 +53,7 @@ pub(crate) struct Cluster {
     turn: AtomicUsize,
     wanted: Notify,
     redirected: Notify,
-    /// Counts new maps, and nodes that turned out not to be primaries.
+    /// Counts new maps, and nodes that are no longer primaries.
     disturbances: watch::Sender<u64>,
 }
 
@@ -188,7 +188,7 @@ impl Cluster {
         Ok(join_all(answers).await)
     }
 
-    /// Sends a command with a time limit, so a hanging node does not hide the other answers.
+    /// Sends a command with a time limit, because a node that hangs must not hide other answers.
     async fn in_time(&self, link: &Arc<Link>, args: &[&[u8]]) -> Result<Reply, ClientError> {
         let limit = self.dialer.budget().answer();
         timeout(limit, send(link, args, false))
@@ -264,7 +264,7 @@ impl Cluster {
         Arc::clone(&lock(&self.table))
     }
 
-    /// Sends a command that any primary can answer to the first one that is reachable.
+    /// Sends a command that any primary can answer. The first reachable one gets it.
     async fn anywhere(&self, args: &[&[u8]]) -> Result<Reply, ClientError> {
         let mut problem = None;
         for link in self.links_for_any() {

@@ -1,8 +1,7 @@
-//! Nodes that are not in the slot table, kept because commands are redirected to them.
+//! Keeps nodes that receive redirects and are missing in the slot table.
 //!
-//! A node to which a first slot migrates serves none yet, so no table names it, and every command
-//! for a lock in the migrating slot is redirected to it. Without this cache, each redirect would
-//! open a connection.
+//! A node that is importing its first slot owns none yet, so it is in no table. Commands for locks
+//! in that slot are redirected to it. Without this cache, each redirect would open a connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 
 use super::node::Node;
 
-/// How long a node is kept after the last redirect to it.
+/// How long to keep a node after the last redirect to it.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// The nodes, each with the time of its last use.
@@ -23,7 +22,7 @@ pub(super) struct ExtraNodes {
 }
 
 impl ExtraNodes {
-    /// The node at `address`, made if it is not kept yet.
+    /// The node at `address`. Calls `make` if it is new.
     pub(super) fn visit(&self, address: &HostPort, make: impl FnOnce() -> Arc<Node>) -> Arc<Node> {
         let now = Instant::now();
         let mut nodes = self.lock();
@@ -34,12 +33,12 @@ impl ExtraNodes {
         Arc::clone(node)
     }
 
-    /// Hands out a node that the table is about to have.
+    /// Removes a node, to put it into the slot table.
     pub(super) fn take(&self, address: &HostPort) -> Option<Arc<Node>> {
         self.lock().remove(address).map(|(node, _)| node)
     }
 
-    /// Lets go of those that were not used for long.
+    /// Drops nodes without recent redirects.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         self.lock()
@@ -50,7 +49,7 @@ impl ExtraNodes {
         self.lock().drain().for_each(|(_, (node, _))| node.close());
     }
 
-    /// A panic cannot leave the map half written, so poison is ignored.
+    /// Ignores poison: a panic cannot leave the map half-written.
     fn lock(&self) -> MutexGuard<'_, HashMap<HostPort, (Arc<Node>, Instant)>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }

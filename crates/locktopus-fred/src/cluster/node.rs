@@ -1,4 +1,4 @@
-//! One primary of a cluster and the connections to it.
+//! One primary of a cluster, and its connections.
 
 use std::fmt;
 use std::future::{Future as _, poll_fn};
@@ -14,7 +14,7 @@ use crate::connection::link::Link;
 use crate::connection::reply;
 use crate::connection::request::Request;
 
-/// A primary. Its connections are independent of every other node's.
+/// A primary. Its connections do not depend on those of other nodes.
 pub(super) struct Node {
     address: HostPort,
     dialer: Arc<Dialer>,
@@ -46,7 +46,7 @@ impl Node {
         &self.address
     }
 
-    /// The link that commands use, opened on first use: a node may be only the target of redirects.
+    /// The link for commands, opened on first use: a node may be only a target of redirects.
     pub(super) fn commands(&self) -> &Link {
         self.commands.get_or_init(|| {
             let target = Target::Node(self.address.clone());
@@ -54,7 +54,7 @@ impl Node {
         })
     }
 
-    /// The link that subscriptions use, opened on first use.
+    /// The link for subscriptions, opened on first use.
     pub(super) fn messages(&self) -> &Link {
         self.messages.get_or_init(|| {
             let target = Target::Node(self.address.clone());
@@ -62,16 +62,16 @@ impl Node {
         })
     }
 
-    /// The subscription link, if it was ever used.
+    /// The link for subscriptions, if it was ever used.
     pub(super) fn open_messages(&self) -> Option<&Link> {
         self.messages.get()
     }
 
-    /// Sends one command behind `ASKING`.
+    /// Sends one command after `ASKING`.
     ///
-    /// ASKING counts for the next command on its connection only, so these pairs have a connection
-    /// of their own, and none gets between the two of another. Nobody waits for the answer to
-    /// another one's pair.
+    /// `ASKING` applies only to the next command on its connection. So these pairs have their own
+    /// connection, and nothing may come between the two. Callers do not wait for each other's
+    /// answers.
     pub(super) async fn ask(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let request = Request::new(words)?;
         let (turns, link) = self.asking.get_or_init(|| {
@@ -87,7 +87,7 @@ impl Node {
         let mut pair = Box::pin(join(asking, conn.send_in(Some(room), request)));
         let begun = poll_fn(|context| {
             let _turn = turns.lock().unwrap_or_else(PoisonError::into_inner);
-            // Both are queued when they are polled for the first time.
+            // The first poll queues both.
             Poll::Ready(pair.as_mut().poll(context))
         });
         let (asked, answer) = match begun.await {
@@ -96,7 +96,7 @@ impl Node {
         };
         let answer = answer.and_then(reply::from_frame);
         match asked.and_then(reply::from_frame) {
-            // Then the command was refused as well: the slot is not this node's yet.
+            // The command was refused too: the slot is not on this node yet.
             Err(refusal @ ClientError::Rejected { .. }) => Err(refusal),
             Ok(_) | Err(_) => answer,
         }
@@ -110,14 +110,14 @@ impl Node {
         })
     }
 
-    /// Has the connection for subscriptions checked: the node refused what a primary does not.
+    /// Triggers a check of the connection for subscriptions: the node may be a replica.
     pub(super) fn suspect_messages(&self) {
         if let Some(link) = self.messages.get() {
             link.suspect();
         }
     }
 
-    /// Has the connections for commands checked, after a caller gave up waiting for an answer.
+    /// Triggers a check of the connections for commands, after a caller timed out.
     pub(super) fn suspect(&self) {
         self.commands().suspect();
         if let Some(blocking) = self.blocking.get() {

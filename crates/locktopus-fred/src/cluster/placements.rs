@@ -1,4 +1,4 @@
-//! Which node carries which channel.
+//! Tracks which node carries each channel.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,19 +8,19 @@ use locktopus_protocol::{Channel, ChannelFlavour, HostPort};
 
 use super::shared::Table;
 
-/// Where the confirmed subscriptions are.
+/// The confirmed subscriptions and their nodes.
 #[derive(Default)]
 pub(super) struct Placements {
     nodes: Mutex<HashMap<Channel, HostPort>>,
 }
 
 impl Placements {
-    /// A panic cannot leave the map half written, so poison is ignored.
+    /// Ignores poison: a panic cannot leave the map half-written.
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Channel, HostPort>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a channel of this name is.
+    /// The node that carries the channel with this name.
     pub(super) fn find(&self, name: &[u8]) -> Option<HostPort> {
         let placed = self.lock();
         let mut placed = placed.iter();
@@ -36,7 +36,7 @@ impl Placements {
             .any(|channel| channel.flavour == ChannelFlavour::Sharded)
     }
 
-    /// Whether a shard channel is on a node that no longer serves its slot. Says so once per move.
+    /// Whether a shard channel is on a node that no longer serves its slot. True once per move.
     pub(super) fn any_moved(&self, map: &Table) -> bool {
         let mut placed = self.lock();
         let before = placed.len();

@@ -1,7 +1,7 @@
-//! Refreshes the slot table of a cluster: whenever it may be stale, and periodically.
+//! Refreshes the slot table of a cluster, periodically and when it may be stale.
 //!
-//! fred tells nothing when a slot with subscriptions moves away: it throws the server's
-//! `sunsubscribe` away. Comparing the table with the nodes of the subscriptions finds that out.
+//! fred does not report when a slot with subscriptions moves: it discards the server's
+//! `sunsubscribe`. Comparing the table with the nodes of the subscriptions reveals that.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use super::shared::Shared;
 use crate::connection::dial::{Purpose, Target};
 use crate::connection::request::Request;
 
-/// While shard channels are subscribed, or a node is down.
+/// The interval while shard channels are subscribed, or a node is down.
 const OFTEN: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(15);
 
@@ -27,7 +27,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     closed
         .run_until_cancelled(Box::pin(refresh_until_cancelled(&shared)))
         .await;
-    // Whoever waits for a refresh must not wait for ever.
+    // Release the tasks that wait for a refresh.
     shared.refreshes.send_modify(|count| *count += 1);
 }
 
@@ -41,11 +41,11 @@ async fn refresh_until_cancelled(shared: &Shared) {
         }
         match once(shared).await {
             Ok(news) if news || quiet.elapsed() >= SETTLED => backoff.reset(),
-            // The pause grows while refreshes bring nothing new, however many are asked for.
+            // The pause grows while refreshes find nothing new, however many are requested.
             Ok(_) => {}
             Err(why) => tracing::debug!(%why, "no node gave the cluster's slot table"),
         }
-        // Set before those who wait for this refresh can ask for another one.
+        // Set this before tasks that wait for this refresh can request another one.
         shared.resting.store(true, Ordering::Release);
         shared.refreshes.send_modify(|count| *count += 1);
         tokio::time::sleep(backoff.pause()).await;
@@ -56,7 +56,7 @@ async fn refresh_until_cancelled(shared: &Shared) {
 fn period(shared: &Shared) -> Duration {
     let map = shared.map();
     let mut nodes = map.nodes().iter();
-    // None at all: nobody has answered yet.
+    // An empty map: no node has answered yet.
     let all_up = !map.nodes().is_empty() && nodes.all(|node| node.commands().current().is_some());
     if all_up && !shared.placements.any_sharded() {
         SELDOM
@@ -65,7 +65,7 @@ fn period(shared: &Shared) -> Duration {
     }
 }
 
-/// Asks the nodes until one knows the slots. Says whether that told anything new.
+/// Asks the nodes until one knows the slots. Returns whether the table changed.
 pub(crate) async fn once(shared: &Shared) -> Result<bool, String> {
     let known = shared.map();
     let nobody = "no seed address was given".to_owned();
@@ -110,7 +110,7 @@ fn adopt(shared: &Shared, ranges: &[SlotRange]) -> bool {
     shared.extra_nodes.sweep();
     let map = shared.map();
     if shared.placements.any_moved(&map) {
-        // The receiver is gone only if nobody listens.
+        // The receiver may be gone.
         let _gone = shared.events.send(PushEvent::Disrupted {
             reason: "a hash slot moved",
         });

@@ -1,4 +1,4 @@
-//! What the client of a cluster and the task that refreshes its slot table share.
+//! State shared by the client of a cluster and the task that refreshes its slot table.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,10 +15,10 @@ use super::placements::Placements;
 use crate::connection::dial::Dialer;
 use crate::connection::error;
 
-/// The slot table, with the nodes that it names.
+/// The slot table, with its nodes.
 pub(super) type Table = SlotTable<Arc<Node>>;
 
-/// What the client and its refresh task share.
+/// State shared by the client and its refresh task.
 pub(super) struct Shared {
     pub(super) dialer: Arc<Dialer>,
     pub(super) seeds: Vec<HostPort>,
@@ -28,7 +28,7 @@ pub(super) struct Shared {
     pub(super) stale: Notify,
     /// Counts finished refreshes.
     pub(super) refreshes: watch::Sender<u64>,
-    /// Whether the next refresh has to wait for the end of a pause.
+    /// Whether the next refresh must wait for the end of a pause.
     pub(super) resting: AtomicBool,
     pub(super) closed: CancellationToken,
     pub(super) informants: Informants,
@@ -56,18 +56,18 @@ impl Shared {
         }
     }
 
-    /// The slot table of this moment.
+    /// The current slot table.
     pub(super) fn map(&self) -> Arc<Table> {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes `change` to the slot table.
+    /// Applies `change` to the slot table.
     pub(super) fn update(&self, change: impl FnOnce(&Table) -> Table) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         *map = Arc::new(change(&map));
     }
 
-    /// A node that the table is about to have.
+    /// Makes a node for the table, or reuses one that received redirects.
     pub(super) fn make(&self, address: &HostPort) -> Arc<Node> {
         let met = self.extra_nodes.take(address);
         met.unwrap_or_else(|| self.new_node(address))
@@ -81,20 +81,21 @@ impl Shared {
         ))
     }
 
-    /// A node failed: its view of the cluster may be old, and another one's is needed.
+    /// Notes that a node failed. Its view of the cluster may be old, so another node should be
+    /// asked.
     pub(super) fn doubt(&self, node: &Node) {
         self.informants.doubt(node.address().clone());
         self.stale.notify_one();
     }
 
-    /// Has the connections to the primary at `address` checked, if there is one.
+    /// Triggers a check of the connections to the primary at `address`, if there is one.
     pub(super) fn suspect(&self, address: &HostPort) {
         if let Some(node) = self.map().node_at(address) {
             node.suspect();
         }
     }
 
-    /// Applies a MOVED answer at once and has the rest of the table refreshed.
+    /// Applies a MOVED answer at once, and requests a refresh of the rest of the table.
     pub(super) fn moved(&self, to: &Redirect) -> Arc<Node> {
         self.update(|map| map.with_moved(to, |address| self.make(address)));
         self.informants.prefer(to.node.clone());
@@ -103,7 +104,7 @@ impl Shared {
         self.node(&to.node)
     }
 
-    /// The node at `address`, known or not.
+    /// The node at `address`, even if it is not in the table.
     pub(super) fn node(&self, address: &HostPort) -> Arc<Node> {
         let map = self.map();
         map.node_at(address).map_or_else(
@@ -113,7 +114,7 @@ impl Shared {
     }
 
     /// Waits for the next refresh of the slot table. In the pause after a refresh it does not wait:
-    /// the table is as fresh as possible, and callers ask again.
+    /// the table is as fresh as possible, and callers retry.
     pub(super) async fn wait_for_refresh(&self) {
         let mut done = self.refreshes.subscribe();
         self.stale.notify_one();
@@ -150,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// After `node` could not be reached: the node that serves `route` now, if it is another one.
+    /// The node that serves `route` now, after `node` was unreachable. Fails if it is the same.
     pub(super) async fn successor(
         &self,
         node: &Arc<Node>,

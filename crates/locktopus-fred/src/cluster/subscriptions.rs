@@ -1,7 +1,7 @@
-//! Subscriptions on a cluster: which node carries which channel.
+//! Subscriptions on a cluster.
 //!
 //! A shard channel must be on the node that serves its slot. A plain channel may be on any node, so
-//! it stays where it is while that node is up.
+//! it stays on its node while that is up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::node::Node;
 use super::shared::{Shared, Table};
 use crate::connection::messages;
 
-/// How many times channels are sent on to another node before the failure is reported.
+/// How many times to send channels on to another node before failing.
 const ROUNDS: usize = 5;
 
 impl Cluster {
-    /// Subscribes every channel on the right node and returns when all are confirmed.
+    /// Subscribes each channel on the right node. Returns when all are confirmed.
     pub(crate) async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         let shared = &*self.shared;
         shared.check_open()?;
@@ -42,7 +42,7 @@ impl Cluster {
         )))
     }
 
-    /// Drops subscriptions where they are.
+    /// Unsubscribes on the nodes that carry the channels.
     pub(crate) async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         let mut leaving: HashMap<HostPort, (Vec<Bytes>, Vec<Bytes>)> = HashMap::new();
         {
@@ -62,7 +62,7 @@ impl Cluster {
             let Some((plain, sharded)) = leaving.remove(node.address()) else {
                 continue;
             };
-            // If the connection is gone, so are its subscriptions.
+            // Without the connection its subscriptions are gone too.
             if let Some(conn) = node.open_messages().and_then(|link| link.current()) {
                 messages::unsubscribe(&conn, plain, sharded).await?;
             }
@@ -71,7 +71,7 @@ impl Cluster {
     }
 }
 
-/// The channels that belong on one node.
+/// The channels for one node.
 struct Group {
     node: Arc<Node>,
     plain: Vec<Bytes>,
@@ -128,7 +128,7 @@ fn place(shared: &Shared, map: &Table, channel: &Channel) -> Option<Arc<Node>> {
 }
 
 impl Group {
-    /// Subscribes; the channels that belong elsewhere by now come back.
+    /// Subscribes. Returns the channels that now belong elsewhere.
     async fn subscribe(self, shared: &Shared) -> Result<Vec<Channel>, ClientError> {
         let conn = match self.node.messages().conn().await {
             Ok(conn) => conn,
@@ -165,7 +165,7 @@ impl Group {
         }
     }
 
-    /// After the node could not be reached: its channels, if somebody else can take them by now.
+    /// After the node was unreachable: returns its channels if another node can take them now.
     async fn hand_over(
         self,
         shared: &Shared,

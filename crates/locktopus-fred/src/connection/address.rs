@@ -1,4 +1,4 @@
-//! The addresses that a server's name leads to. fred would take the first one that accepts.
+//! Resolves a server's name to all its addresses. fred would take the first that accepts.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use locktopus_protocol::HostPort;
 use tokio::net::lookup_host;
 
-/// One place that a name leads to.
+/// An address that a name resolves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
@@ -25,7 +25,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Looks up a name. There is at least one address; the error is one line for people.
+/// Resolves a name. Returns at least one address. The error is one line for people.
 pub(crate) async fn all(node: &HostPort) -> Result<Vec<Address>, String> {
     #[cfg(unix)]
     if let Some(path) = node.socket_path() {
@@ -45,7 +45,7 @@ pub(crate) async fn all(node: &HostPort) -> Result<Vec<Address>, String> {
     Ok(addresses)
 }
 
-/// Names that only tests know.
+/// Host names known only to tests.
 #[cfg(test)]
 pub(crate) mod names {
     use std::collections::HashMap;

@@ -1,9 +1,9 @@
-//! One fred client that is exactly one TCP connection, and dies with it.
+//! A fred client with exactly one TCP connection, which dies with it.
 //!
-//! fred's own reconnecting router queues commands while it is disconnected and writes them later,
-//! even if their callers are long gone: a late acquire would make a lock that nobody knows of. It
-//! also stops serving every cluster node while it reconnects to one. So fred runs here without a
-//! reconnect policy. When the connection fails, its queue dies with it, and
+//! fred's own router reconnects. While disconnected it queues commands and writes them later, even
+//! after their callers have given up: a late acquire would take a lock with no owner. While it
+//! reconnects to one cluster node, it serves no other. So here fred runs without a reconnect
+//! policy. When the connection fails, its queue dies with it, and
 //! [`Link`](crate::connection::link::Link) dials a new one.
 
 use std::fmt;
@@ -28,8 +28,8 @@ use crate::connection::error;
 use crate::connection::reply;
 use crate::connection::request::Request;
 
-/// How many commands may be queued in fred or wait for their answers. fred sets no bound, and a
-/// caller that gives up leaves its command there. Enough for 13,000 a second at 150 ms.
+/// Limit for commands that are queued in fred or in flight. fred has no limit, and a caller that
+/// gives up leaves its command there. This is enough for 13,000 commands a second at 150 ms.
 const UNDER_WAY: usize = 2048;
 
 /// A live connection.
@@ -37,22 +37,22 @@ pub(crate) struct Conn {
     client: Client,
     router: AbortHandle,
     dead: CancellationToken,
-    /// What it was told to connect to.
+    /// The server to connect to, as configured.
     target: String,
-    /// What the sentinels said who were asked for it.
+    /// The sentinels' answer that led to this server.
     named: Option<NamedPrimary>,
     /// Why it was given up, if it was.
     verdict: OnceLock<String>,
     entered: AtomicU64,
     answered: AtomicU64,
-    /// Room for commands under way.
+    /// Permits for commands in flight.
     room: Arc<Semaphore>,
-    /// Set once a subscription was confirmed: from then on the loss of this connection matters.
+    /// Set when a subscription is confirmed: from then on a loss of this connection matters.
     pub(crate) subscribed: AtomicBool,
 }
 
 impl Conn {
-    /// Adopts a connected client together with the task that drives it.
+    /// Takes over a connected client and the task that drives it.
     pub(crate) fn new<T: Send + 'static>(
         client: Client,
         router: JoinHandle<T>,
@@ -71,7 +71,7 @@ impl Conn {
             room: Arc::new(Semaphore::new(UNDER_WAY)),
             subscribed: AtomicBool::new(false),
         };
-        // Also if this task ends together with its runtime.
+        // Also if this task ends with its runtime.
         let dead = dead.drop_guard();
         tokio::spawn(async move {
             let _ended = router.await;
@@ -80,42 +80,42 @@ impl Conn {
         conn
     }
 
-    /// It leads to the primary that sentinels named.
+    /// Records that sentinels named this server as the primary.
     pub(crate) fn named(mut self, named: NamedPrimary) -> Self {
         self.named = Some(named);
         self
     }
 
-    /// What the sentinels said who were asked for it.
+    /// The sentinels' answer that led to this server.
     pub(crate) fn as_named(&self) -> Option<&NamedPrimary> {
         self.named.as_ref()
     }
 
-    /// The fred client, for what only it can do.
+    /// The fred client, for calls that only it offers.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// `host:port` of the server at the other end, or in words what it is.
+    /// `host:port` of the server at the other end, or else a description.
     pub(crate) fn server(&self) -> String {
         let servers = self.client.active_connections();
-        // fred lists only connections whose number it may ask for (CLIENT ID), which not every user
-        // may.
+        // fred lists only connections whose id it can read (CLIENT ID), which not every user is
+        // permitted to.
         servers
             .first()
             .map_or_else(|| self.target.clone(), ToString::to_string)
     }
 
-    /// Sends one command and waits for its answer. Nothing is ever sent twice.
+    /// Sends one command and waits for its answer. Never sends it twice.
     pub(crate) async fn send(&self, request: Request) -> Result<Reply, ClientError> {
         reply::from_frame(self.send_raw(request).await?)
     }
 
-    /// Sends several commands, each behind the other, and tells what was answered to each.
+    /// Sends several commands in a row. Returns the answer to each.
     pub(crate) async fn send_each(&self, requests: Vec<Request>) -> Result<Pipelined, ClientError> {
         let node = self.server();
         let mut room = self.room(requests.len()).await?;
-        // In this order: each is queued when it is polled for the first time.
+        // In this order: the first poll of each queues it.
         let answers = join_all(requests.into_iter().map(|request| {
             let answer = self.send_in(room.split(1), request);
             async { reply::from_frame(answer.await?) }
@@ -131,13 +131,13 @@ impl Conn {
         })
     }
 
-    /// Like [`Self::send`], with the frame as it came.
+    /// Like [`Self::send`], but returns the raw frame.
     pub(crate) async fn send_raw(&self, request: Request) -> Result<Resp3Frame, ClientError> {
         let room = self.room(1).await?;
         self.send_in(Some(room), request).await
     }
 
-    /// Waits until there is room for so many commands. A caller dropped meanwhile has sent nothing.
+    /// Waits until there is room for these commands. A caller dropped meanwhile has sent nothing.
     pub(crate) async fn room(&self, commands: usize) -> Result<OwnedSemaphorePermit, ClientError> {
         let commands = u32::try_from(commands.min(UNDER_WAY)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).acquire_many_owned(commands);
@@ -149,7 +149,7 @@ impl Conn {
         }
     }
 
-    /// Sends one command in the room that was made for it. The first poll queues it.
+    /// Sends one command in the given room. The first poll queues it.
     pub(crate) async fn send_in(
         &self,
         room: Option<OwnedSemaphorePermit>,
@@ -158,7 +158,7 @@ impl Conn {
         let ticket = self.entered.fetch_add(1, Ordering::SeqCst) + 1;
         let first_in_line = self.answered.load(Ordering::SeqCst) == ticket - 1;
         let client = self.client.clone();
-        // Boxed because fred's future takes kilobytes, and would be copied into each one around it.
+        // Boxed, because fred's future takes kilobytes, which every future around it would copy.
         let call = Box::pin(async move { client.custom_raw(request.name, request.args).await });
         let call = Call {
             work: Some(call),
@@ -172,9 +172,9 @@ impl Conn {
         outcome.map_err(|error| translate(&error, alone))
     }
 
-    /// Waits for something that fred does, no longer than the connection lives.
+    /// Waits for work in fred, but only while the connection lives.
     ///
-    /// fred leaves a command that arrives after its router ended without any answer.
+    /// fred never answers a command that arrives after its router has ended.
     pub(crate) async fn while_alive<T>(
         &self,
         work: impl Future<Output = T>,
@@ -188,7 +188,7 @@ impl Conn {
         }
     }
 
-    /// Whether the server says that it is a replica, where subscriptions do not count.
+    /// Whether the server reports that it is a replica, where subscriptions do not count.
     pub(crate) async fn is_replica(&self) -> Result<bool, ClientError> {
         match self.send(Request::of(ROLE_QUESTION, Vec::new())).await {
             Ok(role) => Ok(says_replica(&role)),
@@ -197,13 +197,13 @@ impl Conn {
         }
     }
 
-    /// Whether the connection answers within `limit`, and not as a replica.
+    /// Whether the server answers within `limit` and is not a replica.
     pub(crate) async fn serves(&self, limit: Duration) -> bool {
         let role = tokio::time::timeout(limit, self.is_replica()).await;
         matches!(role, Ok(Ok(false)))
     }
 
-    /// Whether the connection answers within `limit`, with anything at all.
+    /// Whether the server answers anything within `limit`.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let ping = self.send(Request::of("PING", Vec::new()));
         matches!(
@@ -212,13 +212,14 @@ impl Conn {
         )
     }
 
-    /// Drops the connection and everything that is queued on it, now.
+    /// Drops the connection and everything queued on it, at once.
     pub(crate) fn kill(&self) {
         self.dead.cancel();
         self.router.abort();
     }
 
-    /// As [`Self::kill`]; callers of the link hear why until there is a connection that lasts.
+    /// Like [`Self::kill`]. Callers of the link get this reason until there is a lasting
+    /// connection.
     pub(crate) fn give_up(&self, why: impl Into<String>) {
         let _first = self.verdict.set(why.into());
         self.kill();
@@ -257,8 +258,8 @@ impl fmt::Debug for Conn {
 
 type Answer = Result<Resp3Frame, fred::error::Error>;
 
-/// A command that was handed to fred. It keeps its room until fred has an answer, also when its
-/// caller has given up.
+/// A command handed to fred. It keeps its permit until fred has an answer, even if its caller has
+/// given up.
 struct Call {
     work: Option<Pin<Box<dyn Future<Output = Answer> + Send>>>,
     begun: bool,
@@ -297,9 +298,9 @@ impl Drop for Call {
     }
 }
 
-/// fred treats CLUSTERDOWN as the end of a connection and gives that one server error to every
-/// command in flight. It is this command's own answer only if no other command was on the
-/// connection.
+/// Converts an error. fred takes CLUSTERDOWN for the end of a connection, and fails every command
+/// in flight with that one server error. It is this command's own answer only if no other command
+/// was on the connection.
 fn translate(failure: &fred::error::Error, alone: bool) -> ClientError {
     if alone && failure.details().starts_with("CLUSTERDOWN") {
         ClientError::rejected(failure.details())

@@ -1,4 +1,4 @@
-//! Makes one connection: TCP, TLS, login, database, name; all within a limit.
+//! Makes one connection within a time limit: TCP, TLS, login, database, name.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::connection::error;
 use crate::connection::request::Request;
 use crate::connection::tls::{self, Tls};
 
-/// Messages that may wait between fred and our forwarding task before fred starts to drop them.
+/// How many messages may wait for our forwarding task before fred drops some.
 const MESSAGE_BACKLOG: usize = 4096;
 
-/// How long a peer may be silent before the kernel asks whether it is still there.
+/// How long a peer may be silent before the kernel probes it.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Where to connect to.
+/// The server to connect to.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
-    /// This very server.
+    /// This server.
     Node(HostPort),
-    /// Whatever the sentinels call the primary at the moment.
+    /// The server that the sentinels currently call the primary.
     Primary(Arc<Sentinels>),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// What a connection is for.
+/// The use of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Commands,
@@ -58,19 +58,19 @@ pub(crate) enum Purpose {
     Messages,
 }
 
-/// The settings that all connections of a client share.
+/// The settings shared by all connections of a client.
 pub(crate) struct Dialer {
     options: ConnectOptions,
     login: Login,
     budget: Budget,
     secret_filter: SecretFilter,
     dialled: AtomicU64,
-    /// Counts the moments after which another server may answer.
+    /// Counts the times when another server may have taken over.
     changes: watch::Sender<u64>,
     tls: Option<Tls>,
 }
 
-/// The options hold secrets, so they stay out.
+/// Omits the options, which contain secrets.
 impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dialer")
@@ -80,12 +80,12 @@ impl fmt::Debug for Dialer {
 }
 
 impl Dialer {
-    /// For the servers that hold the data.
+    /// For the data servers.
     pub(crate) fn for_data(options: &ConnectOptions, tls: Option<Tls>) -> Self {
         Self::new(options.clone(), Login::for_data(options), tls)
     }
 
-    /// For the sentinels, which have users of their own and no databases.
+    /// For the sentinels, which have their own users and no databases.
     pub(crate) fn for_sentinels(options: &ConnectOptions, tls: Option<Tls>) -> Self {
         let login = Login::for_sentinels(options);
         let options = ConnectOptions {
@@ -107,32 +107,32 @@ impl Dialer {
         }
     }
 
-    /// Whether a client may begin without a server.
+    /// Whether a client may start without a server.
     pub(crate) fn lazy(&self) -> bool {
         self.options.lazy
     }
 
-    /// How many connections it has begun to make.
+    /// How many attempts to connect it has started.
     pub(crate) fn dialled(&self) -> u64 {
         self.dialled.load(Ordering::SeqCst)
     }
 
-    /// Counts the moments after which another server may answer than before.
+    /// Counts the times when another server may have taken over.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Another server may answer from now on.
+    /// Notes that another server may answer from now on.
     pub(crate) fn note_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Time limits of the steps that this crate starts by itself; it has no others.
+    /// The time limits of steps that this crate starts itself. It has no others.
     pub(crate) fn budget(&self) -> Budget {
         self.budget
     }
 
-    /// Connects. The error is one line for humans, without secrets.
+    /// Connects. The error is one line for people, without secrets.
     pub(crate) async fn dial(&self, target: &Target, purpose: Purpose) -> Result<Conn, String> {
         match target {
             Target::Node(node) => self.reach(node, purpose).await,
@@ -144,8 +144,7 @@ impl Dialer {
         }
     }
 
-    /// A connection to the server that the sentinels name, if it does not say itself that it is a
-    /// replica.
+    /// Connects to the server that the sentinels name. Fails if it reports that it is a replica.
     async fn primary(&self, sentinels: &Sentinels, purpose: Purpose) -> Result<Conn, String> {
         let named = sentinels.primary().await.map_err(|error| match error {
             ClientError::NotSent(why) => why,
@@ -154,7 +153,7 @@ impl Dialer {
         let server = named.server();
         let conn = self.reach(server, purpose).await;
         let conn = conn.map_err(|why| format!("{server}: {why}"))?;
-        // A sentinel that was cut off may name a server that is a replica by now.
+        // A sentinel that was cut off may name a server that is now a replica.
         match conn.is_replica().await {
             Ok(false) => Ok(conn.named(named)),
             Ok(true) => Err(format!("{server} is a replica, although sentinels name it")),
@@ -162,7 +161,7 @@ impl Dialer {
         }
     }
 
-    /// A connection to one server. If its name has several addresses, to the one of the primary.
+    /// Connects to one server. If its name has several addresses, to the primary's.
     async fn reach(&self, node: &HostPort, purpose: Purpose) -> Result<Conn, String> {
         let deadline = Instant::now() + self.budget.connection();
         let addresses = timeout_at(deadline, address::all(node)).await;
@@ -179,7 +178,8 @@ impl Dialer {
         Err(problems.join("; "))
     }
 
-    /// Sentinels and slot maps name single servers and say which of them are primaries.
+    /// Whether a name must lead to the primary. Sentinels and slot maps name individual servers,
+    /// and say which are primaries.
     fn wants_primary(&self) -> bool {
         matches!(self.options.servers, Servers::Standalone(_))
     }
@@ -228,7 +228,7 @@ impl Dialer {
             None,
         );
         let mut up = client.reconnect_rx();
-        // If this future is dropped, so is the half-made connection.
+        // Dropping this future also drops the half-made connection.
         let mut router = AbortOnDropHandle::new(client.connect());
         tokio::select! {
             ended = &mut router => return Err(ending(ended)),
@@ -250,7 +250,7 @@ impl Dialer {
         if let Some(name) = &self.options.client_name {
             let args = vec![Bytes::from_static(b"SETNAME"), Bytes::from(name.clone())];
             match conn.send(Request::of("CLIENT", args)).await {
-                // A convenience for operators that an ACL may well forbid.
+                // The name only helps operators, and an ACL may well forbid it.
                 Ok(_) | Err(ClientError::Rejected { .. }) => {}
                 Err(failure) => return Err(failure.to_string()),
             }
@@ -291,7 +291,7 @@ impl Dialer {
     fn connection(&self) -> ConnectionConfig {
         ConnectionConfig {
             connection_timeout: self.budget.connection(),
-            // fred sends them while it connects, the whole of which has this long.
+            // fred sends these commands while connecting, which has this limit as a whole.
             internal_command_timeout: self.budget.connection(),
             max_command_attempts: 1,
             max_redirections: 0,
@@ -304,10 +304,10 @@ impl Dialer {
 
     fn performance(&self, purpose: Purpose) -> PerformanceConfig {
         PerformanceConfig {
-            // The callers have deadlines of their own.
+            // The callers have their own deadlines.
             default_command_timeout: Duration::ZERO,
             broadcast_channel_capacity: match purpose {
-                // fred makes eight such channels per client and fills them in advance.
+                // fred makes eight such channels per client and allocates them in advance.
                 Purpose::Commands | Purpose::Blocking => 8,
                 Purpose::Messages => MESSAGE_BACKLOG,
             },
@@ -316,7 +316,7 @@ impl Dialer {
     }
 }
 
-/// The kernel notices a peer that is gone without a word, also on a connection that nobody uses.
+/// The kernel notices a peer that vanished silently, even on an idle connection.
 fn tcp() -> TcpConfig {
     let keepalive = TcpKeepalive::new()
         .with_time(SILENCE)
@@ -341,9 +341,8 @@ fn ending(ended: Result<Result<(), fred::error::Error>, JoinError>) -> String {
     }
 }
 
-/// A word as servers read it in a command that is one line, which is how fred sends `HELLO`: a
-/// space or a quote in a password would otherwise end it, and a line break would begin another
-/// command.
+/// Quotes a word for a command on one line, which is how fred sends `HELLO`. Otherwise a space or a
+/// quote in a password would end it, and a line break would begin another command.
 fn inline(word: String) -> String {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {

@@ -1,14 +1,14 @@
-//! Errors of this crate, and the translation of fred's errors into the only question a lock asks:
-//! can the command have run?
+//! The errors of this crate, and the conversion of fred's errors to the one question that matters
+//! for a lock: may the command have run?
 
 use std::io;
 
 use fred::error::ErrorKind;
 use locktopus_protocol::ClientError;
 
-/// Why [`connect`](crate::connect) did not give a client.
+/// Why [`connect`](crate::connect) failed.
 ///
-/// No variant ever carries a password.
+/// No variant contains a password.
 ///
 /// ```no_run
 /// # async fn example(options: locktopus_protocol::ConnectOptions) {
@@ -24,41 +24,41 @@ use locktopus_protocol::ClientError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// An option contradicts another one or cannot be used with this client.
+    /// An option contradicts another one, or this client does not support it.
     #[error("option `{option}`: {problem}")]
     InvalidOption {
         /// The field of [`ConnectOptions`](locktopus_protocol::ConnectOptions).
         option: &'static str,
-        /// What is wrong and what to do.
+        /// The problem, and what to do about it.
         problem: String,
     },
-    /// TLS was asked for, but this build cannot do it.
+    /// TLS was requested, but this build excludes it.
     #[error("TLS was asked for, but locktopus-fred was built without its feature `tls`: enable it")]
     TlsNotBuilt,
-    /// The TLS settings could not be used.
+    /// The TLS settings are unusable.
     #[error("TLS: {0}")]
     Tls(String),
-    /// It was called outside a tokio runtime, which drives the connections.
+    /// `connect` was called outside a tokio runtime, which drives the connections.
     #[error("called outside a tokio runtime, which drives the connections")]
     NoRuntime,
-    /// No server could be reached, or none accepted the login.
+    /// No server was reachable, or none accepted the login.
     #[error("cannot connect to {target}: {reason}")]
     Unreachable {
         /// The addresses that were tried.
         target: String,
-        /// What the last attempt said.
+        /// The error of the last attempt.
         reason: String,
     },
 }
 
-/// Translates an error that fred made up itself: never a server's answer to *this* command.
+/// Converts an error that fred itself made: never a server's answer to *this* command.
 ///
-/// fred says nothing about whether the bytes left, so the honest answer is "maybe".
+/// fred does not say whether the bytes left, so the command may have run.
 pub(crate) fn maybe_executed(error: &fred::error::Error) -> ClientError {
     ClientError::MaybeExecuted(describe(error))
 }
 
-/// fred's error as one line. Its details are I/O errors, fixed sentences or a server's error line.
+/// fred's error on one line. Its details are I/O errors, fixed sentences or a server's error line.
 pub(crate) fn describe(error: &fred::error::Error) -> String {
     match error.kind() {
         ErrorKind::IO => io_in_words(error.details()),
@@ -66,7 +66,7 @@ pub(crate) fn describe(error: &fred::error::Error) -> String {
     }
 }
 
-/// The text of an I/O error. fred keeps only its `Debug` form.
+/// The text of an I/O error. fred keeps only the `Debug` form.
 fn io_in_words(details: &str) -> String {
     let after = |start: &str| details.strip_prefix(start);
     let said = |field: &str| {
@@ -90,7 +90,7 @@ fn io_in_words(details: &str) -> String {
     }
 }
 
-/// `ConnectionReset` as `connection reset`.
+/// Turns `ConnectionReset` into `connection reset`.
 fn spaced(kind: &str) -> String {
     let mut words = String::new();
     for letter in kind.chars() {
@@ -102,7 +102,7 @@ fn spaced(kind: &str) -> String {
     words
 }
 
-/// What every call gets after [`close`](locktopus_protocol::RedisClient::close).
+/// The error of every call after [`close`](locktopus_protocol::RedisClient::close).
 pub(crate) fn closed() -> ClientError {
     ClientError::NotSent("the client was closed".to_owned())
 }

@@ -1,7 +1,8 @@
-//! Keeps one connection to one target alive, by dialling again whenever it dies.
+//! Keeps a connection to one target alive by dialling again when it dies.
 //!
-//! A link never queues: a caller either gets a connection that is up, or waits for the outcome of
-//! the dialling in progress with nothing sent, or hears in the pause after a failure what that was.
+//! A link never queues commands. A caller gets a connection that is up. Otherwise it waits, with
+//! nothing sent, for the current attempt to connect. In the pause after a failure it gets that
+//! error.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::connection::dial::{Dialer, Purpose, Target};
 use crate::connection::error;
 use crate::connection::messages;
 
-/// An idle subscription connection is pinged this often; nothing else would notice its death.
+/// How often to ping an idle subscription connection, to notice its death.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A connection that is replaced when it dies.
@@ -51,7 +52,7 @@ impl Link {
         Self::spawn(dialer, target, Purpose::Blocking, None)
     }
 
-    /// A link for subscriptions, whose messages and mishaps go to `events`.
+    /// A link for subscriptions. Messages and disruptions go to `events`.
     pub(crate) fn for_messages(
         dialer: Arc<Dialer>,
         target: Target,
@@ -90,8 +91,8 @@ impl Link {
         }
     }
 
-    /// The connection that is up, or the outcome of the dialling in progress. In the pause after a
-    /// failed attempt, what that one said.
+    /// Returns the connection, after the current attempt to connect if needed. During the back-off
+    /// pause it fails with the error of the last attempt.
     pub(crate) async fn conn(&self) -> Result<Arc<Conn>, ClientError> {
         if let Some(conn) = self.current() {
             return Ok(conn);
@@ -101,7 +102,7 @@ impl Link {
             .await
     }
 
-    /// The connection, or the outcome of the first attempt to make one.
+    /// Returns the connection, or the error of the first attempt to connect.
     pub(crate) async fn first_conn(&self) -> Result<Arc<Conn>, ClientError> {
         self.conn_unless(|state| state.failures > 0).await
     }
@@ -130,7 +131,7 @@ impl Link {
         }
     }
 
-    /// The connection, if it is up right now.
+    /// The connection, if it is up now.
     pub(crate) fn current(&self) -> Option<Arc<Conn>> {
         self.state
             .borrow()
@@ -140,19 +141,19 @@ impl Link {
             .map(Arc::clone)
     }
 
-    /// Drops the connection, which is replaced.
+    /// Drops the connection, so that the link makes a new one.
     pub(crate) fn drop_current(&self) {
         if let Some(conn) = self.current() {
             conn.give_up("its subscriptions were in the wrong place");
         }
     }
 
-    /// Has the connection checked, and replaced if it does not answer.
+    /// Triggers a check of the connection, which is replaced if it does not answer.
     pub(crate) fn suspect(&self) {
         self.suspicion.notify_one();
     }
 
-    /// Ends the connection and the dialling.
+    /// Closes the connection and stops dialling.
     pub(crate) fn close(&self) {
         self.closed.cancel();
         if let Some(conn) = self.current() {
@@ -213,7 +214,7 @@ impl Keeper {
         }
     }
 
-    /// Looks after one connection until it dies; says whether subscriptions died with it.
+    /// Watches one connection until it dies. Returns whether subscriptions were lost.
     async fn live(&self, conn: Arc<Conn>, subscriptions_were_lost: bool) -> bool {
         if let Some(events) = &self.events {
             messages::forward(&conn, events.clone());
@@ -253,7 +254,7 @@ impl Keeper {
             let patience = self.dialer.budget().answer();
             let good = match self.purpose {
                 Purpose::Commands | Purpose::Blocking => conn.answers(patience).await,
-                // A demoted primary goes on answering, and subscriptions on it go on for ever.
+                // A demoted primary keeps answering, and subscriptions on it would last for ever.
                 Purpose::Messages => conn.serves(patience).await,
             };
             if !good {
@@ -264,7 +265,7 @@ impl Keeper {
         }
     }
 
-    /// Resolves when the sentinels name a newer primary than the one that this connection leads to.
+    /// Resolves when the sentinels name a newer primary than this connection's.
     async fn replaced(&self, conn: &Conn) {
         match (&self.target, conn.as_named()) {
             (Target::Primary(sentinels), Some(named)) => sentinels.replaced(named).await,
@@ -287,7 +288,7 @@ impl Keeper {
 
     fn disrupted(&self, reason: &'static str) {
         if let Some(events) = &self.events {
-            // Nobody listens any more when the receiver is gone.
+            // The receiver may be gone.
             let _gone = events.send(PushEvent::Disrupted { reason });
         }
     }

@@ -1,13 +1,11 @@
-//! Subscribing on one connection, and forwarding what arrives on it.
+//! Subscribes on one connection, and forwards its messages.
 //!
-//! fred answers SUBSCRIBE before it is even written and throws the server's confirmation away. The
-//! answer to a PING behind it on the same connection is the confirmation here. SSUBSCRIBE is sent
-//! raw, one channel per command, because then each has exactly one answer: its confirmation or an
-//! error.
+//! fred answers SUBSCRIBE before writing it, and discards the server's confirmation. So a PING
+//! follows it on the same connection, and the answer to that confirms. SSUBSCRIBE is sent raw, one
+//! channel per command, so each has exactly one answer: a confirmation or an error.
 //!
-//! Many subscriptions are under way at once: taking turns, a server 150 ms away would confirm six
-//! in a second. Answers come in the order of the commands, and each is checked for being the one to
-//! its own.
+//! Many subscriptions are in flight at once. One after another, a server 150 ms away would confirm
+//! six a second. Answers arrive in the order of the commands, and each is matched to its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,7 +36,7 @@ pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(
         }
         Ok(_) => Err(out_of_step(conn)),
         Err(failure) if is_denial(failure.details()) => {
-            // The refusal was meant for SUBSCRIBE; from here on fred pairs answers wrongly.
+            // This refused SUBSCRIBE. From here on fred pairs answers with the wrong commands.
             conn.give_up(failure.details());
             Err(ClientError::rejected(failure.details()))
         }
@@ -46,8 +44,8 @@ pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(
     }
 }
 
-/// Both in one pipeline: fred throws a refusal away that comes while no command waits for an
-/// answer, so the PING must stand in line before SUBSCRIBE can be refused.
+/// Sends both in one pipeline. fred discards a refusal if no command is waiting for an answer, so
+/// the PING must be queued before the server can refuse SUBSCRIBE.
 async fn subscribe_and_ping(
     conn: &Conn,
     names: Vec<String>,
@@ -61,14 +59,14 @@ async fn subscribe_and_ping(
     pipeline.last().await
 }
 
-/// Whether this is a server's refusal: its lines begin with a word in capitals (`ERR`, `NOPERM`),
-/// and fred's own errors do not.
+/// Whether this is a server's refusal. Those begin with a word in capitals (`ERR`, `NOPERM`);
+/// fred's own errors do not.
 fn is_denial(line: &str) -> bool {
     let code = line.split(' ').next().unwrap_or_default();
     code.len() > 1 && code.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
-/// SSUBSCRIBE, confirmed by the server; one outcome per channel.
+/// SSUBSCRIBE, confirmed by the server. One result per channel.
 pub(crate) async fn subscribe_sharded(
     conn: &Conn,
     channels: &[Bytes],
@@ -88,7 +86,7 @@ pub(crate) async fn subscribe_sharded(
     .await
 }
 
-/// Drops subscriptions without waiting for confirmations, which fred throws away.
+/// Unsubscribes without waiting for confirmations, which fred discards.
 pub(crate) async fn unsubscribe(
     conn: &Conn,
     plain: Vec<Bytes>,
@@ -106,9 +104,9 @@ pub(crate) async fn unsubscribe(
     Ok(())
 }
 
-/// Waits until fred took one of the commands that it does not wait for an answer to.
+/// Waits until fred has accepted a command whose answer it does not wait for.
 ///
-/// Boxed by the callers, because fred's futures for these take tens of kilobytes.
+/// Callers box the command, because fred's futures for these take tens of kilobytes.
 async fn written(
     conn: &Conn,
     command: impl Future<Output = Result<(), fred::error::Error>>,
@@ -117,7 +115,7 @@ async fn written(
     outcome.map_err(|failure| error::maybe_executed(&failure))
 }
 
-/// Passes messages on until the connection is dropped.
+/// Forwards messages until the connection is dropped.
 pub(crate) fn forward(conn: &Conn, events: UnboundedSender<PushEvent>) {
     let mut messages = conn.client().message_rx();
     let dead = conn.death();

@@ -1,12 +1,12 @@
-//! fred's RESP3 frames as [`Reply`], and server errors as [`ClientError::Rejected`].
+//! Converts fred's RESP3 frames to [`Reply`], and server errors to [`ClientError::Rejected`].
 
 use bytes::Bytes;
 use fred::types::Resp3Frame;
 use locktopus_protocol::{ClientError, Reply};
 
-/// Splits a raw answer into a reply or the server's refusal.
+/// Converts a raw answer to a reply or a refusal.
 ///
-/// Raw frames keep server errors apart from fred's own errors, which its parsed values do not.
+/// Raw frames separate server errors from fred's own errors; fred's parsed values do not.
 pub(crate) fn from_frame(frame: Resp3Frame) -> Result<Reply, ClientError> {
     match frame {
         Resp3Frame::SimpleError { data, .. } => Err(ClientError::rejected(&data)),
@@ -28,7 +28,7 @@ fn nested(frame: Resp3Frame) -> Reply {
         | Resp3Frame::BigNumber { data, .. }
         | Resp3Frame::VerbatimString { data, .. }
         | Resp3Frame::ChunkedString(data)
-        // An error inside an array: the command as a whole ran, so this is data, not a refusal.
+        // An error inside an array is data, not a refusal: the command as a whole has run.
         | Resp3Frame::BlobError { data, .. } => Reply::Bytes(data),
         Resp3Frame::SimpleError { data, .. } => Reply::Bytes(data.into_inner()),
         Resp3Frame::Array { data, .. } | Resp3Frame::Push { data, .. } => {
@@ -38,7 +38,7 @@ fn nested(frame: Resp3Frame) -> Reply {
         Resp3Frame::Map { data, .. } => {
             Reply::Array(data.into_iter().flat_map(|(k, v)| [nested(k), nested(v)]).collect())
         }
-        // Only ever sent by clients.
+        // Only clients send this.
         Resp3Frame::Hello { .. } => Reply::Nil,
     }
 }

@@ -1,23 +1,23 @@
-//! Turns a caller's byte slices into a fred command with few allocations.
+//! Converts a caller's byte slices to a fred command with few allocations.
 
 use bytes::{Bytes, BytesMut};
 use fred::types::{ClusterHash, CustomCommand, Value};
 use locktopus_protocol::ClientError;
 
-/// Names whose commands need no allocation for the name.
+/// Command names that need no allocation.
 const KNOWN: [&str; 12] = [
     "EVALSHA", "EVAL", "PING", "GET", "SET", "DEL", "EXISTS", "PTTL", "HGET", "PUBLISH",
     "SPUBLISH", "SCRIPT",
 ];
 
-/// A command in fred's terms.
+/// A command as fred represents it.
 pub(crate) struct Request {
     pub(crate) name: CustomCommand,
     pub(crate) args: Vec<Value>,
 }
 
 impl Request {
-    /// Copies `words` (the first is the command's name) into one buffer and slices it.
+    /// Copies `words` into one buffer and slices it. The first word is the command's name.
     pub(crate) fn new(words: &[&[u8]]) -> Result<Self, ClientError> {
         let Some((name, args)) = words.split_first() else {
             return Err(ClientError::NotSent("the command has no words".to_owned()));
@@ -37,12 +37,11 @@ impl Request {
         })
     }
 
-    /// Each of several commands.
     pub(crate) fn each(commands: &[&[&[u8]]]) -> Result<Vec<Self>, ClientError> {
         commands.iter().map(|words| Self::new(words)).collect()
     }
 
-    /// A command made of owned arguments.
+    /// A command with owned arguments.
     pub(crate) fn of(name: &'static str, args: Vec<Bytes>) -> Self {
         Self {
             name: custom_static(name),
@@ -55,7 +54,7 @@ fn command_name(name: &[u8]) -> Result<CustomCommand, ClientError> {
     if let Some(known) = KNOWN.iter().find(|known| known.as_bytes() == name) {
         return Ok(custom_static(known));
     }
-    // fred splits the name at spaces, which would change what is sent.
+    // fred splits the name at spaces, which would change the command.
     match std::str::from_utf8(name) {
         Ok(text) if !text.is_empty() && !text.contains(char::is_whitespace) => {
             Ok(CustomCommand::new(text, ClusterHash::FirstKey, false))
@@ -67,7 +66,7 @@ fn command_name(name: &[u8]) -> Result<CustomCommand, ClientError> {
 }
 
 fn custom_static(name: &'static str) -> CustomCommand {
-    // The hash is ignored: every fred client here has exactly one connection.
+    // The hash is ignored: every fred client here has one connection.
     CustomCommand::new_static(name, ClusterHash::FirstKey, false)
 }
 

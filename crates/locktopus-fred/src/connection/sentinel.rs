@@ -56,7 +56,7 @@ impl SentinelLine for Line {
     }
 
     async fn message(&self) {
-        // None when the connection is gone.
+        // `None` if the connection is gone.
         let _arrived = self.arrivals.lock().await.recv().await;
     }
 }

@@ -1,4 +1,4 @@
-//! TLS settings in fred's terms; without the feature `tls`, the refusal to connect.
+//! TLS settings for fred. Without the feature `tls`, refuses to connect.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ pub(crate) use enabled::Tls;
 #[cfg(not(feature = "tls"))]
 pub(crate) use disabled::Tls;
 
-/// Reads what the options name, once for all connections.
+/// Loads the files in the options, once for all connections.
 pub(crate) async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, ConnectError> {
     match options {
         Some(options) => Tls::load(options).await.map(Some),
@@ -21,9 +21,9 @@ pub(crate) async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, Co
     }
 }
 
-/// An address of a server, with the name that its certificate must be for.
+/// A server's address, with the name that its certificate must have.
 pub(crate) fn server(tls: Option<&Tls>, node: &HostPort, address: SocketAddr) -> Server {
-    // With brackets around an IPv6 address: fred puts the port behind it and reads the whole.
+    // Keep the brackets of an IPv6 address: fred appends the port and parses the whole.
     let shown = address.to_string();
     let host = shown.rsplit_once(':').map_or(&*shown, |(host, _)| host);
     match tls {
@@ -32,7 +32,7 @@ pub(crate) fn server(tls: Option<&Tls>, node: &HostPort, address: SocketAddr) ->
     }
 }
 
-/// Connections by this configuration are encrypted, if `tls` is given.
+/// Enables encryption, if `tls` is given.
 pub(crate) fn encrypt(config: &mut Config, tls: Option<&Tls>) {
     if let Some(tls) = tls {
         tls.encrypt(config);
@@ -46,11 +46,11 @@ mod enabled {
 
     use crate::connection::error::ConnectError;
 
-    /// What every encrypted connection needs.
+    /// The settings of every encrypted connection.
     #[derive(Clone)]
     pub(crate) struct Tls {
         config: TlsConfig,
-        /// Instead of the host that is connected to.
+        /// The name to verify instead of the host.
         server_name: Option<String>,
     }
 
@@ -83,7 +83,7 @@ mod disabled {
 
     use crate::connection::error::ConnectError;
 
-    /// Never exists: [`Tls::load`] refuses.
+    /// Cannot be created: [`Tls::load`] fails.
     #[derive(Clone)]
     pub(crate) enum Tls {}
 
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// fred puts host and port together and has the system read them.
+    /// fred joins host and port and lets the system parse them.
     #[test]
     fn fred_reads_every_address_as_it_is() {
         let node = HostPort {

@@ -1,4 +1,4 @@
-//! Commands and their answers, on all three deployments.
+//! Commands and answers on all three deployments.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use common::{bytes, call, client, read_int, route, servers};
 use locktopus_protocol::{ClientError, Deployment, RedisClient, Reply, Route};
 use locktopus_servers::topology::{Knobs, Spec, TopologyKind};
 
-/// Every kind of answer, on keys of several nodes.
+/// Every kind of answer, with keys on several nodes.
 async fn answers_on(kind: TopologyKind, deployment: Deployment) {
     let servers = servers(kind).await;
     let client = client(&servers).await;
@@ -137,7 +137,7 @@ async fn what_was_given_up_on_while_the_server_was_down_never_runs() {
     let mut tries = 0;
     while down.elapsed() < Duration::from_secs(3) {
         let answer = client.command(route("n"), &[b"INCR", b"n"]);
-        // Some are dropped in the middle of waiting, some are answered.
+        // Some are dropped while they wait, some are answered.
         if let Ok(outcome) =
             tokio::time::timeout(Duration::from_millis(3 + tries % 60), answer).await
         {

@@ -1,4 +1,4 @@
-//! From options to a connection: logins, TLS, limits, and how a client ends.
+//! Connecting: logins, TLS, time limits, and how a client ends.
 
 use crate::common;
 

@@ -10,7 +10,7 @@ use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ChannelFlavour, ClientError, RedisClient, Route};
 use locktopus_servers::topology::{Deployment, Knobs, Node, Spec, TopologyKind};
 
-/// Kills the primary; commands and subscriptions must work again on the new one.
+/// Kills the primary. Commands and subscriptions must work again on the new one.
 async fn promotion(kind: TopologyKind, flavour: ChannelFlavour, freeze: bool) {
     let servers = servers(kind).await;
     let key = "{fail}n";
@@ -75,7 +75,7 @@ async fn a_frozen_server_costs_deadlines_and_nothing_else() {
     let node = &servers.nodes()[0];
     assert!(call(&client, "k", &["SET", "k", "1"]).await.is_ok());
     node.freeze().await.unwrap();
-    // The silent connection is replaced, and then nothing leaves any more.
+    // The silent connection is replaced, and then nothing is sent any more.
     let sent = AtomicU32::new(0);
     eventually("the connection is given up", async || {
         let answer = call(&client, "k", &["INCR", "k"]).await;
@@ -141,7 +141,7 @@ async fn a_read_only_answer_ends_the_connection() {
     let client = client(&servers).await;
     let node = &servers.nodes()[0];
     let id = call(&client, "k", &["CLIENT", "ID"]).await.unwrap();
-    // A replica of nobody that answers.
+    // A replica that answers, although its primary does not exist.
     node.command(&["REPLICAOF", "127.0.0.1", "1"])
         .await
         .unwrap();
@@ -177,7 +177,7 @@ async fn a_cluster_that_is_down_says_so() {
     until_ok(&client, &key, &["SET", &key, "1"]).await;
 }
 
-/// By a client that is new, so that it has no connection yet whose server is known to be there.
+/// With a new client, which has no connection yet that shows a server is up.
 #[tokio::test]
 async fn what_any_node_can_answer_is_asked_of_one_that_is_there() {
     let kind = TopologyKind::Cluster {
@@ -194,7 +194,7 @@ async fn what_any_node_can_answer_is_asked_of_one_that_is_there() {
     }
 }
 
-/// The longest time that live slots went without an answer after `harm` came to another node.
+/// The longest time that live slots went unanswered after harm to another node.
 async fn longest_wait(servers: &Deployment, freeze: bool) -> Duration {
     let client = client(servers).await;
     let victim = servers.primary_for("{0}").await.unwrap();
@@ -210,7 +210,7 @@ async fn longest_wait(servers: &Deployment, freeze: bool) -> Duration {
     let mut longest = Duration::ZERO;
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(3) {
-        // Somebody keeps hitting the dead node.
+        // Keep calling the dead node.
         let dead = client.command(route("{0}"), &[b"GET", b"{0}"]);
         if tokio::time::timeout(Duration::from_millis(5), dead)
             .await
@@ -250,7 +250,7 @@ async fn live_keys(servers: &Deployment, victim: &Node) -> Vec<String> {
 #[tokio::test]
 async fn live_slots_do_not_wait_for_a_dead_node() {
     for freeze in [false, true] {
-        // Without replicas nobody takes over, and the other slots stay in service.
+        // Without replicas there is no failover, and the other slots stay in service.
         let knobs = Knobs {
             full_coverage: false,
             ..Knobs::default()

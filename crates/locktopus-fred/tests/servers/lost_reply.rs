@@ -1,4 +1,4 @@
-//! A script whose reply is lost ran exactly once, and its caller hears "maybe".
+//! A script whose reply is lost ran exactly once, and its caller gets "maybe".
 
 use crate::common;
 
@@ -15,7 +15,7 @@ const KILL: &[u8] = b"CLIENT KILL TYPE normal\r\n";
 const SCRIPT: &[u8] = b"redis.call('incr', KEYS[1]); return redis.call('rpush', KEYS[2], 'x')";
 
 async fn runs_once_on(kind: TopologyKind) {
-    // Nobody takes over while it is frozen, however long a busy machine takes.
+    // No failover while it is frozen, even on a busy machine.
     let knobs = Knobs {
         node_timeout_ms: 60_000,
         down_after_ms: 60_000,
@@ -26,7 +26,7 @@ async fn runs_once_on(kind: TopologyKind) {
     let key = "{lost}n";
     assert_eq!(read_int(&client, key).await, 0);
     let node = servers.primary_for(key).await.unwrap();
-    // Opened in advance: a frozen server accepts nobody.
+    // Opened in advance: a frozen server accepts no connection.
     let mut killer = tokio::net::TcpStream::connect(node.addr()).await.unwrap();
     killer.write_all(b"PING\r\n").await.unwrap();
     let mut pong = [0; 7];
@@ -35,7 +35,7 @@ async fn runs_once_on(kind: TopologyKind) {
     let killers = killer.local_addr().unwrap();
     let ours = address(&client, key).await;
     node.freeze().await.unwrap();
-    // The script queues up, and the killing of its connection right behind it.
+    // The script is queued, followed by the command that kills its connection.
     let script = async {
         let words = [
             b"EVAL".as_slice(),
@@ -61,7 +61,7 @@ async fn runs_once_on(kind: TopologyKind) {
     assert_eq!(read_int(&client, key).await, 1);
 }
 
-/// The client's side of the connection over which commands go.
+/// The client's address of the connection for commands.
 async fn address(client: &FredClient, key: &str) -> SocketAddr {
     let Ok(Reply::Bytes(info)) = call(client, key, &["CLIENT", "INFO"]).await else {
         panic!("no connection")

@@ -1,4 +1,4 @@
-//! What starts servers, in one program: linking one for each file took most of the time of a build.
+//! All tests that start servers, in one program to save link time.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod commands;

@@ -42,7 +42,7 @@ async fn kill_all(servers: &Deployment) -> usize {
     killed
 }
 
-/// The hub alone repairs everything, however often the connections are killed.
+/// The hub alone repairs everything, however often connections are killed.
 async fn survives_a_kill(kind: TopologyKind, flavour: ChannelFlavour, count: usize, rounds: usize) {
     let servers = servers(kind).await;
     let names = names(count);
@@ -65,7 +65,7 @@ async fn survives_a_kill(kind: TopologyKind, flavour: ChannelFlavour, count: usi
     assert!(killed >= rounds);
 }
 
-/// A confirmation given right after a kill holds: nothing published from then on is missed.
+/// A confirmation right after a kill holds: no later message is missed.
 async fn confirmed_after_a_kill(kind: TopologyKind, flavour: ChannelFlavour) {
     let servers = servers(kind).await;
     let names = names(60);
@@ -188,7 +188,7 @@ async fn a_slot_that_moves_takes_its_channels_along() {
     target.command(&importing).await.unwrap();
     let migrating = ["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id];
     source.command(&migrating).await.unwrap();
-    // A script over a key that is there and one that is not can run nowhere.
+    // A script over an existing and a missing key can run on neither node.
     let two = ["EVAL", "return 1", "2", &name, "{moving}elsewhere"];
     let refused = call(&hub.client, &name, &two).await;
     assert!(
@@ -196,7 +196,7 @@ async fn a_slot_that_moves_takes_its_channels_along() {
         "{refused:?}"
     );
     source.command(&["DEL", &name]).await.unwrap();
-    // A key that is not on the source any more is answered by ASK.
+    // A key that has left the source is answered with ASK.
     let set = call(&hub.client, &name, &["SET", &name, "1"]).await;
     assert_eq!(set, Ok(common::bytes("OK")));
     for node in [target, source] {

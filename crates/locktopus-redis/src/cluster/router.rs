@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::{Cluster, Table};
 use crate::connection::sync::lock;
 
-/// How long to bypass redis-rs for the slots of a node that did not answer.
+/// How long to bypass redis-rs for the slots of a silent node.
 const DOUBTED: Duration = Duration::from_secs(60);
 
-/// The slots of a node that did not answer redis-rs.
+/// The slots of a node that left a request of redis-rs unanswered.
 ///
 /// A missing answer does not change the map of redis-rs. Suppose another node takes over. If the
 /// old one resumes and still believes that it is the primary, redis-rs keeps asking it, and it may

@@ -56,7 +56,7 @@ pub enum ConnectError {
          connection that you have configured, or leave the option out"
     )]
     RouterTls,
-    /// The cluster connection that was handed in retries commands that may have run.
+    /// The program's cluster connection retries commands that may have run.
     #[error(
         "the cluster connection that was handed in repeats requests: build its client with `.retries(0)`"
     )]
@@ -88,7 +88,7 @@ pub(crate) fn rejected(error: &ServerError) -> ClientError {
     }
 }
 
-/// Converts an error for a command that was handed to a connection.
+/// Converts an error of a command that a connection had accepted.
 ///
 /// redis-rs does not say whether the bytes left the process. So anything but an answer of the
 /// server means that the command may have run.

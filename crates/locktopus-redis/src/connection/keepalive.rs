@@ -1,8 +1,8 @@
 //! Detects dead connections that are idle.
 //!
 //! A closed connection is noticed at once. A frozen server or a silent network cut is not, and a
-//! subscription would wait for ever. Nor is a primary that became a replica: subscriptions there
-//! are on the wrong server.
+//! subscription would wait for ever. A primary that became a replica is not noticed either, and
+//! subscriptions there are on the wrong server.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use crate::connection::send::Live;
 use crate::connection::sentinel;
 use crate::connection::sync::lock;
 
-/// Where a link connects to.
+/// The server that a link connects to.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// Always to this server.

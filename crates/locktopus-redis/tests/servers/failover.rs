@@ -120,7 +120,7 @@ async fn slots_migrate_under_traffic() {
     call(&client, "k", &["SET", "{k}stays", "1"]).await.unwrap();
 
     begin_migration(from, to, slot).await;
-    // The key is not on the old node, so the new one is asked.
+    // The key is missing on the old node, so the new one answers.
     assert_eq!(
         call(&client, "k", &["SET", "k", "new"]).await,
         Ok(bytes("OK"))

@@ -1,4 +1,4 @@
-//! Plays the hub above the adapter: owns the wanted set and subscribes again on `Disrupted`.
+//! Plays the hub above the client: knows the wanted channels and resubscribes on `Disrupted`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ impl Hub {
         Self::start(client, flavour, names, true).await
     }
 
-    /// Subscribes to `names` once and leaves every repair to the test.
+    /// Subscribes to `names` once and leaves repairs to the test.
     pub(crate) async fn passive(
         client: FredClient,
         flavour: ChannelFlavour,
@@ -100,7 +100,7 @@ impl Hub {
         }
     }
 
-    /// How many times `payload` came in on `channel`.
+    /// How many times `payload` arrived on `channel`.
     pub(crate) fn count(&self, channel: &str, payload: &str) -> usize {
         let received = self.received.lock().unwrap();
         let all = received.get(channel.as_bytes()).into_iter().flatten();
@@ -111,7 +111,7 @@ impl Hub {
         self.reasons.lock().unwrap().clone()
     }
 
-    /// How many times the wanted set was subscribed again as a whole.
+    /// How many times all wanted channels were resubscribed.
     pub(crate) fn restored(&self) -> usize {
         self.restored.load(Ordering::SeqCst)
     }

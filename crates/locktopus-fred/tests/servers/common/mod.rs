@@ -1,4 +1,4 @@
-//! What every test file needs: servers, a client for them, and a stand-in for the hub.
+//! Shared by all tests: servers, a client for them, and a stand-in for the hub.
 #![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,15 +20,14 @@ pub(crate) use hub::Hub;
 /// Long enough for any election on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the clients under test are called on the servers; sentinels have connections too.
+/// The client name of the clients under test. Sentinels have connections too.
 pub(crate) const NAME: &str = "locktopus-test";
 
 pub(crate) async fn servers(kind: TopologyKind) -> Deployment {
     start(Spec::new(kind)).await
 }
 
-/// The user of these tests has just the rights that locks need, and those to the data of the tests
-/// themselves.
+/// The tests' user has only the permissions that locks need, and those for the tests' own data.
 const USER: &str = "suite-user";
 const PASSWORD: &str = "suite-secret";
 const DATA: &str = "~* &* +@read +@write +@scripting +client +acl|whoami +debug";
@@ -81,7 +80,7 @@ pub(crate) fn route(key: &str) -> Route {
     Route::Slot(key_slot(key.as_bytes()))
 }
 
-/// One command as the backend above would send it: with a deadline that is reported.
+/// Sends one command as the backend does: with a deadline, reporting when it passed.
 pub(crate) async fn call(
     client: &FredClient,
     key: &str,
@@ -106,7 +105,7 @@ pub(crate) async fn read_int(client: &FredClient, key: &str) -> i64 {
     }
 }
 
-/// Repeats a command that may be repeated until it works; says how long that took.
+/// Repeats an idempotent command until it succeeds. Returns how long that took.
 pub(crate) async fn until_ok(client: &FredClient, key: &str, words: &[&str]) -> (Reply, Duration) {
     let begin = Instant::now();
     let mut last = None;
@@ -136,7 +135,7 @@ pub(crate) fn bytes(text: &str) -> Reply {
     Reply::Bytes(Bytes::copy_from_slice(text.as_bytes()))
 }
 
-/// The connection ids that `CLIENT LIST` shows for a kind of client.
+/// The connection ids that `CLIENT LIST` shows for one kind of client.
 pub(crate) async fn connections(node: &Node, kind: &str) -> Vec<String> {
     let list = node
         .command(&["CLIENT", "LIST", "TYPE", kind])
@@ -150,11 +149,11 @@ pub(crate) async fn connections(node: &Node, kind: &str) -> Vec<String> {
         .collect()
 }
 
-/// Ends all connections of a kind; says how many there were.
+/// Kills all connections of one kind. Returns how many there were.
 pub(crate) async fn kill_connections(node: &Node, kind: &str) -> usize {
     let ids = connections(node, kind).await;
     for id in &ids {
-        // It may have gone by itself.
+        // It may have closed already.
         let _gone = node.command(&["CLIENT", "KILL", "ID", id]).await;
     }
     ids.len()

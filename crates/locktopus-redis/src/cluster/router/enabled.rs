@@ -2,8 +2,8 @@
 //!
 //! The connection must not retry. Then redis-rs sends each request once, to the primary it believes
 //! serves the slot, or to another node while that one is unreachable (read in redis 1.8,
-//! `cluster_handling/async_connection`). The caller gets whatever comes back, including `MOVED` and
-//! `ASK`. We follow redirects over our own connections.
+//! `cluster_handling/async_connection`). The caller gets every answer, including `MOVED` and `ASK`.
+//! We follow redirects over our own connections.
 //!
 //! Its errors are harder to interpret than those of our own connections. When redis-rs fails to
 //! refresh its map, it fails **every** request in flight with that error, including requests that
@@ -149,7 +149,7 @@ impl Router {
         }
     }
 
-    /// Drops the connection. The owner of one that was handed in can go on using it.
+    /// Drops this handle. A program that handed the connection in can keep using it.
     pub(crate) fn close(&self) {
         drop(lock(&self.connection).take());
     }
