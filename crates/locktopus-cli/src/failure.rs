@@ -1,5 +1,7 @@
 //! Errors of the command: a message and the exit code that goes with it.
 
+mod remedy;
+
 use std::error::Error;
 use std::time::Duration;
 
@@ -28,7 +30,11 @@ impl Failure {
     }
 
     fn of(exit: Exit, error: &dyn Error) -> Self {
-        Self::new(exit, chain(error))
+        let mut message = chain(error);
+        if exit == Exit::Denied {
+            message.push_str("; locktopus doctor --acl prints an ACL SETUSER line that permits it");
+        }
+        Self::new(exit, message)
     }
 }
 
@@ -197,7 +203,9 @@ impl From<ConnectError> for Failure {
             return Self::new(Exit::Config, text);
         }
         let exit = match &error {
-            ConnectError::Unreachable { .. } => Exit::Unavailable,
+            ConnectError::Unreachable { url, source } => {
+                return Self::new(Exit::Unavailable, remedy::unreachable(url, &**source));
+            }
             ConnectError::Backend { source, .. } => of_backend(source),
             ConnectError::Unsafe { .. } => Exit::Failed,
             _ => Exit::Config,

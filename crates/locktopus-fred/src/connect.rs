@@ -62,7 +62,7 @@ pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectErro
             master_name,
         } => {
             let name = format!(
-                "primary `{master_name}` by way of sentinels {}",
+                "the primary {master_name:?} through sentinels {}",
                 list(sentinels)
             );
             let tls = match &options.sentinel_tls {
@@ -104,7 +104,7 @@ async fn single(
 }
 
 /// The warning of a lazy client that starts without a server.
-const WAITING: &str = "nobody answers yet; connected to when somebody does";
+const WAITING: &str = "no server answers yet; the client connects as soon as one does";
 
 fn unreachable(target: &Target, name: String, failure: ClientError) -> ConnectError {
     let reason = match failure {
@@ -112,10 +112,11 @@ fn unreachable(target: &Target, name: String, failure: ClientError) -> ConnectEr
         other => other.to_string(),
     };
     let prefix = format!("cannot connect to {target}: ");
-    let reason = reason.strip_prefix(&prefix).unwrap_or(&reason).to_owned();
+    let reason = reason.strip_prefix(&prefix).unwrap_or(&reason);
+    let reason = reason.strip_prefix("cannot connect to ").unwrap_or(reason);
     ConnectError::Unreachable {
         target: name,
-        reason,
+        reason: reason.to_owned(),
     }
 }
 

@@ -139,7 +139,7 @@ async fn build(
         Ok(()) => Ok(RedisRsClient::new(topology, dialer)),
         Err(error) if options.lazy => {
             let error = unreachable(options, &error);
-            tracing::warn!(%error, "nobody answers yet; connected to when somebody does");
+            tracing::warn!(%error, "no server answers yet; the client connects as soon as one does");
             Ok(RedisRsClient::new(topology, dialer))
         }
         Err(error) => Err(unreachable(options, &error)),
@@ -191,17 +191,12 @@ fn unreachable(options: &ConnectOptions, error: &ClientError) -> ConnectError {
         ClientError::NotSent(why) => why.clone(),
         other => other.to_string(),
     };
-    // For a single server, the target names it already.
-    let reason = match &options.servers {
-        Servers::Standalone(server) => {
-            let said = format!("cannot connect to {server}: ");
-            reason
-                .strip_prefix(&said)
-                .map(str::to_owned)
-                .unwrap_or(reason)
-        }
-        _ => reason,
+    // The target names a single server already.
+    let known = match &options.servers {
+        Servers::Standalone(server) => format!("cannot connect to {server}: "),
+        Servers::Sentinel { .. } | Servers::Cluster(_) => "cannot connect to ".to_owned(),
     };
+    let reason = reason.strip_prefix(&known).unwrap_or(&reason).to_owned();
     ConnectError::Unreachable { target, reason }
 }
 

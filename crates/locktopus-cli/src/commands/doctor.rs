@@ -1,6 +1,7 @@
 //! `doctor`: finds what silently loses locks on these servers, and says how to fix it.
 
 mod answers;
+mod rights;
 
 use std::cmp::Reverse;
 
@@ -14,19 +15,18 @@ use crate::failure::Failure;
 use crate::locks::{close, connect_to};
 use crate::output::{Style, coloured};
 use answers::Answers;
+use rights::Rights;
 
-/// The page about rights, as this version of the library needs them.
-const RIGHTS: &str = include_str!("doctor/acl.md");
-
-/// The namespace that the page is written for.
-const NAMESPACE_OF_THE_PAGE: &str = "app:";
-
-/// What to look for.
+/// Check these servers for what silently loses locks
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// Print the rights that locks need, for your namespace, and look for nothing
+    /// Only print the ACL SETUSER line for the user of this URL
     #[arg(long)]
     acl: bool,
+
+    /// Print instead which permission is for what
+    #[arg(long, requires = "acl")]
+    explain: bool,
 }
 
 #[derive(Serialize)]
@@ -66,14 +66,19 @@ impl Shown {
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
     // `diagnose` below runs the checks. `checks=refuse` must not keep `doctor` from listing all.
     let urls = &context.config.urls()?.value;
+    if args.acl {
+        let rights = Rights::of(urls)?;
+        if args.explain {
+            context.out.answer(&rights.page(), String::clone)?;
+        } else {
+            context.out.say(&rights.advice());
+            context.out.answer(&rights.line(), String::clone)?;
+        }
+        return Ok(Exit::Ok.code());
+    }
     let unchecked: Vec<_> = urls.iter().map(|url| unchecked(url)).collect();
     let locks = connect_to(&unchecked).await?;
     let namespace = locks.namespace().to_owned();
-    if args.acl {
-        close(locks).await;
-        context.out.answer(&rights(&namespace), String::clone)?;
-        return Ok(Exit::Ok.code());
-    }
     let examined = async {
         let diagnosis = locks.diagnose().await?;
         Ok::<_, Failure>((diagnosis, Answers::measure(&locks).await))
@@ -139,16 +144,6 @@ fn unchecked(url: &str) -> String {
     format!("{place}?{}", options.join("&"))
 }
 
-/// The page for another namespace. Without one, names may begin with anything.
-/// To be copied from a terminal: a pipe in a cell of a table is escaped on the page only.
-fn rights(namespace: &str) -> String {
-    let page = RIGHTS.replace("\\|", "|");
-    if namespace.is_empty() {
-        return page;
-    }
-    page.replace(NAMESPACE_OF_THE_PAGE, namespace)
-}
-
 fn text(report: &Report) -> String {
     let mut lines = vec![format!("backend    {}", report.backend)];
     lines.push(format!("safety     {}", report.safety));
@@ -179,28 +174,10 @@ fn text(report: &Report) -> String {
         .iter()
         .any(|finding| finding.check == "permission")
     {
-        lines.push("rights that locks need: locktopus doctor --acl".to_owned());
+        lines.push("to permit what locks need: locktopus doctor --acl".to_owned());
     }
     if report.findings.is_empty() {
         lines.push(coloured(Style::Good, "found nothing that loses locks"));
     }
     lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rights_are_for_the_namespace_in_use() {
-        assert!(
-            RIGHTS.contains("~app:*"),
-            "the page has changed its namespace"
-        );
-        let page = rights("shop:");
-        assert!(page.contains("~shop:*") && !page.contains("app:*"));
-        for page in [page, rights("")] {
-            assert!(page.contains("+cluster|slots") && !page.contains("\\|"));
-        }
-    }
 }

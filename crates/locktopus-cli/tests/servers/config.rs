@@ -69,6 +69,35 @@ async fn each_error_has_its_code() {
     assert_eq!(code(&["--url", "memory:", "status", "a"]).await, 0);
 }
 
+/// The fact once, and the remedy.
+#[tokio::test]
+async fn servers_that_are_away_are_one_short_line() {
+    let place = Place::without_servers();
+    for client in ["redis", "fred"] {
+        for (url, at) in [
+            ("redis://127.0.0.1:1", ""),
+            ("redis-sentinel://127.0.0.1:1/m", "127.0.0.1:1: "),
+            ("redis-cluster://127.0.0.1:1", "127.0.0.1:1: "),
+        ] {
+            let url = format!("{url}?client={client}");
+            let ran = ended(place.bare(&["--url", &url, "status", "a"])).await;
+            let at = at.replace(
+                "127",
+                if client == "fred" && url.contains("sentinel") {
+                    "sentinel 127"
+                } else {
+                    "127"
+                },
+            );
+            let said = format!(
+                "locktopus: error: cannot connect to {url}: {at}Connection refused (os error 111); check the address, and that \
+                 the server is running\n"
+            );
+            assert_eq!((ran.code, ran.err), (69, said));
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_refused_login_and_a_missing_right_differ_and_show_nothing() {
     let place = Place::new().await;
@@ -83,6 +112,11 @@ async fn a_refused_login_and_a_missing_right_differ_and_show_nothing() {
     let denied = ended(place.bare(&arguments)).await;
     assert_eq!(denied.code, 77, "{denied:?}");
     assert!(denied.err.contains("\"kind\":\"denied\""), "{denied:?}");
+    assert!(denied.err.contains("locktopus doctor --acl"), "{denied:?}");
+    assert!(
+        refused.err.contains("check the user and the password"),
+        "{refused:?}"
+    );
     assert!(!format!("{refused:?}{denied:?}").contains("s3cret"));
 }
 

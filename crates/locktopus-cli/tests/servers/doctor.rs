@@ -1,6 +1,6 @@
 //! `doctor` lists all its findings, even if the server refuses some commands.
 
-use crate::usual::{Place, ended};
+use crate::usual::{Place, ended, words};
 
 /// Runs the doctor as a user with these rights.
 async fn doctor(place: &Place, rights: &[&str]) -> crate::usual::Ran {
@@ -94,6 +94,48 @@ async fn missing_persistence_is_found() {
     place.node().command(&words).await.unwrap();
     let lasting = place.does("doctor").await;
     assert!(!lasting.out.contains("[persistence]"), "{lasting:?}");
+}
+
+/// The line that `doctor --acl` prints makes a user that may take every kind of lock.
+#[tokio::test]
+async fn the_acl_line_is_enough() {
+    let place = Place::new().await;
+    let url = format!("{}&namespace=shop:", place.url());
+    let acl = async |more: &[&str]| {
+        let arguments = [&["--url", &url, "doctor", "--acl"], more].concat();
+        ended(place.bare(&arguments)).await.ok()
+    };
+    let printed = acl(&[]).await;
+    assert!(printed.err.contains("into redis-cli"), "{printed:?}");
+    let line = printed.out.trim_end();
+    assert_eq!(line.lines().count(), 1, "{printed:?}");
+    place.node().command(&words(line)).await.unwrap();
+    let explained = acl(&["--explain"]).await.out;
+    assert!(explained.contains("| fair locks |"), "{explained}");
+
+    let url = url.replacen("://", "://locks:PASSWORD@", 1);
+    let ran = async |line: &str| {
+        let arguments = [&["--url", &url], &words(line)[..]].concat();
+        ended(place.bare(&arguments)).await.ok()
+    };
+    let healthy = ran("doctor").await;
+    assert!(!healthy.out.contains("permission"), "{healthy:?}");
+    ran("semaphore init semaphore 2").await;
+    ran("semaphore init --with-ids permit_semaphore 2").await;
+    ran("latch set latch 1").await;
+    ran("latch down latch").await;
+    for kind in [
+        "lock",
+        "mutex",
+        "fair_lock",
+        "read_lock",
+        "write_lock",
+        "semaphore",
+        "permit_semaphore",
+    ] {
+        ran(&format!("run {kind} --kind {kind} --label x -- true")).await;
+    }
+    ran("-q ls").await;
 }
 
 /// The commands print each reason once, and identify quorum nodes by address.

@@ -177,11 +177,6 @@ async fn the_doctor_finds_what_loses_locks() {
     let sick = place.ran(&["doctor"]).await;
     assert_eq!(sick.code, 1, "{sick:?}");
     assert!(sick.out.contains("danger [eviction]"), "{sick:?}");
-    let url = format!("{}&namespace=shop:", place.url());
-    let rights = crate::usual::ended(place.bare(&["-q", "--url", &url, "doctor", "--acl"]))
-        .await
-        .ok();
-    assert!(rights.out.contains("~shop:*"), "{}", rights.out);
 }
 
 #[tokio::test]
