@@ -79,10 +79,11 @@ impl Rights {
         let login = address.rsplit_once('@').map(|(login, _)| login);
         let user = login.and_then(|login| login.split(':').next()).map(decoded);
         let (is_cluster, has_sentinels) = (scheme.contains("cluster"), scheme.contains("sentinel"));
-        let database = match () {
-            () if scheme.contains("unix") => option("db"),
-            () if has_sentinels => path.split('/').nth(1).unwrap_or_default().to_owned(),
-            () => path.trim_end_matches('/').to_owned(),
+        let database = if scheme.contains("unix") {
+            option("db")
+        } else {
+            let behind_master = path.split('/').nth(usize::from(has_sentinels));
+            behind_master.unwrap_or_default().to_owned()
         };
         let mut more = Vec::new();
         if is_cluster {
