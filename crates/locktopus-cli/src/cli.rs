@@ -30,7 +30,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 struct Globals {
     /// URL of the servers; repeat it for the nodes of a quorum
     #[arg(long, global = true, value_name = "URL")]

@@ -20,10 +20,10 @@ pub(crate) use words::{age, owner_tag, typed_path, visible};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
-    /// Text for people
+    /// Plain text
     #[default]
     Text,
-    /// JSON for programs, one value a line
+    /// One JSON value a line
     Json,
 }
 

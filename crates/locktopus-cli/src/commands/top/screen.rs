@@ -15,7 +15,6 @@ use super::columns::{Column, columns};
 use super::model::{Model, Row};
 use super::view::{Front, View};
 use crate::commands::status;
-use crate::locks::Holder;
 use crate::output::{age, colours_wanted, visible};
 
 const KEYS: &str = "↑↓ select   Enter inspect   b break   s sort   q quit";
@@ -135,7 +134,7 @@ fn reason(frame: &mut Frame<'_>, model: &Model, name: &str, typed: &str) {
             format!("Held by {holder}, which may go on working until it notices. Only fencing tokens stop its writes.")
         },
     );
-    let text = format!("{holder}\n\nReason: {typed}_\n\nEnter breaks the lock, Esc cancels.");
+    let text = format!("{holder}\n\nReason: {typed}_\n\nEnter breaks it, Esc cancels.");
     let block = Block::bordered()
         .title(format!(" Break {name:?} "))
         .style(alarming());
@@ -262,7 +261,7 @@ mod tests {
             for part in [
                 "Break \"job:mail\"",
                 "Reason: stuck_",
-                "Enter breaks the lock, Esc cancels.",
+                "Enter breaks it, Esc cancels.",
             ] {
                 assert!(question.contains(part), "{part} is not on\n{question}");
             }
