@@ -24,7 +24,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     acl: bool,
 
-    /// Print instead which permission is for what
+    /// With --acl: print what each permission is for, instead of the line
     #[arg(long, requires = "acl")]
     explain: bool,
 }

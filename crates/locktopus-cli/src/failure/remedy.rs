@@ -40,7 +40,7 @@ const REMEDIES: [(&str, Option<&str>, &str); 10] = [
     ("timed out", None, SILENT),
 ];
 
-const SILENT: &str = "check the address, use rediss:// if the server requires TLS, or raise connect_timeout= in the URL";
+const SILENT: &str = "check the address, use rediss:// if and only if the server has TLS, or raise connect_timeout= in the URL";
 
 /// Says that the servers of this URL cannot be reached. Client libraries repeat the address in
 /// front of the reason.
