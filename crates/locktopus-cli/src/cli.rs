@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use crate::commands::{
-    Context, break_lock, config, doctor, failover, harness, latch, leader, list, pages, run,
+    Context, break_lock, config, doctor, failover, harness, job, latch, leader, list, pages, run,
     semaphore, status, ticket, top, watch,
 };
 use crate::config::{Config, Flags, Process};
@@ -57,6 +57,7 @@ struct Globals {
 enum Command {
     Run(Box<run::RunArgs>),
     Leader(leader::LeaderArgs),
+    Job(Box<job::JobArgs>),
     Lock(ticket::LockCommand),
     Unlock(ticket::UnlockCommand),
     Extend(ticket::ExtendCommand),
@@ -109,7 +110,10 @@ impl Cli {
 
 /// Runs a command that reads the configuration.
 fn configured(globals: Globals, command: Command, format: Format) -> u8 {
-    if matches!(command, Command::Run(_) | Command::Leader(_)) {
+    if matches!(
+        command,
+        Command::Run(_) | Command::Leader(_) | Command::Job(_)
+    ) {
         run::terminal::prepare();
     }
     let (level, checks) = command.log_levels(&globals);
@@ -169,6 +173,7 @@ impl Command {
         match self {
             Self::Run(args) => return run::run(&args, context).await,
             Self::Leader(args) => return leader::run(args, context).await,
+            Self::Job(args) => return job::run(*args, context).await,
             Self::Lock(args) => return ticket::lock(&args, context).await,
             Self::Unlock(args) => ticket::unlock(&args, context).await,
             Self::Extend(args) => ticket::extend(&args, context).await,

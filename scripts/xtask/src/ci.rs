@@ -19,7 +19,7 @@ It installs what it needs from the system's packages, reads nothing from the ter
 and ends with the time that each step took, or with the last words of the step that failed.";
 
 /// Combinations of the facade's features, beside none. Each must build alone.
-const FEATURE_SETS: &str = "memory redis fred redis,fred memory,tls redis,tls fred,tls memory,blocking macros \
+const FEATURE_SETS: &str = "memory redis fred redis,fred memory,tls redis,tls fred,tls memory,blocking cron macros \
                             memory,tracing memory,metrics";
 
 /// Crates that may not depend on a client library.

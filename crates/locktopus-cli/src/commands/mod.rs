@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod failover;
 pub(crate) mod harness;
+pub(crate) mod job;
 pub(crate) mod latch;
 pub(crate) mod leader;
 pub(crate) mod list;

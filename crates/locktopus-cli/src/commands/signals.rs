@@ -27,6 +27,8 @@ const HEARD: [Signal; 9] = [
 #[derive(Debug)]
 pub(in crate::commands) struct Signals {
     heard: Vec<(Signal, unix::Signal)>,
+    /// The last one that asked this process to end.
+    ended: Option<Signal>,
 }
 
 impl Signals {
@@ -43,7 +45,7 @@ impl Signals {
         let heard = heard.collect::<io::Result<_>>().map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
         })?;
-        Ok(Self { heard })
+        Ok(Self { heard, ended: None })
     }
 
     /// Returns the next signal.
@@ -55,12 +57,18 @@ impl Signals {
         poll_fn(|context| {
             for (signal, stream) in &mut self.heard {
                 if let Poll::Ready(Some(())) = stream.poll_recv(context) {
+                    self.ended = Some(*signal).filter(|signal| ends(*signal)).or(self.ended);
                     return Poll::Ready(*signal);
                 }
             }
             Poll::Pending
         })
         .await
+    }
+
+    /// The last one that asked this process to end, if one did.
+    pub(in crate::commands) fn ended(&self) -> Option<Signal> {
+        self.ended
     }
 
     /// Returns the next signal that asks this process to end.

@@ -9,6 +9,7 @@
 mod config;
 mod doctor;
 mod failover;
+mod jobs;
 mod killed;
 mod labels;
 mod lost;

@@ -22,7 +22,7 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(10 * 60);
 const PERIODS: u32 = 30;
 
 /// How long runs at given times are remembered.
-const GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+pub(super) const GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// How often to check the wall clock: it may be set, or the machine may have slept.
 const LOOK: Duration = Duration::from_secs(10);

@@ -2,6 +2,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | `cron` | the times of a cron expression |
 //! | `times` | which times are due, by the wall clock |
 //! | `catch_up` | what to do about missed runs |
 //! | `begun` | which runs have begun, on the backend |
@@ -9,10 +10,12 @@
 //! | `instance` | one instance of the job: its options and its loop |
 //! | `round` | an instance's work when something is due |
 //!
-//! Layers, lowest first: times, catch_up, begun, tick, round, instance.
+//! Layers, lowest first: cron, times, catch_up, begun, tick, round, instance.
 
 mod begun;
 mod catch_up;
+#[cfg(feature = "cron")]
+mod cron;
 mod instance;
 mod round;
 mod tick;
@@ -21,6 +24,8 @@ mod times;
 use std::time::{Duration, SystemTime};
 
 pub use catch_up::CatchUp;
+#[cfg(feature = "cron")]
+use instance::GIVEN_TIMES;
 pub use instance::ScheduledJob;
 use locktopus_core::Locktopus;
 pub use tick::Tick;
@@ -134,6 +139,48 @@ impl Job {
         I::IntoIter: Send + 'static,
     {
         self.scheduled(Times::given(times.into_iter()))
+    }
+
+    /// Is due at the times of a cron expression, in this time zone.
+    ///
+    /// The expression has five fields: minute, hour, day of the month, month, day of the week. With
+    /// six the first one is the second; with seven the last one is the year. Fields take numbers,
+    /// names (`MON-FRI`, `JAN`), lists, ranges, steps (`*/5`), and `L`, `W` and `#`. Nicknames such
+    /// as `@daily` work too. The zone is a name of the IANA database (`Europe/Berlin`), which is
+    /// built in.
+    ///
+    /// **When the clock changes**, a job at a fixed time of the day is due once on that day. If the
+    /// clock skips the time, the job is due right after the gap; if the time comes twice, at the
+    /// first. A job with `*` or a step in the hour or the minute is due at every matching time that
+    /// exists, so twice in an hour that comes twice, and not in one that is skipped.
+    ///
+    /// Runs of the last eight days, at most 100, can be [caught up](ScheduledJob::catch_up); of a
+    /// job that is due less often, the last one. [`remember_for`](ScheduledJob::remember_for) is
+    /// eight days, or twice the longest time between two runs.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// # use locktopus::Job;
+    /// let report = Job::new(&locks, "report").cron("0 3 * * MON-FRI", "Europe/Berlin")?;
+    /// # drop(report);
+    /// assert!(Job::new(&locks, "report").cron("0 25 * * *", "UTC").is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`](locktopus_core::OptionError) if the expression or the zone cannot be read,
+    /// or if the expression names no time that ever comes. It names the input.
+    #[cfg(feature = "cron")]
+    pub fn cron(
+        self,
+        expression: &str,
+        zone: &str,
+    ) -> Result<ScheduledJob, locktopus_core::OptionError> {
+        let read = cron::read(expression, zone, SystemTime::now(), GIVEN_TIMES)?;
+        let remember = GIVEN_TIMES.max(read.longest_gap * 2);
+        Ok(self.at_times(read.times).remember_for(remember))
     }
 
     fn scheduled(self, times: Times) -> ScheduledJob {

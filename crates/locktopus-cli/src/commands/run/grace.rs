@@ -22,7 +22,7 @@ const SHORTEST: Duration = Duration::from_secs(3);
 
 /// How long ending a program may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grace {
+pub(in crate::commands) struct Grace {
     /// Between `TERM` and `KILL`.
     pub(super) polite: Duration,
 }

@@ -64,12 +64,14 @@ impl Program {
         command: &[OsString],
         name: &str,
         token: Option<u64>,
+        variables: &[(&str, String)],
         foreground: bool,
     ) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         adopt_orphans();
         let mut command = Command::new(program);
         command.args(arguments).env("LOCKTOPUS_NAME", name);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         match token {
             Some(token) => command.env("LOCKTOPUS_TOKEN", token.to_string()),
             None => command.env_remove("LOCKTOPUS_TOKEN"),

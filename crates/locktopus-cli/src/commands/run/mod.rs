@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
-use locktopus::{Label, LockError, LockGuard, LockKind, Locktopus, LostCause};
+use locktopus::{Label, Lease, LockError, LockGuard, LockKind, Locktopus, LostCause};
 use rustix::process::Signal;
 
 use super::Context;
@@ -35,10 +35,11 @@ use crate::failure::Failure;
 use crate::locks::{
     LabelArgs, Lasting, LockArgs, NameArg, Terms, acquire, busy, close, connect_as, request,
 };
-use grace::Grace;
+pub(super) use grace::Grace;
 use group::Program;
 use guardian::Guardian;
-use supervise::{Ended, lost, supervise};
+pub(super) use supervise::Ended;
+use supervise::{lost, supervise};
 
 /// How long a wait for the lock stays silent. Also the pause before the next attempt to lead.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -53,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    name: NameArg,
+    pub(super) name: NameArg,
 
     #[command(flatten)]
     lock: LockArgs,
@@ -125,13 +126,13 @@ impl RunArgs {
     }
 
     /// The label. It lasts as long as the lock may stay held after the program ends.
-    fn label(&self, context: &Context) -> Result<Option<Label>, Failure> {
+    pub(super) fn label(&self, context: &Context) -> Result<Option<Label>, Failure> {
         let label = self.label.label(&context.config)?;
         Ok(label.map(|label| label.left_for(self.at_least)))
     }
 
     /// The grace for ending the program. Checks the options before anything is sent.
-    fn checked_grace(&self, context: &Context) -> Result<Grace, Failure> {
+    pub(super) fn checked_grace(&self, context: &Context) -> Result<Grace, Failure> {
         let configured = context.config.lease();
         Grace::within(self.lease, configured, self.max_hold, self.grace)
     }
@@ -184,36 +185,35 @@ async fn under_lock(
         Taken::Busy(failure) => return Err(failure),
         Taken::Interrupted(signal) => return Ok(of_signal(signal)),
     };
-    let work = async {
-        let mut guardian = Guardian::start().map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot start the guardian: {error}"))
-        })?;
-        let mut program = start(args, &guard)?;
-        let ended = async {
-            guardian.watch(&program, grace).await?;
-            supervise(
-                &mut program,
-                args.name.get(),
-                &guard,
-                grace,
-                args.max_hold,
-                signals,
-                context.out,
-            )
-            .await
-        };
-        let ended = ended.await;
-        if ended.is_err() {
-            program.send(Signal::KILL);
-        }
-        guardian.dismiss().await;
-        ended.map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot watch the program: {error}"))
-        })
-    };
-    let ended = work.await;
+    let ended = supervised(args, context, &guard.lease(), grace, signals, &[]).await;
     let released = guard.release().await;
     judge(args, ended?, released, context)
+}
+
+/// Runs the program under this lease, with these variables, until it ends or has to.
+pub(super) async fn supervised(
+    args: &RunArgs,
+    context: &Context,
+    lease: &Lease,
+    grace: Grace,
+    signals: &mut Signals,
+    variables: &[(&str, String)],
+) -> Result<Ended, Failure> {
+    let mut guardian = Guardian::start().map_err(|error| {
+        Failure::new(Exit::Failed, format!("cannot start the guardian: {error}"))
+    })?;
+    let mut program = start(args, lease, variables)?;
+    let ended = async {
+        guardian.watch(&program, grace).await?;
+        let (name, hold, out) = (args.name.get(), args.max_hold, context.out);
+        supervise(&mut program, name, lease, grace, hold, signals, out).await
+    };
+    let ended = ended.await;
+    if ended.is_err() {
+        program.send(Signal::KILL);
+    }
+    guardian.dismiss().await;
+    ended.map_err(|error| Failure::new(Exit::Failed, format!("cannot watch the program: {error}")))
 }
 
 /// The outcome of waiting for the lock.
@@ -256,9 +256,11 @@ async fn take(
     }
 }
 
-fn start(args: &RunArgs, guard: &LockGuard) -> Result<Program, Failure> {
-    let token = guard.token().map(locktopus::FencingToken::get);
-    Program::start(&args.command, args.name.get(), token, args.foreground).map_err(|error| {
+fn start(args: &RunArgs, lease: &Lease, variables: &[(&str, String)]) -> Result<Program, Failure> {
+    let token = lease.token().map(locktopus::FencingToken::get);
+    let name = args.name.get();
+    let started = Program::start(&args.command, name, token, variables, args.foreground);
+    started.map_err(|error| {
         let exit = match error.kind() {
             io::ErrorKind::NotFound => Exit::NoProgram,
             _ => Exit::CannotStart,

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use locktopus::{LockGuard, LostCause};
+use locktopus::{Lease, LostCause};
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -23,7 +23,7 @@ const SLOW: Duration = Duration::from_secs(2);
 
 /// How a program ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(in crate::commands) enum Ended {
     /// On its own, with this exit code.
     Itself(u8),
     /// Stopped, because the lock was lost.
@@ -45,14 +45,14 @@ enum Event {
 pub(super) async fn supervise(
     program: &mut Program,
     name: &str,
-    guard: &LockGuard,
+    lease: &Lease,
     grace: Grace,
     max_hold: Option<Duration>,
     signals: &mut Signals,
     out: Output,
 ) -> io::Result<Ended> {
     let mut stops = Stops::new(out)?;
-    let watched = watch(program, name, guard, grace, max_hold, signals, &mut stops);
+    let watched = watch(program, name, lease, grace, max_hold, signals, &mut stops);
     let ended = watched.await?;
     match ended {
         Event::Ended(status) => {
@@ -63,12 +63,12 @@ pub(super) async fn supervise(
                 out.say(
                     "the program left processes running; ending them before the lock is released",
                 );
-                stop(program, guard, grace).await?;
+                stop(program, lease, grace).await?;
             }
             Ok(Ended::Itself(code_of(status)))
         }
         Event::Lost(why) => {
-            let how = stop(program, guard, grace).await?;
+            let how = stop(program, lease, grace).await?;
             Ok(Ended::Stopped { why, how })
         }
     }
@@ -77,7 +77,7 @@ pub(super) async fn supervise(
 async fn watch(
     program: &mut Program,
     name: &str,
-    guard: &LockGuard,
+    lease: &Lease,
     grace: Grace,
     max_hold: Option<Duration>,
     signals: &mut Signals,
@@ -87,13 +87,13 @@ async fn watch(
         stops.attend(program);
         // Each renewal moves this deadline. Act only when the rest of the lease is just enough to
         // end the program.
-        let latest = before(guard.valid_until(), grace.needed());
+        let latest = before(lease.valid_until(), grace.needed());
         tokio::select! {
             biased;
-            cause = guard.lost() => return Ok(Event::Lost(lost(name, &cause))),
+            cause = lease.lost() => return Ok(Event::Lost(lost(name, &cause))),
             () = sleep_until(latest) => {
-                if before(guard.valid_until(), grace.needed()) <= Instant::now() {
-                    return Ok(Event::Lost(running_out(name, guard, grace, max_hold)));
+                if before(lease.valid_until(), grace.needed()) <= Instant::now() {
+                    return Ok(Event::Lost(running_out(name, lease, grace, max_hold)));
                 }
             }
             status = program.wait() => return Ok(Event::Ended(status?)),
@@ -108,14 +108,14 @@ pub(super) fn lost(name: &str, cause: &LostCause) -> String {
     format!("lock {name:?} is lost: {cause}")
 }
 
-fn running_out(name: &str, guard: &LockGuard, grace: Grace, max_hold: Option<Duration>) -> String {
-    let held = guard.lease().held_for() + grace.needed() + Grace::killing();
+fn running_out(name: &str, lease: &Lease, grace: Grace, max_hold: Option<Duration>) -> String {
+    let held = lease.held_for() + grace.needed() + Grace::killing();
     match max_hold {
         Some(hold) if held >= hold => {
             let hold = spell(hold);
             format!("lock {name:?} has almost reached its time limit of {hold}")
         }
-        _ => not_renewed(name, guard.remaining()),
+        _ => not_renewed(name, lease.remaining()),
     }
 }
 
@@ -211,9 +211,9 @@ impl Stops {
 }
 
 /// Ends the program before the lease ends. Returns how.
-async fn stop(program: &mut Program, guard: &LockGuard, grace: Grace) -> io::Result<&'static str> {
+async fn stop(program: &mut Program, lease: &Lease, grace: Grace) -> io::Result<&'static str> {
     let polite = Instant::now() + grace.polite;
-    let kill = polite.min(before(guard.valid_until(), Grace::killing()));
+    let kill = polite.min(before(lease.valid_until(), Grace::killing()));
     program.send(Signal::TERM);
     // A stopped program gets no other signal.
     program.send(Signal::CONT);

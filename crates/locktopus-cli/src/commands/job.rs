@@ -1,0 +1,183 @@
+//! `job`: a program at fixed times, on one of many machines.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use humantime::{format_rfc3339_seconds, parse_duration};
+use locktopus::{CatchUp, Job, Locktopus, ScheduledJob, Tick};
+use rustix::process::Signal;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Context;
+use super::run::{Ended, Grace, RunArgs, supervised};
+use super::signals::Signals;
+use crate::exit::of_signal;
+use crate::failure::Failure;
+use crate::locks::{LabelArgs, NameArg, close, connect_as};
+
+/// Run a program at fixed times, on one machine of many
+///
+/// Start this on every machine, with the same name and times. Each time one machine runs the
+/// program, as run does: with LOCKTOPUS_TOKEN, and ended in time if the lock is lost.
+/// LOCKTOPUS_SCHEDULED_AT is the time it was due. Each run begins at most once; if its machine dies
+/// in the middle, the run is not repeated. The command runs until a signal ends it.
+#[derive(Args, Debug)]
+pub(crate) struct JobArgs {
+    #[command(flatten)]
+    name: NameArg,
+
+    /// The times as a cron expression: minute, hour, day of the month, month, day of the week.
+    /// "0 3 * * MON-FRI" is at 03:00 on working days. Also @hourly, @daily, @weekly
+    #[arg(long, value_name = "EXPRESSION", required_unless_present = "every")]
+    cron: Option<String>,
+
+    /// The time zone of --cron by its IANA name, such as Europe/Berlin. A time that the change of
+    /// the clock skips comes right after the gap; one that comes twice counts once
+    #[arg(
+        long,
+        value_name = "ZONE",
+        default_value = "UTC",
+        conflicts_with = "every"
+    )]
+    zone: String,
+
+    /// At all multiples of this time since 1970, UTC: 15m is on the quarter hours
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", conflicts_with = "cron")]
+    every: Option<Duration>,
+
+    /// If no machine ran the last one in time, run it late
+    #[arg(long)]
+    catch_up: bool,
+
+    /// Length of the lease, which is renewed after a third: how long nothing runs after a machine
+    /// died in a run. Default: what the URL says, else 30s
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    lease: Option<Duration>,
+
+    /// End a run after this long
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    max_run: Option<Duration>,
+
+    /// How long the program may take to end after TERM before it gets KILL. See run
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    grace: Option<Duration>,
+
+    #[command(flatten)]
+    label: LabelArgs,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// A run that is due here. It holds the job's mutex until `done`, or until that is dropped.
+struct Due {
+    tick: Tick,
+    done: oneshot::Sender<()>,
+}
+
+impl JobArgs {
+    fn schedule(&self, locks: &Locktopus, program: &RunArgs) -> Result<ScheduledJob, Failure> {
+        let job = Job::new(locks, program.name.get());
+        let mut job = match (&self.cron, self.every) {
+            (Some(expression), _) => job
+                .cron(expression, &self.zone)
+                .map_err(|error| Failure::usage(format!("--{error}")))?,
+            (None, every) => job.every(every.unwrap_or_default()),
+        };
+        if self.catch_up {
+            job = job.catch_up(CatchUp::Once);
+        }
+        if let Some(lease) = self.lease {
+            job = job.renewed_lease(lease);
+        }
+        if let Some(most) = self.max_run {
+            job = job.at_most(most);
+        }
+        Ok(job)
+    }
+}
+
+pub(crate) async fn run(args: JobArgs, context: &Context) -> Result<u8, Failure> {
+    let mut program = RunArgs::of_a_mutex(args.name.clone(), args.command.clone());
+    program.lease = args.lease;
+    program.max_hold = args.max_run;
+    program.grace = args.grace;
+    program.label = args.label.clone();
+    let grace = program.checked_grace(context)?;
+    // Before anything is sent: the times do not depend on the servers.
+    let _ = args.schedule(&locktopus::connect("memory:").await?, &program)?;
+    let mut signals = Signals::new()?;
+    let locks = connect_as(&context.config, program.label(context)?).await?;
+    let job = args.schedule(&locks, &program)?;
+    let done = runs(job, &program, grace, &mut signals, context).await;
+    close(locks).await;
+    done
+}
+
+/// Runs the program whenever it is due here, until a signal ends this process.
+async fn runs(
+    job: ScheduledJob,
+    program: &RunArgs,
+    grace: Grace,
+    signals: &mut Signals,
+    context: &Context,
+) -> Result<u8, Failure> {
+    let (say, mut hear) = mpsc::channel(1);
+    // On a task of its own, which watches the lease while the program runs here.
+    let mut schedule = tokio::spawn(job.run(move |tick| {
+        let say = say.clone();
+        async move {
+            let (done, ended) = oneshot::channel();
+            if say.send(Due { tick, done }).await.is_ok() {
+                let _ = ended.await;
+            }
+        }
+    }));
+    loop {
+        tokio::select! {
+            ended = &mut schedule => match ended {
+                Ok(Err(error)) => return Err(error.into()),
+                Ok(Ok(())) => return Ok(0),
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            },
+            Some(due) = hear.recv() => {
+                if let Some(signal) = once(due, program, grace, signals, context).await? {
+                    schedule.abort();
+                    return Ok(of_signal(signal));
+                }
+            }
+            signal = signals.next_that_ends() => {
+                schedule.abort();
+                return Ok(of_signal(signal));
+            }
+        }
+    }
+}
+
+/// One run. The signal that was to end this process meanwhile, if there was one.
+async fn once(
+    due: Due,
+    program: &RunArgs,
+    grace: Grace,
+    signals: &mut Signals,
+    context: &Context,
+) -> Result<Option<Signal>, Failure> {
+    let at = format_rfc3339_seconds(due.tick.scheduled_at()).to_string();
+    let variables = [("LOCKTOPUS_SCHEDULED_AT", at.clone())];
+    let lease = due.tick.lease();
+    let ended = supervised(program, context, lease, grace, signals, &variables).await;
+    let _ = due.done.send(());
+    let said = match ended? {
+        Ended::Itself(0) => None,
+        Ended::Itself(status) => Some(format!("the run of {at} ended with {status}")),
+        Ended::Stopped { why, how } => Some(format!(
+            "the run of {at}: {why}; the program was stopped with {how}"
+        )),
+    };
+    if let Some(said) = said {
+        context.out.say(&said);
+    }
+    Ok(signals.ended())
+}
