@@ -1,4 +1,4 @@
-//! Command line of `locktopus-bench`.
+//! The command line of `locktopus-bench`.
 
 use clap::{Parser, Subcommand};
 
@@ -9,7 +9,7 @@ use crate::cmd::{
 };
 use crate::measure::{spin, worker};
 
-/// Measures distributed locks and shows what came out.
+/// Measures distributed locks and reports the results.
 #[derive(Debug, Parser)]
 #[command(name = "locktopus-bench", version, after_help = exit::HELP)]
 pub struct Cli {
@@ -21,23 +21,23 @@ pub struct Cli {
 enum Command {
     /// Measure, and write a report.
     Run(Box<run::RunArgs>),
-    /// Do faults to servers under lock load, and report what happened to the locks.
+    /// Inject faults into servers under lock load, and report what happened to the locks.
     Failover(Box<failover::FailoverArgs>),
-    /// Judge histories that `failover --keep-histories` kept, again.
+    /// Judge again the histories that `failover --keep-histories` kept.
     FailoverJudge(failover_judge::FailoverJudgeArgs),
     /// Render a stored run of `failover`.
     FailoverReport(failover_report::FailoverReportArgs),
-    /// Hold many locks and take more for a long time, then look at what is left.
+    /// Hold many locks and keep acquiring more for a long time, then check what is left over.
     Soak(soak::SoakArgs),
     /// Start and stop servers.
     Topology(topology::TopologyArgs),
-    /// Be a worker process of `run`.
+    /// Act as a worker process of `run`.
     #[command(hide = true)]
     Worker,
-    /// Be a worker process of `failover`.
+    /// Act as a worker process of `failover`.
     #[command(hide = true)]
     FailoverWorker,
-    /// Keep a core from sleeping.
+    /// Keep a core awake.
     #[command(hide = true)]
     Spin {
         /// Which core.
@@ -47,12 +47,12 @@ enum Command {
     Report(report::ReportArgs),
     /// Compare two stored runs.
     Compare(compare::CompareArgs),
-    /// Judge stored runs by what is promised, and write the page about it.
+    /// Judge stored runs against the targets, and write the performance page.
     Targets(targets::TargetsArgs),
 }
 
 impl Cli {
-    /// Runs the subcommand and reports failures on standard error.
+    /// Runs the subcommand and prints an error to standard error.
     #[must_use]
     pub fn run(self) -> Exit {
         let result = match self.command {
@@ -117,8 +117,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// As in a plan: a run of nothing is none, and one that does something else than it was told is
-    /// not what was asked for.
+    /// As in a plan: a run that repeats its work zero times is not the run that was asked for.
     #[test]
     fn a_number_of_what_is_done_is_at_least_one() {
         for (command, flag) in [

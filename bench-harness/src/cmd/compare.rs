@@ -17,9 +17,9 @@ pub struct CompareArgs {
     before: PathBuf,
     /// The .json file of the later run.
     after: PathBuf,
-    /// Exit with 1 when a figure is worse beyond noise and by more than this, or missing on one
-    /// side; with 3 when a run is incomplete or something failed in it, which leaves nothing to
-    /// guard.
+    /// Exit with 1 when a figure is worse by more than noise and by more than this, or is missing
+    /// on one side. Exit with 3 when a run is incomplete or a part of it failed, because then there
+    /// is nothing to compare with.
     #[arg(long, value_name = "PCT")]
     fail_above: Option<f64>,
     /// Show figures within noise, too.

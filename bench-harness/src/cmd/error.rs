@@ -1,4 +1,4 @@
-//! Why a subcommand stopped.
+//! The errors that end a subcommand.
 
 use std::path::PathBuf;
 
@@ -16,16 +16,16 @@ pub enum CommandError {
     /// A stored histogram is damaged.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
-    /// The list of promises is bad.
+    /// The list of targets is bad.
     #[error(transparent)]
     Targets(#[from] crate::measure::targets::TargetError),
     /// Runs cannot be summarised, or a summary cannot be used.
     #[error(transparent)]
     Summary(#[from] crate::measure::summary::SummaryError),
-    /// A page could not be filled.
+    /// A page template could not be rendered.
     #[error("cannot fill the page: {0}")]
     Page(#[from] askama::Error),
-    /// The page could not be made.
+    /// The HTML report could not be made.
     #[error(transparent)]
     Html(#[from] HtmlError),
     /// A CSV could not be made.
@@ -36,7 +36,7 @@ pub enum CommandError {
     Write {
         /// Where to.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// There is nothing to measure, or the scenario file is bad.
@@ -57,13 +57,13 @@ pub enum CommandError {
     /// The servers could not be started or stopped.
     #[error(transparent)]
     Topology(#[from] locktopus_servers::topology::TopologyError),
-    /// A measurement could not be made.
+    /// A measurement failed.
     #[error(transparent)]
     Run(#[from] crate::measure::run::RunError),
-    /// A soak could not be made.
+    /// A soak failed.
     #[error(transparent)]
     Soak(#[from] crate::soak::SoakError),
-    /// Something else keeps the machine busy.
+    /// Other work keeps the machine busy.
     #[error(
         "load average {load:.2}: not begun, because what a busy machine measures is itself; above 1.0 with --idle is too much"
     )]
@@ -80,7 +80,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// The exit code it leads to.
+    /// The exit code for this error.
     #[must_use]
     pub const fn exit(&self) -> Exit {
         match self {

@@ -1,4 +1,4 @@
-//! What the process returns, in one place.
+//! The exit codes of the process.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done; for `compare` without `--fail-above`, whatever the comparison says.
+    /// Done. `compare` without `--fail-above` always ends with it.
     Ok = 0,
-    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: another verdict
-    /// than then.
+    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: the verdict
+    /// changed.
     Regression = 1,
     /// The command line does not make sense; clap's own code.
     Usage = 2,
@@ -20,13 +20,12 @@ pub enum Exit {
     Output = 4,
     /// A measurement found two holders of one lock; `failover`: a lock broke a promise.
     Overlap = 5,
-    /// A measurement could not be made although what it needs was there, or measured nothing;
-    /// `failover`: a cell was not run to its end; `failover-judge`: histories are missing, or
-    /// empty. See
-    /// [`measure::completeness`](crate::measure::completeness) and [`failover::completeness`](crate::failover::completeness).
+    /// A measurement failed although it had what it needs, or measured nothing; `failover`: a cell
+    /// did not finish; `failover-judge`: histories are missing, or empty. See
+    /// [`measure::completeness`](crate::measure::completeness) and
+    /// [`failover::completeness`](crate::failover::completeness).
     Measurement = 6,
-    /// `targets`: what was measured does not reach a target, or was not measured. `soak`: a limit
-    /// was not kept.
+    /// `targets`: a figure misses its target, or was not measured. `soak`: a limit was exceeded.
     Unmet = 8,
 }
 
@@ -36,7 +35,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The table of codes, shown below `--help`.
+/// The table of exit codes below `--help`.
 pub const HELP: &str = "Exit codes:
   0  done
   1  compare --fail-above: the second run is worse, or one lacks a cell; failover-judge: another verdict than then

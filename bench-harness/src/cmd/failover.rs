@@ -1,4 +1,4 @@
-//! `failover`: faults on real servers under lock load, and what they did to the locks.
+//! `failover`: faults on real servers under lock load, and their effect on the locks.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,24 +36,24 @@ pub struct FailoverArgs {
     /// The smallest run that touches everything; it proves nothing.
     #[arg(long, group = "plan")]
     smoke: bool,
-    /// Faults that overlap, drawn at random: at least a thousand for each mode that promises
+    /// Overlapping faults drawn at random: at least a thousand for each mode that promises
     /// exclusion and each client.
     #[arg(long, group = "plan")]
     nemesis: bool,
     /// A plan of your own; see bench-harness/failover/quick.toml.
     #[arg(long, value_name = "FILE", group = "plan")]
     file: Option<PathBuf>,
-    /// Servers that run already: a Locktopus URL. Locks are taken there and watched; no fault is
-    /// done to them. Only keys that contain `locktopus-failover:` are touched.
+    /// A Locktopus URL of servers that run already. The run takes locks there and watches them, and
+    /// injects no faults. It touches only keys that contain `locktopus-failover:`.
     #[arg(long, value_name = "URL", group = "plan")]
     url: Option<String>,
     /// How long to watch servers that run already.
     #[arg(long, value_parser = humantime::parse_duration, default_value = "30s", requires = "url")]
     observe: Duration,
-    /// So many failovers instead, in each cell that fails over.
+    /// Replace the number of failovers, in each cell that fails over.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     failovers: Option<u32>,
-    /// So many deployments side by side instead, in each cell that fails over.
+    /// Replace the number of deployments side by side, in each cell that fails over.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     deployments: Option<u32>,
     /// Only this scenario; may be repeated.
@@ -77,14 +77,14 @@ pub struct FailoverArgs {
     /// Image for containers, such as `valkey/valkey:8.1`.
     #[arg(long, value_parser = parse::<ServerImage>)]
     image: Option<ServerImage>,
-    /// This seed instead of the plan's.
+    /// Replace the seed of the plan.
     #[arg(long)]
     seed: Option<u64>,
-    /// Print the cells and about how long they take, and do nothing.
+    /// Print the cells and about how long they take, then exit.
     #[arg(long)]
     list: bool,
-    /// Keep what workers wrote down, compressed, in
-    /// `histories/<run>` beside the report; `failover-judge` judges it again.
+    /// Keep the workers' histories, compressed, in `histories/<run>` beside the report;
+    /// `failover-judge` can judge them again.
     #[arg(long)]
     keep_histories: bool,
     /// Where to write; `failover-results/<time>` by default.
@@ -143,8 +143,8 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
     finish(args, &report, &directory)
 }
 
-/// What is only written at the end of a run. Of an earlier one it would stand beside the
-/// `report.json` of one that was broken off.
+/// Files that only the end of a run writes. Those of an earlier run must go, or they would stand
+/// beside the `report.json` of a run that was interrupted.
 const AT_THE_END: [&str; 3] = ["report.txt", "summary.json", "report.html"];
 
 fn forget(directory: &Path) -> Result<(), CommandError> {
@@ -159,8 +159,8 @@ fn forget(directory: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Builds Redisson's part if a cell wants it, before workers have to. Says which version it is, or
-/// leaves these cells undone, which is a failure of a plan that does not call them optional.
+/// Builds Redisson's worker before any worker needs it, if a cell wants it. Returns its version. If
+/// that fails, the cells are skipped, which is a failure unless the plan calls them optional.
 async fn with_redisson(cells: &mut [Cell]) -> Option<String> {
     let mut wanted: Vec<&mut Cell> = cells
         .iter_mut()
@@ -182,8 +182,7 @@ async fn with_redisson(cells: &mut [Cell]) -> Option<String> {
     }
 }
 
-/// Runs cell after cell; what was done so far is written each time, because a long run may be
-/// interrupted.
+/// Runs cell after cell, and writes the report after each, because a long run may be interrupted.
 async fn every(
     cells: &[Cell],
     all: &Circumstances,
@@ -217,7 +216,7 @@ async fn every(
                 eprintln!("          FAILED: needs {needs}");
                 report.fail(what, format!("needs {needs}"));
             }
-            // The others are still worth their time.
+            // The other cells are still worth running.
             Err(error) => {
                 eprintln!("          FAILED: {error}");
                 report.fail(what, error.to_string());
@@ -228,7 +227,7 @@ async fn every(
     Ok(())
 }
 
-/// What came out, in a line.
+/// The result in one line.
 fn brief(cell: &CellReport) -> String {
     let figures = &cell.figures;
     let mut text = format!(
@@ -251,9 +250,9 @@ fn brief(cell: &CellReport) -> String {
     text
 }
 
-/// What would be run here, what not, and how long it takes.
+/// What this machine would run, what it would skip, and how long it takes.
 async fn list(cells: &[Cell], args: &FailoverArgs) -> String {
-    // Without an engine nothing runs in containers, whatever it could do.
+    // Without a container engine no container runs, so what the provider supports does not matter.
     let caps = topology::caps(args.provider).await.ok();
     let mut lines = String::new();
     let mut all = Duration::ZERO;
@@ -377,7 +376,7 @@ impl FailoverArgs {
         }
     }
 
-    /// Whether a cell is about servers as those at the URL.
+    /// Whether a cell is for the kind of servers at the URL.
     fn is_there(&self, cell: &Cell) -> bool {
         let url = self.url.as_deref().unwrap_or_default();
         let there = if url.contains("-cluster:") {

@@ -14,8 +14,7 @@ use crate::cmd::exit::Exit;
 use crate::failover::run::kept::{self, Kept, KeptError};
 use crate::shared::completeness::Evidence;
 
-/// What kept a folder from passing, the worst first: of several folders the worst is what the
-/// process returns.
+/// Reasons why a folder fails, the worst first. With several folders the process returns the worst.
 const WORST_FIRST: [Exit; 4] = [
     Exit::Overlap,
     Exit::Input,
@@ -27,18 +26,18 @@ const FAILED: &str = "failed";
 /// Arguments of `failover-judge`.
 #[derive(Debug, Args)]
 pub struct FailoverJudgeArgs {
-    /// Folders of cells, as `failover --keep-histories` leaves them:
-    /// `histories/RUN/cell-0`, each with a `cell.json`. Where the report of the run is still beside
-    /// `histories`, it must say as much of the cell as is found.
+    /// Folders of cells, as `failover --keep-histories` leaves them: `histories/RUN/cell-0`, each
+    /// with a `cell.json`. If the report of the run is still beside `histories`, it must match the
+    /// cell.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
 }
 
-/// Runs the subcommand. A folder that cannot be judged keeps none of the others from it.
+/// Runs the subcommand. If a folder cannot be judged, the others still are.
 ///
 /// # Errors
 ///
-/// [`CommandError`] if what was found cannot be written.
+/// [`CommandError`] if the result cannot be written.
 pub fn run(args: &FailoverJudgeArgs) -> Result<Exit, CommandError> {
     let mut exits = Vec::new();
     for folder in &args.folders {
@@ -55,7 +54,7 @@ pub fn run(args: &FailoverJudgeArgs) -> Result<Exit, CommandError> {
     Ok(worst.unwrap_or(Exit::Ok))
 }
 
-/// Judges one cell, and returns what keeps it from passing.
+/// Judges one cell, and returns the reasons why it fails.
 fn judge(folder: &Path) -> Result<Vec<Exit>, CommandError> {
     let cell = read(folder)?;
     let verdict = cell.judge(folder)?;
@@ -93,7 +92,7 @@ fn judge(folder: &Path) -> Result<Vec<Exit>, CommandError> {
     Ok(exits)
 }
 
-/// What a folder says, or what is wrong with it in words that tell which folders are meant.
+/// Reads a folder's `cell.json`. The error names the folders that the argument should have named.
 fn read(folder: &Path) -> Result<Kept, KeptError> {
     let problem = |problem: &str| KeptError {
         path: folder.to_owned(),
@@ -146,7 +145,7 @@ fn text(cell: &Kept, verdict: &Verdict, report: Option<&Beside>) -> String {
     text
 }
 
-/// Properties of which `cell.json` does not say what was found, so that nothing could differ.
+/// Properties whose outcome is not in `cell.json`, so there is nothing to compare.
 fn unsaid<'a>(cell: &'a Kept, verdict: &'a Verdict) -> impl Iterator<Item = String> + 'a {
     let judgements = verdict.judgements.iter();
     judgements.filter_map(|judgement| {
@@ -156,7 +155,7 @@ fn unsaid<'a>(cell: &'a Kept, verdict: &'a Verdict) -> impl Iterator<Item = Stri
     })
 }
 
-/// What was broken then, is required, and is in no history.
+/// Properties that are required, failed in the run, and cannot be judged from histories.
 fn broken_then<'a>(cell: &'a Kept, verdict: &'a Verdict) -> impl Iterator<Item = String> + 'a {
     let judgements = verdict.judgements.iter();
     let elsewhere = judgements.filter(|judgement| kept::is_from_elsewhere(judgement.property));

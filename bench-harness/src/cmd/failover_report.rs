@@ -14,13 +14,14 @@ use crate::failover::report::{html, terminal};
 /// Arguments of `failover-report`.
 #[derive(Debug, Args)]
 pub struct FailoverReportArgs {
-    /// `report.json` or `summary.json` of a run. With --page, of several, all of which is shown.
+    /// `report.json` or `summary.json` of a run. With --page, of several runs; the page shows them
+    /// all.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// What to write to standard output.
     #[arg(long, short, value_enum, default_value_t, conflicts_with = "page")]
     format: Format,
-    /// Write the runs' tables between the markers of this page instead.
+    /// Write the tables of the runs between the markers of this page instead.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
     /// With --page: change nothing, and fail if the page does not show these runs.
@@ -30,7 +31,7 @@ pub struct FailoverReportArgs {
     text: TextArgs,
 }
 
-/// A way to show a run.
+/// A format for a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For a terminal.
@@ -40,7 +41,7 @@ enum Format {
     Html,
     /// Everything.
     Json,
-    /// Everything but the timelines: small enough to be kept with the source.
+    /// Everything except the timelines: small enough to keep with the source.
     Summary,
 }
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::CommandError;
 
-/// Writes a file, instead of what may be there.
+/// Writes a file, replacing an existing one.
 pub(super) fn save(path: &Path, text: &str) -> Result<(), CommandError> {
     std::fs::write(path, text).map_err(|source| failed(path, source))
 }
 
-/// Makes a directory, and those above it.
+/// Creates a directory and its parents.
 pub(super) fn create(directory: &Path) -> Result<(), CommandError> {
     std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))
 }

@@ -22,7 +22,7 @@ use std::io::{ErrorKind, Write as _};
 pub use error::CommandError;
 pub use text::{TextArgs, When};
 
-/// Writes `text` to standard output. A reader that has seen enough (`| head`) is not a failure.
+/// Writes `text` to standard output. It is not an error if the reader closes the pipe (`| head`).
 fn print(text: &str) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

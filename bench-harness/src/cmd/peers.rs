@@ -1,12 +1,12 @@
-//! Which of the peers can be measured here.
+//! Finds out which peers can be measured here.
 
 use std::ffi::OsString;
 
 use crate::measure::model::Report;
 use crate::measure::plan::{Strategy, Task};
 
-/// Leaves out the tasks of peers that cannot be measured here, which the report then says. Builds
-/// Redisson's worker if it is wanted, and returns its program and arguments.
+/// Removes the tasks of peers that cannot be measured here, and notes that in the report. Builds
+/// Redisson's worker if a task wants it, and returns its program and arguments.
 pub(super) async fn prepare(tasks: &mut Vec<Task>, report: &mut Report) -> Option<Vec<OsString>> {
     if cfg!(not(feature = "peers")) {
         let needs = "the feature \"peers\" of bench-harness";
@@ -49,7 +49,7 @@ fn leave_out(
     }
 }
 
-/// Its version and its worker, or what they need.
+/// Redisson's version and its worker, or the reason why there is none.
 #[cfg(all(feature = "peers", unix))]
 pub(super) async fn redisson() -> Result<(String, Vec<OsString>), String> {
     use locktopus_servers::peers::redisson::{Jar, RedissonError};

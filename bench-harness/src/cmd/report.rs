@@ -15,7 +15,7 @@ use crate::measure::report::{csv, hgrm, html, terminal};
 pub struct ReportArgs {
     /// The .json file of a run.
     file: PathBuf,
-    /// What to make of it; may be repeated or separated by commas.
+    /// Format; may be repeated or separated by commas.
     #[arg(
         long,
         short,
@@ -31,12 +31,12 @@ pub struct ReportArgs {
     text: TextArgs,
 }
 
-/// What a run can be rendered as.
+/// The formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Aligned table.
     Table,
-    /// The model itself.
+    /// The stored model, as JSON.
     Json,
     /// One row per cell, round and operation.
     Csv,
@@ -71,12 +71,8 @@ pub fn run(args: &ReportArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
-/// Writes `report` in every one of `formats` into `directory` (created when missing), in files
-/// named after the run. Returns their paths; for `.hgrm` that of their directory.
-///
-/// # Errors
-///
-/// [`CommandError`] when a histogram is damaged or a file cannot be written.
+/// Writes `report` in each of `formats` into `directory` (created when missing), in files named
+/// after the run. Returns their paths; for `.hgrm` the path of their directory.
 pub fn write(
     report: &Report,
     formats: &[Format],
@@ -138,7 +134,7 @@ const fn extension(format: Format) -> &'static str {
     }
 }
 
-/// The run id comes from a file; nothing of it may leave the directory.
+/// The run id comes from a file, so it must not lead outside the directory.
 fn stem(id: &str) -> String {
     let safe = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {

@@ -43,7 +43,7 @@ pub struct RunArgs {
     /// Image for containers, such as `valkey/valkey:8.1`.
     #[arg(long, value_name = "NAME:TAG")]
     image: Option<String>,
-    /// Servers that run already: a Locktopus URL. Only locks named `locktopus-bench:...` are
+    /// A Locktopus URL of servers that run already. Only locks named `locktopus-bench:...` are
     /// touched.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -62,39 +62,39 @@ pub struct RunArgs {
     /// Only this topology: standalone, sentinel, cluster, quorum; may be repeated.
     #[arg(long, value_parser = topology, value_delimiter = ',')]
     topology: Vec<Topology>,
-    /// These kinds of lock instead.
+    /// Replace the kinds of lock.
     #[arg(long, value_enum, value_delimiter = ',')]
     kind: Vec<Kind>,
-    /// These numbers of workers instead.
+    /// Replace the numbers of workers.
     #[arg(long, value_delimiter = ',')]
     workers: Vec<u32>,
-    /// This number of processes for the hot lock instead.
+    /// Replace the number of processes for the hot lock.
     #[arg(long)]
     processes: Option<u32>,
-    /// This number of held locks in the renewal scenario instead.
+    /// Replace the number of held locks in the renewal scenario.
     #[arg(long)]
     locks: Option<u32>,
-    /// This hold time instead, such as `1ms`.
+    /// Replace the hold time, such as `1ms`.
     #[arg(long, value_parser = humantime::parse_duration)]
     hold: Option<Duration>,
-    /// This length of each measurement instead, such as `2s`.
+    /// Replace the length of each measurement, such as `2s`.
     #[arg(long, value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
-    /// This time instead for which Redisson runs before it counts, so that Java compiles it.
+    /// Replace Redisson's warm-up: how long it runs before it counts, so that Java has compiled it.
     #[arg(long, value_parser = humantime::parse_duration)]
     warm_up: Option<Duration>,
-    /// This number of rounds instead.
+    /// Replace the number of rounds.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Servers on one core, workers on another, both kept awake. For figures that are to be
-    /// compared.
+    /// Pin servers to one core and workers to another, and keep both awake. Use it for figures that
+    /// you want to compare.
     #[arg(long)]
     pin: bool,
-    /// Say what would be measured and how long that takes, and measure nothing.
+    /// Print what would be measured and how long it takes, then exit.
     #[arg(long)]
     list: bool,
-    /// Do not begin unless the machine is idle: a load average of 1.0 at most. For what becomes a
-    /// page.
+    /// Do not start unless the machine is idle: a load average of at most 1.0. Use it for figures
+    /// that go into a page.
     #[arg(long)]
     idle: bool,
     /// Where to write; `bench-results/<time>` by default.
@@ -177,7 +177,8 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     finish(args, &report, missing)
 }
 
-/// Where cells are measured, one after another, and whether a line lies in front of the servers.
+/// The places, in the order in which they are measured, and whether a slow line stands before the
+/// servers.
 const PLACES: [(Topology, bool); 7] = [
     (Topology::InProcess, false),
     (Topology::Standalone, false),
@@ -188,8 +189,8 @@ const PLACES: [(Topology, bool); 7] = [
     (Topology::Quorum, true),
 ];
 
-/// Measures place by place, and returns what could not be had: starting the servers of one topology
-/// does not disturb another.
+/// Measures place by place, so that starting the servers of one topology disturbs no other. Returns
+/// what was missing.
 async fn measure(
     args: &RunArgs,
     tasks: &[Task],
@@ -217,7 +218,7 @@ async fn measure(
             .await?
         else {
             if args.provider == ProviderChoice::Auto {
-                // Nobody asked to do without: what is skipped here was not asked for.
+                // The user did not permit skips: whatever is skipped here is missing.
                 let skips = report.skipped[skipped..].iter();
                 missing.extend(skips.map(|skip| format!("{}: needs {}", skip.what, skip.needs)));
             }
@@ -229,7 +230,7 @@ async fn measure(
             .pin_servers(&place.pids().await)
             .map_err(CommandError::Usage)?;
         for index in 0..rounds {
-            // Every other round backwards, so that no cell always runs on a warm or a tired
+            // Every other round runs backwards, so that no cell always meets a warm or a tired
             // machine.
             let due = here.iter().filter(|task| index < task.rounds_of(rounds));
             let order: Vec<&Task> = if index % 2 == 0 {
@@ -292,7 +293,7 @@ fn finish(args: &RunArgs, report: &Report, mut missing: Vec<String>) -> Result<E
     })
 }
 
-/// Rounds of all cells.
+/// The rounds of all cells.
 fn steps(tasks: &[Task], rounds: u32) -> u64 {
     let rounds = tasks.iter().map(|task| u64::from(task.rounds_of(rounds)));
     rounds.sum()

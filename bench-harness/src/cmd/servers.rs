@@ -8,7 +8,7 @@ use super::CommandError;
 use crate::measure::model::{Report, Topology};
 use crate::measure::run::{Place, PlaceError, ProviderChoice};
 
-/// What the command line says about servers.
+/// The options of the command line that choose servers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Servers<'a> {
     pub(super) provider: ProviderChoice,
@@ -17,7 +17,7 @@ pub(super) struct Servers<'a> {
 }
 
 impl Servers<'_> {
-    /// The place for a topology; `None` if there is none here, which the report then says.
+    /// The place for a topology; `None` if it is not available here, which the report then says.
     pub(super) async fn open(
         &self,
         (topology, far): (Topology, bool),

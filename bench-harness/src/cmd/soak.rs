@@ -1,4 +1,4 @@
-//! `soak`: many locks for a long time, with restarts of the server, and nothing left at the end.
+//! `soak`: many locks for a long time, with server restarts, and nothing left at the end.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,45 +12,45 @@ use crate::cmd::exit::Exit;
 use crate::shared::provenance::{Harness, detect};
 use crate::soak::{self, Asked, Check, Leak, Seen};
 
-/// How often the server is restarted if nothing else is said.
+/// The default time between restarts of the server.
 const BETWEEN_RESTARTS: Duration = Duration::from_secs(120);
 
 /// Arguments of `soak`.
 #[derive(Debug, Args)]
 pub struct SoakArgs {
-    /// How long acquisitions go on, in minutes.
+    /// How long to acquire locks, in minutes.
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "lasts")]
     minutes: u32,
-    /// How long, as "90s".
+    /// The same as a duration, such as "90s".
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     lasts: Option<Duration>,
-    /// Locks that are held and renewed all the time.
+    /// Locks that are held and renewed throughout.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     held: usize,
-    /// Waiters on one lock, all of which are served, again and again.
+    /// Waiters on one lock; each is served again and again.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     waiters: usize,
-    /// Acquisitions begun each second, whatever became of those before.
+    /// Acquisitions started each second, even if earlier ones have not ended.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// How often the server is restarted; by default every two minutes, and twice at least.
+    /// Number of server restarts; by default one every two minutes, and at least two.
     #[arg(long, value_name = "N")]
     restarts: Option<u32>,
-    /// A small form for tests: 25 seconds, 2,000 locks held, 500 waiters, 300 acquisitions each
+    /// A small soak for tests: 25 seconds, 2,000 locks held, 500 waiters, 300 acquisitions each
     /// second.
     #[arg(long, conflicts_with_all = ["minutes", "lasts", "held", "waiters", "rate"])]
     smoke: bool,
-    /// Plant a fault, to see that its check fails; may be repeated.
+    /// Plant a fault, to see its check fail; may be repeated.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     leak: Vec<Leak>,
-    /// Where to write `soak.json` with everything that was seen.
+    /// Where to write `soak.json` with all observations.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     text: TextArgs,
 }
 
-/// What is written down.
+/// The content of `soak.json`.
 #[derive(Serialize)]
 struct Report<'a> {
     harness: Harness,

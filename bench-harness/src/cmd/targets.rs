@@ -1,4 +1,4 @@
-//! `targets`: judges stored runs by what is promised.
+//! `targets`: judges stored runs against the targets.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::measure::targets::{
 
 const SUMMARY: &str = "performance.json";
 const PAGE: &str = "performance.md";
-/// What the page opens with, beside it.
+/// The picture at the top of the page, relative to the page.
 const PICTURE: &str = "images/performance.svg";
 
 /// Arguments of `targets`.
@@ -27,9 +27,9 @@ pub struct TargetsArgs {
     /// The .json files of runs on one machine, or directories with a report.json.
     #[arg(required_unless_present = "render")]
     runs: Vec<PathBuf>,
-    /// Write performance.json, what is kept of the runs, and performance.md into this directory, if
-    /// the runs are just what bench-harness/scenarios/targets.toml asks for: each cell once, in all
-    /// its rounds, none of them shorter.
+    /// Write performance.json (a summary of the runs) and performance.md into this directory. The
+    /// runs must be exactly what bench-harness/scenarios/targets.toml asks for: each cell once,
+    /// with all its rounds at full length.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     /// Judge the performance.json in this directory again, and write performance.md from it.
@@ -41,15 +41,15 @@ pub struct TargetsArgs {
 ///
 /// # Errors
 ///
-/// [`CommandError`] when a file cannot be read or written, or runs do not belong together; and
-/// where a page is asked for, when a run is incomplete, began on a busy machine, or is not what is
-/// planned.
+/// [`CommandError`] when a file cannot be read or written, or runs do not belong together. If a
+/// page is asked for, also when a run is incomplete, began on a busy machine, or differs from the
+/// plan.
 pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     let targets = Targets::committed()?;
     if let Some(directory) = &args.render {
         let summary = Summary::load(&directory.join(SUMMARY))?;
-        // Goals may be newer than the run: what they ask for and was not measured is on the page.
-        // How long rounds were is not kept.
+        // Targets may be newer than the run: the page marks what they ask for and the run lacks.
+        // The summary does not keep the length of rounds.
         is_nothing_else(&Whole::committed()?.differences(&summary))?;
         let judged = judge(&targets, &summary);
         super::print(&table(&judged))?;
@@ -61,7 +61,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         .iter()
         .map(|path| model::read(&file_of(path)))
         .collect::<Result<Vec<_>, _>>()?;
-    // What a busy machine measured is shown, and becomes no page.
+    // Results from a busy machine are shown, but do not become a page.
     let busy = reports.iter().find_map(|report| report.environment.busy());
     if let (Some(_), Some(load)) = (&args.write, busy) {
         return Err(SummaryError::Busy { load }.into());
@@ -76,7 +76,8 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         is_whole(&reports, &summary, &judged)?;
         let kept = directory.join(SUMMARY);
         save(&kept, &summary.to_json())?;
-        // From what was written, as a later check does: a number may lose its last bit on the way.
+        // Read back what was written, as a later check does: a number may lose its last bit on the
+        // way.
         let summary = Summary::load(&kept)?;
         write_page(&targets, &summary, directory)?;
     }
@@ -92,8 +93,8 @@ fn verdict(judged: &[Judged<'_>]) -> Exit {
     }
 }
 
-/// A run that failed was kept all the same, and may be given here: it is shown, and becomes no page
-/// either.
+/// A failed run keeps its report, and the user may pass it here: it is shown, but does not become a
+/// page.
 fn is_complete(report: &Report) -> Result<(), SummaryError> {
     let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
     let overlaps: u64 = rounds
@@ -110,11 +111,11 @@ fn is_complete(report: &Report) -> Result<(), SummaryError> {
     }
 }
 
-/// How many of the differences are named; the table above tells what else was not measured.
+/// How many differences the error names; the table above shows the rest.
 const NAMED: usize = 5;
 
-/// What is not on the page is missed by nobody who reads it, what is there twice seems to be two,
-/// and how long a round was is not said.
+/// The runs must be the whole plan: readers do not miss what is not on the page, a repeated cell
+/// looks like two cells, and the page does not say how long a round was.
 fn is_whole(
     reports: &[Report],
     summary: &Summary,
@@ -128,7 +129,7 @@ fn is_whole(
     is_nothing_else(&differences)
 }
 
-/// A page is of the plan, without any of these differences.
+/// Refuses a page for runs that differ from the plan.
 fn is_nothing_else(differences: &[String]) -> Result<(), CommandError> {
     if differences.is_empty() {
         return Ok(());
@@ -161,7 +162,7 @@ fn write_page(targets: &Targets, summary: &Summary, directory: &Path) -> Result<
     Ok(())
 }
 
-/// One line for each case, for a terminal, and for what is not met what stands in the way.
+/// One line for each case, for a terminal, and the obstacle for each target that is missed.
 fn table(judged: &[Judged<'_>]) -> String {
     let mut out = String::new();
     for target in judged {

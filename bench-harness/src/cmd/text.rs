@@ -1,4 +1,4 @@
-//! How tables look on a terminal: arguments that several subcommands share.
+//! Arguments for the layout of text, shared by several subcommands.
 
 use std::io::IsTerminal as _;
 
@@ -6,18 +6,18 @@ use clap::{Args, ValueEnum};
 
 use crate::shared::render::table::Style;
 
-/// How text is laid out; shared by the subcommands that print tables.
+/// How to lay out text; shared by the subcommands that print tables.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct TextArgs {
-    /// Columns of the table; those of the terminal by default, 100 without one.
+    /// Columns of the table; by default those of the terminal, or 100 without one.
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<u16>,
-    /// When to write colour; `auto` heeds `NO_COLOR`.
+    /// When to use colour; `auto` heeds `NO_COLOR`.
     #[arg(long, value_enum, default_value_t)]
     pub color: When,
 }
 
-/// When to write colour.
+/// When to use colour.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum When {
     /// On a terminal, unless `NO_COLOR` is set.
@@ -30,7 +30,7 @@ pub enum When {
 }
 
 impl TextArgs {
-    /// The style these arguments and the terminal ask for.
+    /// The style that these arguments and the terminal ask for.
     #[must_use]
     pub fn style(self) -> Style {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -31,10 +31,10 @@ enum Verb {
     },
     /// Tell running `up` commands of this user to stop.
     Down {
-        /// Process id of one `up`, as `list` shows it; all of them without.
+        /// Process id of one `up`, as `list` shows it; without it, all of them.
         pid: Option<u32>,
     },
-    /// Show the kinds there are, and the `up` commands that run.
+    /// Show the kinds of topology, and the running `up` commands.
     List,
 }
 
@@ -69,8 +69,7 @@ async fn up(
     if let Some(image) = image {
         spec = spec.with_image(image);
     }
-    // Listened for from the start, so that no servers are left if the signal comes while they
-    // start.
+    // Listen from the start, so that a signal during the start leaves no servers behind.
     let stop = stop_signal()?;
     tokio::pin!(stop);
     let deployment = tokio::select! {
@@ -93,7 +92,7 @@ async fn up(
     Ok(Exit::Ok)
 }
 
-/// Completes on Ctrl-C or a polite request to end.
+/// Completes on SIGINT (Ctrl-C) or SIGTERM.
 fn stop_signal() -> Result<impl Future<Output = ()>, CommandError> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed =
@@ -108,7 +107,7 @@ fn stop_signal() -> Result<impl Future<Output = ()>, CommandError> {
     })
 }
 
-/// A note in the temporary directory that says what runs; gone when it ends.
+/// A file in the temporary directory that lists this command; dropping it deletes the file.
 struct Register(std::path::PathBuf);
 
 const REGISTER: &str = "locktopus-topology-";
@@ -130,7 +129,7 @@ impl Drop for Register {
     }
 }
 
-/// Process ids and URLs of the `up` commands that run.
+/// Process ids and URLs of the running `up` commands.
 fn running() -> Vec<(u32, String)> {
     let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else {
         return Vec::new();
@@ -143,7 +142,7 @@ fn running() -> Vec<(u32, String)> {
             .and_then(|name| name.strip_prefix(REGISTER))
             .and_then(|pid| pid.parse::<u32>().ok());
         let Some(pid) = pid else { continue };
-        // A killed `up` leaves its note behind, and its number may belong to somebody else by now.
+        // A killed `up` leaves its file behind, and another process may have its pid by now.
         let program = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         if String::from_utf8_lossy(&program).contains("topology") {
             running.push((

@@ -1,10 +1,10 @@
-//! What a run of faults must contain to count.
+//! Rules for a run of faults to count.
 //!
-//! Every cell that was planned was run, with every fault that was planned; every one granted locks;
-//! and nothing failed but what its faults make fail: the rule is
-//! [`shared::completeness`](crate::shared::completeness). Of our locks everything was judged that
-//! any grant puts to the test, and a lock that is broken on purpose was caught by what it breaks.
-//! And no cell says in one place what it denies in another.
+//! Every planned cell ran, with every planned fault. Every cell granted locks, and the only
+//! failures are those that its faults explain
+//! ([`shared::completeness`](crate::shared::completeness)). For our locks every property that any
+//! grant tests was judged. A lock that is broken on purpose was caught by the property that it
+//! breaks. And no cell contradicts itself.
 
 mod contradictions;
 
@@ -15,7 +15,7 @@ use crate::failover::model::{CellReport, FailoverReport};
 use crate::failover::plan::{Subject, describe};
 use crate::shared::completeness::{Evidence, nothing};
 
-/// What is missing in a run of faults, a sentence each; empty if it counts.
+/// What a run of faults lacks, a sentence each; empty if the run counts.
 #[must_use]
 pub fn missing(report: &FailoverReport) -> Vec<String> {
     let mut missing: Vec<_> = nothing(report.cells.len()).into_iter().collect();
@@ -31,7 +31,7 @@ pub fn missing(report: &FailoverReport) -> Vec<String> {
     missing
 }
 
-/// What is missing in one cell of such a run.
+/// What one cell of such a run lacks.
 #[must_use]
 pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
     let mut problems = cell.trouble.clone();
@@ -40,7 +40,7 @@ pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
         granted: figures.granted > 0,
         done: Some((figures.faults, cell.planned_faults, "faults were done")),
         errors: &cell.errors,
-        // Other libraries name their errors as they like; what they do is shown, not judged.
+        // Other libraries name their errors as they like; their results are shown, not judged.
         is_expected: |kind: &str| cell.subject != Subject::Locktopus || cell.fault.explains(kind),
     };
     problems.extend(evidence.problems());
@@ -50,13 +50,14 @@ pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
     problems
 }
 
-/// Whether this is a lock that is broken on purpose, and what it breaks gave it away.
+/// Whether this is a lock that is broken on purpose, and the property that it breaks gave it away.
 #[must_use]
 pub fn is_caught(cell: &CellReport) -> bool {
     cell.subject.is_broken() && !cell.caught.is_empty() && uncaught(cell).is_none()
 }
 
-/// Caught by something else, it says nothing of the property that it is there for.
+/// If a different property caught the lock, that tells nothing about the property that it should
+/// break.
 fn uncaught(cell: &CellReport) -> Option<String> {
     let breaks = breaks(cell.subject)?;
     if cell.caught.is_empty() {
@@ -72,7 +73,7 @@ fn uncaught(cell: &CellReport) -> Option<String> {
     })
 }
 
-/// The property that a lock is there to break. What cannot hold without it may break as well.
+/// The property that a lock is there to break. Properties that depend on it may break as well.
 const fn breaks(subject: Subject) -> Option<Property> {
     Some(match subject {
         Subject::Locktopus | Subject::R1 | Subject::Rslock | Subject::Redisson => return None,
@@ -96,21 +97,21 @@ const fn breaks(subject: Subject) -> Option<Property> {
     })
 }
 
-/// What a report calls the outcome of a property that nothing put to the test.
+/// The outcome of a property that nothing tested, as a report writes it.
 const NOT_JUDGED: &str = "not judged";
-/// What it calls that of one that was violated.
+/// The outcome of a property that was violated.
 const FAILED: &str = "failed";
-/// Servers that are somebody else's.
+/// The provider of servers that the harness did not start.
 const EXTERNAL: &str = "external";
 
-/// What every grant puts to the test, so that it is only left unjudged if somebody forgot to look.
+/// Properties that every grant tests: if one is not judged, its check did not run.
 const ALWAYS: [Property; 4] = [
     Property::WellFormed,
     Property::UseAfterEnd,
     Property::ExtensionAfterEnd,
     Property::Outage,
 ];
-/// The same of grants of locks: ours have tokens, and what they protect looks at them.
+/// The same for grants of locks: ours have tokens, and the resource behind the lock checks them.
 const OF_LOCKS: [Property; 6] = [
     Property::UseOverlap,
     Property::DuplicateTokens,
@@ -121,14 +122,14 @@ const OF_LOCKS: [Property; 6] = [
 ];
 
 /// Properties of our locks that were not judged although there were grants. A lock that lost its
-/// tokens breaks none of the promises about them.
+/// tokens breaks none of the promises about them, so it must not pass for that reason.
 fn unjudged(cell: &CellReport) -> Vec<String> {
     if cell.subject != Subject::Locktopus || cell.figures.granted == 0 {
         return Vec::new();
     }
     let judged = |property| outcome(cell, property).is_some_and(|outcome| outcome != NOT_JUDGED);
     let mut due = ALWAYS.to_vec();
-    // Nobody looks at the keys of servers that are somebody else's.
+    // Keys of external servers are not checked.
     if cell.provider != EXTERNAL {
         due.push(Property::Leftovers);
     }
@@ -215,7 +216,7 @@ mod tests {
         }
     }
 
-    /// A lock whose tokens are gone breaks no promise about tokens, and would pass.
+    /// A lock without tokens breaks no promise about tokens, and would pass.
     #[test]
     fn what_grants_put_to_the_test_must_be_judged() {
         let mut cell = tested().cells.remove(0);
@@ -239,21 +240,21 @@ mod tests {
             assert_eq!(unjudged(&cell, &[property]), 1, "{property}");
         }
         assert_eq!(unjudged(&cell, &[Property::Leftovers]), 1);
-        // Where there are permits only, nothing of locks is due, but theirs.
+        // With permits alone, no property of locks is due, only those of permits.
         let of_locks: Vec<_> = OF_LOCKS
             .into_iter()
             .chain([Property::ValidityOverlap])
             .collect();
         assert_eq!(unjudged(&cell, &of_locks), 0);
         assert_eq!(unjudged(&cell, &[&of_locks[..], &permits].concat()), 1);
-        // An outcome that is not there was not judged either.
+        // A missing outcome counts as not judged.
         let mut silent = cell.clone();
         silent
             .outcomes
             .remove(&Property::DuplicateTokens.to_string());
         assert_eq!(unjudged(&silent, &[]), 1);
-        // Nor were all of them where a report has none: of no lock it says that anything was
-        // judged.
+        // A report without outcomes does not even say which kinds of lock it has: the permits are
+        // due too.
         silent.outcomes.clear();
         let due = ALWAYS.len() + [Property::Leftovers, Property::PermitValidity].len();
         assert_eq!(missing_in_cell(&silent).len(), due);
@@ -264,8 +265,7 @@ mod tests {
         assert_eq!(unjudged(&cell, &OF_LOCKS), 0);
     }
 
-    /// Servers that are away, or do not answer in time, explain what comes of that, and nothing
-    /// else.
+    /// A fault explains the errors of servers that are away or too slow, and no others.
     #[test]
     fn errors_are_expected_where_the_fault_explains_them() {
         let mut cell = tested().cells.remove(0);
@@ -295,7 +295,7 @@ mod tests {
         ] {
             assert_eq!(unexplained(fault, ours, &away), away.len(), "{fault}");
         }
-        // They name their errors as they like.
+        // Other libraries name their errors as they like.
         for subject in [Subject::R1, Subject::BrokenRelease] {
             assert_eq!(unexplained(Verb::Nothing, subject, &odd), 0, "{subject}");
         }

@@ -7,8 +7,8 @@
 //!                       └── resource ◄───────┘   checks tokens, and counts lost updates
 //! ```
 //!
-//! Nothing is believed that a lock says of itself: workers write down what they did and believed,
-//! and the checker of `locktopus_history` judges that afterwards.
+//! A lock's own word does not count: workers record what they did and believed, and the checker of
+//! `locktopus_history` judges the records afterwards.
 //!
 //! Layers, lowest first: plan, model, completeness, report, page, resource, worker, run.
 

@@ -1,7 +1,7 @@
-//! The JSON model of a run: what the runner writes and every renderer reads.
+//! The JSON model of a run: the runner writes it, and every renderer reads it.
 //!
-//! As in [`crate::measure::model`], durations are integers of nanoseconds, and what can be computed
-//! from others (rates, confidence intervals) is not stored.
+//! As in [`crate::measure::model`], durations are whole nanoseconds, and values that follow from
+//! others (rates, confidence intervals) are not stored.
 
 mod figures;
 mod io;
@@ -19,10 +19,10 @@ use super::plan::{Place, Subject, Verb};
 use crate::shared::provenance::{Environment, Harness, Run, Skipped};
 use crate::shared::stall::MachineStall;
 
-/// Version of this model. Raised when a reader of the previous version would misread a file.
+/// Version of this model. It is raised when a reader of the previous version would misread a file.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Everything one run knows.
+/// Everything about one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailoverReport {
@@ -34,22 +34,22 @@ pub struct FailoverReport {
     pub harness: Harness,
     /// The machine.
     pub environment: Environment,
-    /// What was done, and what it did.
+    /// The cells that ran, with their results.
     pub cells: Vec<CellReport>,
-    /// What the plan does without where it cannot be done, and what it would take.
+    /// Parts of the plan that cannot run here and are optional, and what they would need.
     pub skipped: Vec<Skipped>,
-    /// What should have been done and was not. Anything here fails the run.
+    /// Parts of the plan that had to run and did not. Any entry fails the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Failed>,
-    /// Sentences a reader has to know before quoting a number.
+    /// Notes to read before quoting a number.
     pub notes: Vec<String>,
 }
 
-/// A cell that was not run to its end.
+/// A cell that did not finish.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failed {
-    /// Which.
+    /// Which cell.
     pub what: String,
     /// Why.
     pub why: String,
@@ -63,13 +63,13 @@ pub struct CellReport {
     pub scenario: String,
     /// What it shows.
     pub about: String,
-    /// What was done.
+    /// The fault.
     pub fault: Verb,
     /// On which servers.
     pub topology: Place,
     /// How they were started.
     pub provider: String,
-    /// Name and version, as the servers say.
+    /// Name and version, as the servers report them.
     pub server: String,
     /// Name of the safety mode.
     pub mode: String,
@@ -77,36 +77,36 @@ pub struct CellReport {
     pub exclusive: bool,
     /// Through which client library.
     pub client: String,
-    /// Whose lock.
+    /// Whose lock it is.
     pub subject: Subject,
     /// Deployments side by side.
     pub deployments: u32,
-    /// Faults that were planned; 0 where none are done, and in reports from before this was noted.
+    /// Planned faults; 0 for a cell without faults, and in reports that are older than this field.
     #[serde(default)]
     pub planned_faults: u64,
-    /// How long it took.
+    /// How long the cell took.
     pub took_ns: u64,
-    /// What was counted.
+    /// The counts.
     pub figures: Figures,
-    /// Promises that were not kept. Anything here fails the run.
+    /// Broken promises. Any entry fails the run.
     pub broken_promises: Vec<String>,
     /// Properties that were not required here, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_required: Vec<String>,
-    /// Of a lock that is broken on purpose: the properties that the checker saw violated.
+    /// For a lock that is broken on purpose: the properties that the checker saw violated.
     pub caught: Vec<String>,
-    /// What was found of each property: passed, failed, not judged. A report without them does not
+    /// The outcome of each property: passed, failed, not judged. A report without outcomes does not
     /// count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outcomes: BTreeMap<String, String>,
-    /// Attempts that failed, by reason; faults make attempts fail.
+    /// Failed attempts, by reason; faults make attempts fail.
     pub errors: BTreeMap<String, u64>,
-    /// Why it ended early, if it did.
+    /// Why the cell ended early, if it did.
     pub trouble: Vec<String>,
-    /// What the machine did meanwhile; absent in reports from before this was noted.
+    /// Stalls of the machine; absent in reports that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineStall>,
-    /// A stretch of it.
+    /// A stretch of the cell, to draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
 }
@@ -127,7 +127,7 @@ impl FailoverReport {
         }
     }
 
-    /// Records that `what` was not done because it needs `needs`.
+    /// Records that `what` was skipped because it needs `needs`.
     pub fn skip(&mut self, what: impl Into<String>, needs: impl Into<String>) {
         self.skipped.push(Skipped {
             what: what.into(),
@@ -135,7 +135,7 @@ impl FailoverReport {
         });
     }
 
-    /// Records that `what` should have been done and was not.
+    /// Records that `what` had to run and did not.
     pub fn fail(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.failed.push(Failed {
             what: what.into(),
@@ -143,7 +143,7 @@ impl FailoverReport {
         });
     }
 
-    /// The same without timelines: small enough to be kept with the source.
+    /// The same without timelines: small enough to keep with the source.
     #[must_use]
     pub fn summary(&self) -> Self {
         let mut summary = self.clone();
@@ -153,7 +153,7 @@ impl FailoverReport {
         summary
     }
 
-    /// Whether every promise was kept, by the cells that were run.
+    /// Whether the cells that ran kept every promise.
     #[must_use]
     pub fn keeps_promises(&self) -> bool {
         let mut cells = self.cells.iter();

@@ -1,7 +1,8 @@
-//! Whether what is judged is all of a cell: a part of its histories breaks fewer promises.
+//! Checks that the folder has all of a cell: with some histories missing, fewer promises look
+//! broken.
 //!
-//! `cell.json` names the files; the report of the run, where it still is beside them, says how much
-//! is in them.
+//! `cell.json` names the files. The report of the run, if it is still beside them, says how much is
+//! in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,11 @@ use crate::failover::model::{self, CellReport};
 use crate::failover::plan::{Verb, describe};
 use crate::failover::run::kept::{Kept, KeptError};
 
-/// What the name of every history has in it.
+/// Part of every history's file name.
 const HISTORY: &str = ".jsonl";
-/// What the runner of a deployment wrote, in which faults are.
+/// The history of a deployment's runner, which contains the faults.
 const RUNNER: &str = "runner.jsonl.gz";
-/// From the folder of a cell to that of the run: `histories/RUN/cell-0`.
+/// From the folder of a cell up to that of the run: `histories/RUN/cell-0`.
 const UP: usize = 3;
 
 /// What is missing, a sentence each; empty if this is all of the cell.
@@ -42,7 +43,7 @@ pub(super) fn missing(
     Ok(missing)
 }
 
-/// Histories in the folder of which `cell.json` does not know: nobody would judge them.
+/// Histories in the folder that `cell.json` does not name, so they would not be judged.
 fn unnamed(folder: &Path, cell: &Kept) -> Result<Vec<String>, KeptError> {
     let named: BTreeSet<PathBuf> = cell
         .histories
@@ -68,7 +69,8 @@ fn unnamed(folder: &Path, cell: &Kept) -> Result<Vec<String>, KeptError> {
     Ok(found)
 }
 
-/// Deployments, and processes of each, are numbered from 0, and each deployment has a runner.
+/// Gaps in the histories. Deployments, and the processes of each, are numbered from 0, and each
+/// deployment has a runner.
 fn gaps(cell: &Kept) -> Vec<String> {
     let mut deployments: BTreeMap<&Path, BTreeSet<String>> = BTreeMap::new();
     for name in &cell.histories {
@@ -94,7 +96,7 @@ fn gaps(cell: &Kept) -> Vec<String> {
     gaps
 }
 
-/// The report of the run, where it was written, and what it says of the cell.
+/// The report of the run, beside the histories, and what it says of the cell.
 pub(super) struct Beside {
     /// Where it is.
     pub(super) path: PathBuf,
@@ -102,11 +104,12 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Of a later run into the same directory, or moved elsewhere, it says nothing of this one.
+    /// Finds the report. It is `None` if the report belongs to a later run into the same directory,
+    /// or the folder was moved elsewhere.
     ///
     /// # Errors
     ///
-    /// [`KeptError`] if it is there and cannot be read.
+    /// [`KeptError`] if the report is there and cannot be read.
     pub(super) fn of(folder: &Path, cell: &Kept) -> Result<Option<Self>, KeptError> {
         let whole = folder
             .canonicalize()

@@ -1,7 +1,7 @@
-//! What a cell says in one place and denies in another.
+//! Finds where a cell contradicts itself.
 //!
-//! Figures, outcomes and broken promises are told side by side. Whoever counts only one of them
-//! passes a cell in which another says that it failed, so they must agree.
+//! A cell has figures, outcomes and broken promises. A reader who counts only one of the three
+//! would pass a cell that another one fails, so they must agree.
 
 use locktopus_history::Property;
 
@@ -39,20 +39,20 @@ pub(super) fn contradictions(cell: &CellReport) -> Vec<String> {
     found
 }
 
-/// What was found of a property.
+/// The outcome of a property.
 pub(super) fn outcome(cell: &CellReport, property: Property) -> Option<&str> {
     cell.outcomes.get(&property.to_string()).map(String::as_str)
 }
 
-/// Whether the cell says of a property that failed that a promise was broken, or why it need not
-/// hold.
+/// Whether a failed property is in the list of broken promises, or in the list of properties that
+/// are not required, with a reason.
 fn is_told(cell: &CellReport, property: Property) -> bool {
     let begin = format!("{property}: ");
     let among = |texts: &[String]| texts.iter().any(|text| text.starts_with(&begin));
     among(&cell.broken_promises) || (may_be_excused(cell, property) && among(&cell.not_required))
 }
 
-/// Of our locks nothing may be excused but exclusion, where the mode does not promise it.
+/// For our locks only exclusion may be excused, and only where the mode does not promise it.
 fn may_be_excused(cell: &CellReport, property: Property) -> bool {
     let exclusion = matches!(
         property,
@@ -64,8 +64,8 @@ fn may_be_excused(cell: &CellReport, property: Property) -> bool {
     cell.subject != Subject::Locktopus || (exclusion && !cell.exclusive)
 }
 
-/// How often a property was violated, where a figure counts just that: late uses and overlapping
-/// ones may be the machine's doing, and nobody counts outages, uses of permits and odd records.
+/// How often a property was violated, if a figure counts exactly that. Late and overlapping uses
+/// may be the machine's fault, and no figure counts outages, uses of permits or malformed records.
 const fn count(figures: &Figures, property: Property) -> Option<u64> {
     Some(match property {
         Property::ValidityOverlap => figures.validity.count,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::failover::completeness::tests::tested;
 
-    /// A cell without a blemish.
+    /// A cell without fault.
     fn fine() -> CellReport {
         let mut cell = tested().cells.remove(0);
         cell.figures.faults_with_double_grants = 0;
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(found.is_empty(), excused, "{property}: {found:?}");
             cell.exclusive = true;
             assert_eq!(contradictions(&cell).len(), 1, "{property}");
-            // What other libraries do is shown.
+            // Results of other libraries are shown, not judged.
             cell.subject = Subject::R1;
             assert_eq!(contradictions(&cell), [""; 0], "{property}");
         }

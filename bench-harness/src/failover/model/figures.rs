@@ -1,9 +1,9 @@
-//! What is counted in a cell.
+//! The counts of a cell.
 
 use locktopus_history::{OverlapCount, Quantiles, Rate, SetLoss};
 use serde::{Deserialize, Serialize};
 
-/// What was counted.
+/// The counts of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
@@ -11,35 +11,35 @@ pub struct Figures {
     pub attempts: u64,
     /// Attempts that were granted.
     pub granted: u64,
-    /// Faults that were done.
+    /// Faults that were injected.
     pub faults: u64,
-    /// Faults after which somebody was granted a lock while another one believed in it.
+    /// Faults after which a lock was granted while another holder still believed in it.
     pub faults_with_double_grants: u64,
-    /// Validities that overlap.
+    /// Overlapping validities.
     pub validity: Overlap,
-    /// Uses that overlap.
+    /// Overlapping uses.
     pub in_use: Overlap,
-    /// Tokens that were granted again.
+    /// Tokens that were granted twice.
     pub duplicate_tokens: u64,
-    /// Tokens that were smaller than one that was certainly given before, against what is promised.
+    /// Tokens smaller than one that was certainly granted earlier, although the order is promised.
     pub falling_tokens: u64,
-    /// Where no order is promised: further tokens smaller than one that was received before. Older
-    /// files have them among the others.
+    /// Where no order is promised: the other tokens that are smaller than one received earlier.
+    /// Older files count these with the rest.
     #[serde(default)]
     pub unordered_tokens: u64,
     /// Writes to the resource that checks tokens.
     pub writes: Writes,
-    /// Uses that went on after the end.
+    /// Uses that continued after the lease had ended.
     pub uses_after_end: u64,
-    /// The longest time by which one did, in nanoseconds.
+    /// The longest of them, in nanoseconds after the end.
     pub longest_after_end_ns: u64,
-    /// Extensions that were told after the end.
+    /// Extensions that were reported after the end.
     pub extensions_after_end: u64,
-    /// Signals of losses.
+    /// Loss signals.
     pub signals: Signals,
     /// The longest time without a grant after each fault.
     pub outage: Spread,
-    /// Keys, waiters and tasks that were left at the end.
+    /// Keys, waiters and tasks left at the end.
     pub leftovers: u64,
     /// Waits in the queues of fair locks.
     pub fair_waits: u64,
@@ -47,78 +47,78 @@ pub struct Figures {
     pub out_of_order: u64,
     /// Grants of permits that were compared with the limit.
     pub permits_checked: u64,
-    /// Permits that were valid beyond the limit.
+    /// Permits valid beyond the limit.
     pub permits_over: u64,
-    /// Updates that were lost where only the lock stood guard.
+    /// Updates lost where only the lock protected them.
     pub lost_unchecked: Lost,
-    /// Updates that were lost where tokens were checked as well.
+    /// Updates lost where the resource checked tokens as well.
     pub lost_checked: Lost,
 }
 
-/// Overlaps of one sort.
+/// Overlaps of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overlap {
-    /// What was compared.
+    /// How many were compared.
     pub checked: u64,
-    /// Pairs that overlap.
+    /// Overlapping pairs.
     pub count: u64,
     /// The longest, in nanoseconds.
     pub longest_ns: u64,
 }
 
-/// Writes to a resource that checks tokens; coming in counts as one.
+/// Writes to a resource that checks tokens; entering it counts as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Writes {
-    /// All of them.
+    /// All writes.
     pub all: u64,
-    /// Stale ones.
+    /// Stale writes.
     pub stale: u64,
-    /// Stale ones that were refused.
+    /// Stale writes that were rejected.
     pub caught: u64,
-    /// Stale ones that were done.
+    /// Stale writes that were accepted.
     pub missed: u64,
-    /// Refused although nobody later can have written.
+    /// Writes that were rejected although no later holder can have written.
     pub good_refused: u64,
 }
 
-/// Signals of losses.
+/// Loss signals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signals {
-    /// How late they came after the end of validity.
+    /// How long after the end of validity they came.
     pub lateness: Spread,
-    /// Holders who went on and were never told.
+    /// Holders that continued and never got a signal.
     pub never: u64,
 }
 
-/// Quantiles of some durations, in nanoseconds.
+/// Quantiles of a set of durations, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
-    /// Half of them are not greater.
+    /// The median.
     pub p50_ns: u64,
-    /// 99 of 100 are not greater.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// The greatest.
+    /// The maximum.
     pub max_ns: u64,
 }
 
-/// Updates that were answered with success, and gone in the end.
+/// Updates that were acknowledged and then lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lost {
-    /// Updates that were done.
+    /// Acknowledged updates.
     pub done: u64,
-    /// Those of them that somebody overwrote.
+    /// Acknowledged updates that another writer overwrote.
     pub lost: u64,
 }
 
 impl Figures {
-    /// Tokens smaller than one that was received before, whatever is promised.
+    /// All tokens smaller than one that was received earlier, promised or not.
     #[must_use]
     pub const fn tokens_out_of_order(&self) -> u64 {
         self.falling_tokens + self.unordered_tokens

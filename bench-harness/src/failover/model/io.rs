@@ -1,4 +1,4 @@
-//! Reading and writing the model as a file.
+//! Reads and writes the model as a file.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The text is not such a report.
@@ -29,7 +29,7 @@ pub enum ReadError {
         /// Where and why parsing stopped.
         source: serde_json::Error,
     },
-    /// The report was written by another generation of the harness.
+    /// A different version of the harness wrote the report.
     #[error(
         "{path}: failover schema version {found}, this binary reads {SCHEMA_VERSION}; \
          use the harness that wrote it",
@@ -38,7 +38,7 @@ pub enum ReadError {
     Version {
         /// The file.
         path: PathBuf,
-        /// Version found in it.
+        /// The version in the file.
         found: u32,
     },
 }
@@ -76,8 +76,8 @@ pub fn read(path: &Path) -> Result<FailoverReport, ReadError> {
 /// The report as indented JSON with a final newline.
 #[must_use]
 pub fn to_json(report: &FailoverReport) -> String {
-    // String keys only and no serialiser that fails; an empty document would be caught by the first
-    // reader.
+    // The model has only string keys and no serialiser that fails; the first reader would notice an
+    // empty document.
     let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
     text.push('\n');
     text

@@ -1,20 +1,21 @@
-//! A stretch of a cell, to be drawn.
+//! A stretch of a cell, to draw.
 
 use serde::{Deserialize, Serialize};
 
-/// What happened around one fault on one deployment. Times are nanoseconds since its beginning.
+/// The events around one fault on one deployment. Times are nanoseconds since the beginning of the
+/// timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timeline {
     /// How long it is.
     pub span_ns: u64,
-    /// Names of the locks, without what they have in common.
+    /// Names of the locks, without their common prefix.
     pub locks: Vec<String>,
     /// Worker processes.
     pub processes: Vec<String>,
-    /// Grants, in the order in which they came.
+    /// Grants, in the order of their arrival.
     pub grants: Vec<Grant>,
-    /// Faults and what followed.
+    /// Faults and their consequences.
     pub marks: Vec<Mark>,
 }
 
@@ -26,26 +27,26 @@ pub struct Grant {
     pub lock: usize,
     /// To which process.
     pub process: usize,
-    /// When it was received.
+    /// When the process received it.
     pub from_ns: u64,
-    /// Until when its holder used it.
+    /// Until when the holder used it.
     pub used_until_ns: u64,
-    /// Until when its holder believed in it.
+    /// Until when the holder believed in it.
     pub valid_until_ns: u64,
     /// Whether it began while another holder believed.
     pub double: bool,
 }
 
-/// Something that was done, or was seen.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
     /// When.
     pub at_ns: u64,
-    /// What.
+    /// What happened.
     pub what: String,
     /// To whom.
     pub target: String,
-    /// Whether it was a fault, rather than what followed from it.
+    /// Whether it was a fault rather than a consequence of one.
     pub fault: bool,
 }

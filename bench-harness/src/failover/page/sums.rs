@@ -1,4 +1,4 @@
-//! What all combinations of a mode come to, for readers who want one line and not a hundred.
+//! The total of all combinations of a mode, for readers who want one line instead of a hundred.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use crate::failover::model::{CellReport, FailoverReport};
 use crate::failover::plan::{Place, Subject, Verb};
 use crate::shared::render::format::{NONE, count};
 
-/// What is told apart of the faults of a mode.
+/// The kinds of fault that have their own total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sort {
     /// A primary dies and a replica takes over.
     Killed(Behind),
-    /// An orderly change.
+    /// A planned failover.
     Planned(Behind),
     Other,
 }
@@ -55,7 +55,7 @@ pub(super) fn table(reports: &[FailoverReport]) -> String {
     let mut sums: BTreeMap<(usize, Sort), Sum> = BTreeMap::new();
     for cell in ours() {
         let at = modes.iter().position(|known| *known == cell.mode);
-        // Each was put in above.
+        // The loop above inserted it.
         let at = at.unwrap_or_default();
         sums.entry((at, sort(cell))).or_default().add(cell);
     }

@@ -1,10 +1,11 @@
-//! What is required of a lock in a cell, property by property, with which limits; and where
-//! something is not, why.
+//! Decides which properties a lock must satisfy in a cell, with which limits, and why a property is
+//! not required.
 //!
-//! Every property is required wherever the fault and the mode leave it any meaning, so that a
-//! report can only be silent about one by saying so. Limits do not depend on the machine: what a
-//! worker does late because it was not run is in the history
-//! ([`Event::Stalled`](locktopus_history::Event::Stalled)), and is not counted against the lock.
+//! Every property is required wherever the fault and the mode leave it any meaning, so a report
+//! that says nothing about a property gives the reason. The limits do not depend on the machine: if
+//! the machine did not run a worker in time, the history says so
+//! ([`Event::Stalled`](locktopus_history::Event::Stalled)), and the delay is not counted against
+//! the lock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,16 +15,16 @@ use locktopus_history::{Options, Outcome, Property, Verdict};
 
 use crate::failover::plan::{Cell, Subject, Verb};
 
-/// How long after the end of a lease its holder may still be inside, and may learn of the loss:
-/// both are told by local clocks, whatever the distance of the servers.
+/// How long after the end of its lease a holder may still be inside, and may learn of the loss.
+/// Both follow from local clocks, so the distance to the servers does not matter.
 const REACTION: Duration = Duration::from_millis(100);
-/// A waiter finds out by itself, within three heartbeats of a second each, what it was not told.
+/// A waiter that misses a notification finds out within three heartbeats of one second each.
 const HEARTBEATS: Duration = Duration::from_secs(5);
-/// After such a silence a waiter may be passed over.
+/// A waiter that is silent for this long may be passed over.
 const DEAD: Duration = Duration::from_secs(2);
-/// What an election, or the start of a server, takes beyond its own time-outs.
+/// The time of an election, or of a server's start, beyond its own timeouts.
 const SERVERS: Duration = Duration::from_secs(8);
-/// Exchanges with servers, one after the other, between the end of an outage and the next grant.
+/// Sequential round trips to servers between the end of an outage and the next grant.
 const ROUND_TRIPS: u32 = 20;
 
 /// How strict the judge is in this cell.
@@ -39,7 +40,7 @@ pub(super) fn options(cell: &Cell) -> Options {
     }
 }
 
-/// The promises of the cell that were not kept, in words.
+/// The promises that this cell broke, in words.
 pub(super) fn broken_promises(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     let violations = verdict.violations().into_iter();
     violations
@@ -64,15 +65,15 @@ pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
         .collect()
 }
 
-/// What the plan of the cell is to put to the test and nothing did, a sentence each: it would pass
-/// without having been tried. What any grant puts to the test is asked of every report
+/// What the cell's plan is meant to test and nothing tested, a sentence each: the cell would pass
+/// without a trial. Every report must show the properties that any grant tests
 /// ([`completeness`](crate::failover::completeness)).
 pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     if cell.subject != Subject::Locktopus {
         return Vec::new();
     }
     let permits = has(cell, &LockKind::Semaphore);
-    // Where neither a fault nor a stall took anybody's place.
+    // Only where neither a fault nor a stall cost a waiter its place.
     let order = has(cell, &LockKind::Fair)
         && order_recovery(cell).is_none()
         && verdict.order.disturbed == 0;
@@ -139,18 +140,18 @@ fn untested_because(cell: &Cell, property: Property, verdict: &Verdict) -> &'sta
     }
 }
 
-/// Whether the fault of the cell may not make two holders believe at once. The same decides what is
-/// promised of the order of tokens; both are written down in `docs/safety.md` ("What tokens
+/// Whether exclusion holds in spite of the fault of the cell: two holders never believe at once.
+/// The order of tokens is promised in the same cases; `docs/safety.md` describes both ("What tokens
 /// promise").
 fn promises_exclusion(cell: &Cell) -> bool {
     let scenario = &cell.scenario;
     cell.mode.exclusive || scenario.keeps_data()
 }
 
-/// The longest time for which a lock that somebody wants may not be granted.
+/// The longest time for which a wanted lock may go without a grant.
 fn longest_outage(cell: &Cell) -> Duration {
     let groups = cell.scenario.groups.iter();
-    // Whoever has it keeps it for so long, or dies right after a renewal.
+    // The holder keeps it that long, or dies right after a renewal.
     let held = groups.map(|group| {
         if group.renewed {
             group.hold.1 + group.lease
@@ -158,23 +159,23 @@ fn longest_outage(cell: &Cell) -> Duration {
             group.lease
         }
     });
-    // A quarantine begins anew when a second server takes over, or the first comes back.
+    // The quarantine starts again when a second server takes over, or when the first comes back.
     let quarantines = 2 * cell.mode.max_lease.unwrap_or_default();
     held.max().unwrap_or_default() + away(cell) + quarantines + HEARTBEATS + distance(cell)
 }
 
-/// A stall that costs a waiter its place: it is taken for dead after two heartbeats, and what it is
-/// handed meanwhile is over when it wakes up after a lease. Nearly, because a stall is noticed some
-/// milliseconds late.
+/// A stall that costs a waiter its place. After two heartbeats the others take it for dead; a grant
+/// that it gets meanwhile has expired if it wakes up a lease later. The factor is there because a
+/// stall is noticed some milliseconds late.
 fn stalled_waiter(cell: &Cell) -> Duration {
     let shortest = cell.scenario.groups.iter().map(|group| group.lease).min();
     shortest.unwrap_or_default().min(DEAD) * 9 / 10
 }
 
-/// For how long after a fault waiters may find new places in a line; `None` if it costs nobody a
-/// place.
+/// For how long after a fault waiters may change places in the queue; `None` if the fault costs no
+/// waiter its place.
 fn order_recovery(cell: &Cell) -> Option<Duration> {
-    // A process that was stopped says so itself.
+    // A process that was stopped records the stall itself.
     let keeps = cell.scenario.fault.keeps_order() || cell.scenario.fault == Verb::StopHolder;
     (!keeps).then(|| away(cell) + HEARTBEATS + distance(cell))
 }
@@ -269,19 +270,19 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
         assert_eq!(seconds(&quiet), 5 + 5 + 3);
         assert_eq!((quiet.exclusive, quiet.order_recovery), (true, None));
         assert_eq!(quiet.stalled_waiter, Duration::from_millis(1_800));
-        // And the election.
+        // Plus the election.
         let failover = options_of("kill-primary", "plain");
         assert_eq!(seconds(&failover), 13 + (1 + 1 + 4 + 8));
         assert!(!failover.exclusive && failover.order_recovery.is_some());
-        // And the quarantine.
+        // Plus the quarantine.
         let quarantine = options_of("kill-primary", "quarantine");
         assert_eq!(seconds(&quarantine), 27 + 10);
         assert!(quarantine.exclusive);
         assert_eq!(options_of("stop-holder", "plain").order_recovery, None);
     }
 
-    /// Each property is violated by one history that its neighbours pass; the cell must say so,
-    /// whatever else it forgives.
+    /// For each property one history violates it and nothing near it. The cell must report that
+    /// violation, whatever else it excuses.
     #[test]
     fn what_is_required_and_violated_is_a_broken_promise() {
         let cell = cell("nothing", "plain", Subject::Locktopus);
@@ -290,7 +291,7 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
             told.push(property);
             let history = History::from_records(records);
             let mut checker = Checker::new().options(options(&cell));
-            // These are not in histories: the runner brings them.
+            // The runner adds these; they are not in histories.
             if property == Property::Leftovers {
                 checker = checker.leftovers(Leftovers {
                     keys: vec!["a".to_owned()],
@@ -324,11 +325,11 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
             .options(options(&cell))
             .check(&History::from_records(Vec::new()));
         assert_eq!(broken_promises(&cell, &verdict), Vec::<String>::new());
-        // Nothing is passed over in silence.
+        // No property is left out silently.
         assert_eq!(not_required(&cell, &verdict).len(), Property::ALL.len());
     }
 
-    /// A semaphore of which nobody was granted a permit passes every judgement there is.
+    /// A semaphore that never granted a permit passes every check.
     #[test]
     fn permits_of_the_plan_must_be_tried() {
         let mut cell = cell("nothing", "plain", Subject::Locktopus);
@@ -354,13 +355,13 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
             untried(&cell, &verdict_of(of_permits)),
             Vec::<String>::new()
         );
-        // Others have none.
+        // Other subjects have no permits.
         cell.subject = Subject::R1;
         assert_eq!(untried(&cell, &nothing), Vec::<String>::new());
     }
 
-    /// So does a fair lock for which nobody is seen to wait; but a fault or a stall may have taken
-    /// everybody's place.
+    /// So does a fair lock that no one waits for, unless a fault or a stall may have cost every
+    /// waiter its place.
     #[test]
     fn the_order_of_a_fair_lock_of_the_plan_must_be_tried() {
         let with_fair_lock = |fault| {
@@ -387,7 +388,7 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Short stories of one lock, in units of a second.
+    /// Short histories of one lock; times are tenths of `second`.
     fn violations(second: u64) -> Vec<(Property, Vec<Record>)> {
         let at = |time: u64, worker, event| Record {
             at: time * second / 10,
