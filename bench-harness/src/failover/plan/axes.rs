@@ -1,10 +1,10 @@
-//! What cells differ in: servers, and whose lock it is.
+//! The axes along which cells differ: the servers, and whose lock it is.
 
 use locktopus_servers::topology::TopologyKind;
 
 use super::{Verb, named};
 
-/// How the servers are arranged.
+/// The arrangement of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// One server.
@@ -13,17 +13,17 @@ pub enum Place {
     Sentinel,
     /// Three primaries with a replica each.
     Cluster,
-    /// Five servers that know nothing of each other.
+    /// Five independent servers.
     Quorum,
-    /// A primary with a replica, behind one address that leads to whichever it is pointed at, as a
-    /// virtual IP or a DNS name does.
+    /// A primary with a replica behind one address, which leads to either of them, as a virtual IP
+    /// or a DNS name does.
     Vip,
 }
 
 named!(Place: Standalone = "standalone", Sentinel = "sentinel", Cluster = "cluster", Quorum = "quorum", Vip = "vip");
 
 impl Place {
-    /// The same for those who start servers.
+    /// The topology to start.
     #[must_use]
     pub const fn kind(self) -> TopologyKind {
         match self {
@@ -45,18 +45,18 @@ impl Place {
     }
 }
 
-/// Whose lock is put to the test.
+/// The lock under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// This library.
     Locktopus,
-    /// The reference: a hash, publish on release, everybody tries again.
+    /// The reference lock: a hash, a message on release, and then all waiters try again.
     R1,
     /// The rslock crate.
     Rslock,
-    /// Redisson itself, with its own defaults: a watchdog, and a wait for replicas.
+    /// Redisson itself with its defaults: a watchdog, and a wait for replicas.
     Redisson,
-    /// Broken on purpose: its release deletes whatever is there.
+    /// Broken on purpose: its release deletes the lock of any holder.
     BrokenRelease,
     /// Broken on purpose: it counts its validity from the reply.
     BrokenValidity,
@@ -64,31 +64,31 @@ pub enum Subject {
     BrokenTokens,
     /// Broken on purpose: a quorum whose restarted nodes vote at once.
     BrokenRejoin,
-    /// Broken on purpose: its workers write down what cannot have happened.
+    /// Broken on purpose: its workers record events that cannot have happened.
     BrokenHistory,
-    /// Broken on purpose: readers come in beside a writer.
+    /// Broken on purpose: readers enter beside a writer.
     BrokenReaders,
-    /// Broken on purpose: a semaphore gives out permits that it does not have.
+    /// Broken on purpose: a semaphore grants permits that it does not have.
     BrokenPermits,
-    /// Broken on purpose: every token is given out twice.
+    /// Broken on purpose: it grants every token twice.
     BrokenTwins,
     /// Broken on purpose: its tokens fall.
     BrokenDescent,
-    /// Broken on purpose: what it protects lets stale writes in.
+    /// Broken on purpose: its resource accepts stale writes.
     BrokenGate,
-    /// Broken on purpose: what it protects turns its holder away now and then.
+    /// Broken on purpose: its resource rejects the holder now and then.
     BrokenDoor,
-    /// Broken on purpose: what it protects forgets an update now and then.
+    /// Broken on purpose: its resource forgets an update now and then.
     BrokenStore,
-    /// Broken on purpose: nobody is told that a lease is over.
+    /// Broken on purpose: holders never hear that their lease has ended.
     BrokenSilence,
-    /// Broken on purpose: holders are told late that a lease is over.
+    /// Broken on purpose: holders hear late that their lease has ended.
     BrokenSignal,
-    /// Broken on purpose: a lease that is over is extended.
+    /// Broken on purpose: it extends a lease that has ended.
     BrokenRevival,
-    /// Broken on purpose: whoever releases wakes nobody up, and those who wait do not look.
+    /// Broken on purpose: a release wakes no waiter, and waiters do not poll.
     BrokenWakeUp,
-    /// Broken on purpose: a fair lock for which everybody tries again and again.
+    /// Broken on purpose: a fair lock whose waiters just retry.
     BrokenOrder,
     /// Broken on purpose: it leaves a key behind for each grant.
     BrokenCleanUp,
@@ -101,7 +101,7 @@ named!(
 );
 
 impl Subject {
-    /// Whether it is there to be caught by the checker.
+    /// Whether the checker is meant to catch this lock.
     #[must_use]
     pub const fn is_broken(self) -> bool {
         !matches!(
@@ -110,7 +110,7 @@ impl Subject {
         )
     }
 
-    /// Why it cannot be put to the test on such servers, if it cannot.
+    /// Why it cannot be tested on such servers, if it cannot.
     #[must_use]
     pub const fn cannot(self, place: Place, quorum: bool) -> Option<&'static str> {
         match (self, place) {
@@ -130,7 +130,7 @@ impl Subject {
         }
     }
 
-    /// Why it cannot be put to the test by this fault, or with options of ours, if it cannot.
+    /// Why it cannot be tested with this fault or with options of ours, if it cannot.
     #[must_use]
     pub const fn cannot_do(self, fault: Verb, has_options: bool) -> Option<&'static str> {
         match (self, fault) {

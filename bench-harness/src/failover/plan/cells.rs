@@ -1,4 +1,4 @@
-//! The combinations that are run.
+//! The combinations to run.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use locktopus_servers::topology::ProviderKind;
 use super::{Mode, Place, PlanError, PlanFile, Scenario, Subject};
 use crate::shared::locking::Client;
 
-/// What flags keep of a plan, and what they change.
+/// How flags select from a plan and change it.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// Only these scenarios.
@@ -20,18 +20,18 @@ pub struct Choice {
     pub clients: Vec<Client>,
     /// Only these subjects.
     pub subjects: Vec<Subject>,
-    /// How servers are run; `None` keeps the cells for every provider.
+    /// How servers are started; `None` keeps the cells for every provider.
     pub provider: Option<ProviderKind>,
-    /// This number of faults instead, in scenarios that fail over.
+    /// Replaces the number of faults in scenarios that fail over.
     pub failovers: Option<u32>,
-    /// This number of deployments side by side instead, in scenarios that fail over.
+    /// Replaces the number of deployments side by side in scenarios that fail over.
     pub deployments: Option<u32>,
 }
 
 /// One combination.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// What happens.
+    /// The scenario.
     pub scenario: Scenario,
     /// On which servers.
     pub place: Place,
@@ -43,7 +43,7 @@ pub struct Cell {
     pub client: Client,
     /// Whose lock.
     pub subject: Subject,
-    /// What keeps it from being run by this build, whatever the servers.
+    /// Why this build cannot run the cell on any servers, if it cannot.
     pub cannot: Option<String>,
 }
 
@@ -64,11 +64,11 @@ impl Cell {
         describe(&self.scenario.name, self.place, who)
     }
 
-    /// The longest time for which a lock of it may be held by a server after its holder is gone.
+    /// The longest time for which a server may keep a lock of this cell after its holder is gone.
     #[must_use]
     pub fn longest_lease(&self) -> Duration {
         if matches!(self.subject, Subject::R1 | Subject::Rslock) {
-            // They ask for this, whatever the group says.
+            // These libraries always ask for this lease; the group's does not matter.
             return Duration::from_secs(30);
         }
         let leases = self.scenario.groups.iter().map(|group| group.lease);
@@ -77,7 +77,7 @@ impl Cell {
 }
 
 impl PlanFile {
-    /// The cells that are left after the flags, in the order of the file.
+    /// The cells that the flags select, in the order of the file.
     ///
     /// # Errors
     ///

@@ -1,18 +1,17 @@
-//! How long a run takes: rough, from what a fault has to wait for.
+//! A rough estimate of how long a run takes, from the waits that each fault includes.
 
 use std::time::Duration;
 
 use super::{Cell, Place, Verb};
 
-/// What stays of a hold, or of a lease, when it is looked at at any time.
+/// The average share of a hold or a lease that is left at a random moment.
 const HALF: f64 = 0.5;
-/// What a deployment more than one for each core adds to the time of a fault.
+/// The share that each deployment beyond the number of cores adds to the time of a fault.
 const CROWDED: f64 = 0.15;
 const CORES: f64 = 2.0;
 
 impl Cell {
-    /// About how long it takes on two cores that have nothing else to do; nothing if it cannot be
-    /// run.
+    /// About how long the cell takes on two idle cores; zero if it cannot run.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         if self.cannot.is_some() {
@@ -28,7 +27,7 @@ impl Cell {
         self.beginning() + self.turn().mul_f64(crowd) * turns + self.end()
     }
 
-    /// Servers, and the workers on them.
+    /// Starting the servers, and then the workers.
     fn beginning(&self) -> Duration {
         let servers = Duration::from_millis(match self.place {
             Place::Standalone => 300,
@@ -39,7 +38,7 @@ impl Cell {
         servers + self.youth()
     }
 
-    /// How long a restarted node of a quorum has no vote.
+    /// How long a restarted node of a quorum may not vote.
     fn youth(&self) -> Duration {
         match self.place {
             Place::Quorum => self.mode.max_lease.unwrap_or_default(),
@@ -47,15 +46,14 @@ impl Cell {
         }
     }
 
-    /// One fault: the pause, the grant that it follows, what it does, and the grant that shows that
-    /// it is over.
+    /// One fault: the pause, the grant before it, the outage, and the grant that ends it.
     fn turn(&self) -> Duration {
         let (shortest, longest) = self.scenario.pause;
         let grant = self.next_grant();
         (shortest + longest).mul_f64(HALF) + grant + self.outage() + grant
     }
 
-    /// Until one of the target's locks is granted next.
+    /// Until the next grant of one of the target locks.
     fn next_grant(&self) -> Duration {
         let groups = || self.scenario.groups.iter();
         let any = groups().any(|group| group.target);
@@ -66,7 +64,7 @@ impl Cell {
         soonest.min().unwrap_or_default()
     }
 
-    /// From the fault to the time from which locks are granted again.
+    /// From the fault until locks are granted again.
     fn outage(&self) -> Duration {
         let scenario = &self.scenario;
         let fault = match scenario.fault {
@@ -83,18 +81,18 @@ impl Cell {
         fault + quarantine.unwrap_or_default()
     }
 
-    /// Until a replica has taken over, and everything is as it was.
+    /// Until a replica has taken over and the servers are back in order.
     fn takeover(&self) -> Duration {
         let servers = &self.scenario.servers;
         let joined_again = Duration::from_millis(1_500);
         match self.place {
-            // The next failover has to wait for twice the limit of the last one.
+            // The next failover must wait for twice the limit of the last one.
             Place::Sentinel => servers.down_after + servers.failover_timeout * 2 + joined_again,
             _ => servers.node_timeout * 3 + joined_again,
         }
     }
 
-    /// Holders finish, and what the dead ones held has to expire.
+    /// Holders finish, and the leases of dead holders expire.
     fn end(&self) -> Duration {
         let holds = self.scenario.groups.iter().map(|group| group.hold.1);
         holds.max().unwrap_or_default().mul_f64(HALF) + Duration::from_secs(1)

@@ -1,32 +1,32 @@
-//! Faults: what is done to servers, connections and workers.
+//! Faults of servers, connections and workers.
 
 use locktopus_servers::topology::Caps;
 
 use super::{Place, named};
 
-/// What is done.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// Nothing: the workload alone.
+    /// No fault: the workload alone.
     Nothing,
-    /// SIGKILL the primary; a replica takes over, the old one comes back as replica.
+    /// SIGKILL the primary; a replica takes over, and the old primary returns as a replica.
     KillPrimary,
-    /// The same while the replica that is promoted lags behind: the one that kept up is frozen.
+    /// The same, but the promoted replica lags behind, because the one that kept up is frozen.
     PromoteLaggard,
-    /// SIGSTOP the primary until a replica has taken over, then let it run on.
+    /// SIGSTOP the primary until a replica has taken over, then let it continue.
     FreezePrimary,
     /// Cut the primary off from the other servers while clients still reach it.
     IsolatePrimary,
     /// Cut clients off from the primary while the other servers still reach it.
     IsolateClients,
-    /// An orderly change of the primary.
+    /// A planned failover.
     PlannedFailover,
-    /// A sentinel promotes a replica while the primary is well and goes on for a while; half of the
-    /// clients lose their connections, so that they look for the primary anew.
+    /// A sentinel promotes a replica although the primary is well and stays a primary for a while.
+    /// Half of the clients lose their connections, so they look for the primary again.
     TwoPrimaries,
     /// SIGKILL the server and start it again.
     Restart,
-    /// SIGSTOP the server for a while: requests run when nobody waits for their answers any more.
+    /// SIGSTOP the server for a while: it runs requests after their clients have given up.
     Freeze,
     /// SIGKILL a majority of a quorum's nodes and start them again, without their data.
     RestartMajority,
@@ -41,21 +41,21 @@ pub enum Verb {
     /// Close every connection for messages, from the server's side.
     KillSubscriptions,
     /// Close every connection for messages while the clients' address leads to the replica, so that
-    /// they listen there; then it leads to the primary again.
+    /// they subscribe there; then lead the address back to the primary.
     MisleadSubscriptions,
-    /// Fill the memory of a server that evicts.
+    /// Fill the memory of a server that evicts keys.
     Evict,
-    /// SIGSTOP the process of a holder until its lease is over.
+    /// SIGSTOP the process of a holder until its lease has expired.
     StopHolder,
     /// SIGKILL the process of a holder.
     KillHolder,
     /// SIGKILL the process that has waited longest.
     KillWaiter,
-    /// Set the clock of the server ahead, and back to the true time at the next turn.
+    /// Set the server's clock ahead, and back to the true time at the next turn.
     StepClock,
     /// SIGSTOP a replica for a while.
     FreezeReplica,
-    /// Several of the others at once, drawn anew for each turn.
+    /// Several other faults at once, drawn anew for each turn.
     Nemesis,
 }
 
@@ -73,7 +73,7 @@ named!(
     FreezeReplica = "freeze-replica", Nemesis = "nemesis",
 );
 
-/// When it is done.
+/// When a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// Right after a grant.
@@ -85,7 +85,7 @@ pub enum Moment {
 named!(Moment: Grant = "grant", Any = "any");
 
 impl Verb {
-    /// On which servers it makes sense.
+    /// The arrangements of servers that this fault fits.
     #[must_use]
     pub const fn fits(self, place: Place) -> bool {
         match self {
@@ -128,8 +128,8 @@ impl Verb {
         )
     }
 
-    /// What keeps it from being done together with another one: only one of each sort is. `None` if
-    /// it stands alone.
+    /// The group of faults of which a nemesis takes at most one at a time. `None` if the fault
+    /// cannot be combined.
     #[must_use]
     pub const fn sort(self) -> Option<u8> {
         Some(match self {
@@ -149,8 +149,8 @@ impl Verb {
         })
     }
 
-    /// Whether servers still know every lock afterwards; `on_disk` is whether a restart finds its
-    /// data again.
+    /// Whether servers still know every lock afterwards; `on_disk` is whether data survives a
+    /// restart.
     #[must_use]
     pub const fn keeps_data(self, on_disk: bool) -> bool {
         match self {
@@ -160,7 +160,7 @@ impl Verb {
         }
     }
 
-    /// Whether servers answer all the time, and every client reaches them.
+    /// Whether servers answer throughout, and every client reaches them.
     #[must_use]
     pub const fn leaves_servers_alone(self) -> bool {
         matches!(
@@ -173,8 +173,8 @@ impl Verb {
         )
     }
 
-    /// Whether every waiter can be handed its lock all the time. One that is silent for three
-    /// heartbeats loses its place in a queue, and one that does not listen is passed over.
+    /// Whether every waiter can be handed its lock throughout. A waiter that is silent for three
+    /// heartbeats loses its place in a queue, and a waiter that does not listen is passed over.
     #[must_use]
     pub const fn keeps_order(self) -> bool {
         matches!(
@@ -183,8 +183,8 @@ impl Verb {
         )
     }
 
-    /// Whether an attempt may fail with this while servers are away or do not answer because of it.
-    /// `kind` is as workers write it down: causes with commas between them.
+    /// Whether an attempt may fail with this error while the fault keeps servers away or silent.
+    /// `kind` is the workers' text: causes separated by commas.
     #[must_use]
     pub fn explains(self, kind: &str) -> bool {
         let away = match self {
@@ -223,7 +223,7 @@ impl Verb {
         away && kind.split(", ").all(|cause| expected.contains(&cause))
     }
 
-    /// What is missing for it on servers that can do so much.
+    /// What the provider lacks for this fault, given its capabilities.
     #[must_use]
     pub const fn needs(self, caps: Caps) -> Option<&'static str> {
         match self {

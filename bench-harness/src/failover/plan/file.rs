@@ -1,4 +1,4 @@
-//! The file: modes, and scenarios with their axes.
+//! The plan file: modes, and scenarios with their axes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::shared::locking::Client;
 /// Locks that are broken on purpose. Each must be caught on any machine, however busy.
 const BROKEN: &str = include_str!("../../../failover/broken.toml");
 
-/// A plan as it is written down.
+/// A plan file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
@@ -33,7 +33,7 @@ pub struct PlanFile {
     pub scenarios: Vec<Scenario>,
 }
 
-/// One scenario, to be run for every combination of its axes.
+/// A scenario; it runs for every combination of its axes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -50,25 +50,25 @@ pub struct Scenario {
     /// Whose locks.
     #[serde(default = "locktopus")]
     pub subjects: Vec<Subject>,
-    /// What is done.
+    /// The fault.
     pub fault: Verb,
-    /// Of a nemesis: the faults that it combines.
+    /// For a nemesis: the faults that it combines.
     #[serde(default)]
     pub combines: Vec<Verb>,
-    /// Of a nemesis: how many at once, at least and at most.
+    /// For a nemesis: how many at once, at least and at most.
     #[serde(default = "two_or_three")]
     pub at_once: (u32, u32),
-    /// When it is done.
+    /// When the fault begins.
     #[serde(default = "grant")]
     pub after: Moment,
-    /// Whether others write to the server meanwhile, so that replicas lag behind.
+    /// Whether other clients write to the server meanwhile, so that replicas lag behind.
     #[serde(default)]
     pub write_load: bool,
     /// Whether the replicas' links are closed right before a primary is killed, as a failing
     /// network does.
     #[serde(default)]
     pub cut_replication: bool,
-    /// How often it is done, over all deployments.
+    /// Number of faults, over all deployments.
     #[serde(default = "three")]
     pub faults: u32,
     /// Deployments side by side.
@@ -80,26 +80,26 @@ pub struct Scenario {
     /// Shortest and longest pause before each fault.
     #[serde(with = "bounds")]
     pub pause: (Duration, Duration),
-    /// How long a fault lasts that lasts.
+    /// How long a fault lasts, if it lasts.
     #[serde(default = "one_second", with = "humantime_serde")]
     pub lasts: Duration,
-    /// What servers are told.
+    /// Settings of the servers.
     #[serde(default)]
     pub servers: ServerKnobs,
-    /// The only provider that can do it, if there is just one. With another provider the plan
-    /// leaves it out, unless it is asked for by name.
+    /// The only provider that can do this, if there is just one. With another provider the plan
+    /// leaves the scenario out, unless the flags name it.
     #[serde(default, deserialize_with = "provider")]
     pub provider: Option<ProviderKind>,
-    /// Whether the plan does without it where it cannot be done, as without containers. Else that
-    /// is a failure.
+    /// Whether the plan may leave the scenario out where it cannot run, such as without containers.
+    /// Otherwise that is a failure.
     #[serde(default)]
     pub optional: bool,
-    /// What workers do.
+    /// The work of the workers.
     #[serde(rename = "lock_group")]
     pub groups: Vec<LockGroup>,
 }
 
-/// What servers are told.
+/// Settings of the servers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerKnobs {
@@ -112,8 +112,8 @@ pub struct ServerKnobs {
     /// Sentinel: limit for one failover; the next one begins after twice this long at the earliest.
     #[serde(with = "humantime_serde")]
     pub failover_timeout: Duration,
-    /// How far away servers are, from workers and from each other: what an exchange takes longer.
-    /// Only processes can be.
+    /// The network delay of a round trip, between workers and servers and between servers. Only
+    /// server processes (`plain`) support it.
     #[serde(with = "humantime_serde")]
     pub round_trip: Duration,
     /// Whether a restarted server still has its data.
@@ -136,14 +136,14 @@ impl Default for ServerKnobs {
 }
 
 impl ServerKnobs {
-    /// The same for those who start servers.
+    /// The settings in the form that the topology takes.
     pub(in super::super) fn knobs(&self, mode: &Mode, place: Place, settable_clock: bool) -> Knobs {
         let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let mut knobs = Knobs {
             node_timeout_ms: ms(self.node_timeout),
             down_after_ms: ms(self.down_after),
             failover_timeout_ms: ms(self.failover_timeout),
-            // One shard that is down must not stop the others: each is looked at for itself.
+            // A shard that is down must not stop the others, because each is judged separately.
             full_coverage: false,
             appendonly: self.appendonly,
             settable_clock,
@@ -232,7 +232,7 @@ impl PlanFile {
 }
 
 impl Scenario {
-    /// What is done, one after the other or at once.
+    /// The faults of the scenario, in turn or at once.
     fn verbs(&self) -> &[Verb] {
         match self.fault {
             Verb::Nemesis => &self.combines,
@@ -240,20 +240,20 @@ impl Scenario {
         }
     }
 
-    /// Whether this is done, perhaps with others.
+    /// Whether the scenario has this fault, alone or with others.
     #[must_use]
     pub fn does(&self, verb: Verb) -> bool {
         self.verbs().contains(&verb)
     }
 
-    /// Whether servers still know every lock, whatever is done.
+    /// Whether servers still know every lock after any of its faults.
     #[must_use]
     pub fn keeps_data(&self) -> bool {
         let mut verbs = self.verbs().iter();
         verbs.all(|verb| verb.keeps_data(self.servers.appendonly))
     }
 
-    /// What is missing for it on servers that can do so much.
+    /// What the provider lacks for this scenario, given its capabilities.
     #[must_use]
     pub fn needs(&self, caps: Caps) -> Option<&'static str> {
         self.verbs().iter().find_map(|verb| verb.needs(caps))

@@ -1,4 +1,4 @@
-//! What workers do: groups of locks of one kind that are used alike.
+//! The work of the workers: groups of locks of one kind that are used alike.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 pub struct LockGroup {
     /// Start of the locks' names, unique in the scenario.
     pub name: String,
-    /// Their kind. Of a read-write lock the write lock; each attempt is for one of the halves.
-    /// Where a quorum must agree, a mutex.
+    /// The kind of lock. For a read-write lock it is the write lock, and each attempt picks a half.
+    /// With a quorum it is a mutex.
     #[serde(default = "lock", with = "kind")]
     pub kind: LockKind,
     /// How many locks.
     #[serde(default = "one")]
     pub locks: u32,
-    /// Workers that want each of them, spread over the processes.
+    /// Workers that want each lock, spread over the processes.
     #[serde(default = "two")]
     pub workers: u32,
     /// Shortest and longest hold.
@@ -30,8 +30,8 @@ pub struct LockGroup {
     /// Whether the lease is renewed.
     #[serde(default)]
     pub renewed: bool,
-    /// Share of holders who write although they were told that the lock is lost, as one does who
-    /// slept through it.
+    /// Share of holders that write although they know that the lock is lost, like a holder that
+    /// slept through the loss.
     #[serde(default)]
     pub careless: f64,
     /// Permits of a semaphore.
@@ -40,10 +40,10 @@ pub struct LockGroup {
     /// Share of attempts at a read-write lock that want to read.
     #[serde(default = "half")]
     pub readers: f64,
-    /// Whether faults that follow a grant follow one of these locks.
+    /// Whether faults that follow a grant follow a grant of these locks.
     #[serde(default)]
     pub target: bool,
-    /// Whether the time without grants of these locks counts as outage.
+    /// Whether time without grants of these locks counts as an outage.
     #[serde(default)]
     pub outage: bool,
 }
@@ -88,17 +88,17 @@ impl LockGroup {
     }
 }
 
-/// Such names need no quoting anywhere, and keep the lock out of others' hash tags.
+/// Such names need no quoting anywhere, and cannot put the lock into another hash tag.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
-/// A kind, as the library calls what it belongs to.
+/// Kinds, by the names that the library gives them.
 mod kind {
     use locktopus::{LockKind, MutexProfile};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    /// Those that workers can use.
+    /// The kinds that workers can use.
     fn known() -> [LockKind; 5] {
         let mutex = LockKind::Mutex(MutexProfile::default().into());
         [

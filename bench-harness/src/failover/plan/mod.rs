@@ -1,4 +1,4 @@
-//! What to do to which servers, read from TOML.
+//! Plans: which faults on which servers, read from TOML.
 
 mod axes;
 mod cells;
@@ -17,7 +17,7 @@ pub use mode::Mode;
 
 use std::path::PathBuf;
 
-/// Why there is nothing to do.
+/// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -26,10 +26,10 @@ pub enum PlanError {
     Read {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The file is invalid.
     #[error("bad failover plan {name}: {problem}")]
     Bad {
         /// Which file.
@@ -37,7 +37,7 @@ pub enum PlanError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The flags leave nothing of the file.
+    /// The flags select nothing from the file.
     #[error("nothing to do: no cell of the plan passes the flags given; --list shows all cells")]
     Nothing,
 }
@@ -47,7 +47,7 @@ pub enum PlanError {
 macro_rules! named {
     ($type:ident: $($variant:ident = $name:literal),* $(,)?) => {
         impl $type {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The name in files, on the command line and in reports.

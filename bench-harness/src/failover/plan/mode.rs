@@ -2,30 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A safety mode: how locks are connected to, what servers need for it, and what it promises.
+/// A safety mode: how clients connect, what servers need for it, and what it promises.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mode {
-    /// Options for the URL, as behind its `?`.
+    /// Options of the URL, as after its `?`.
     #[serde(default)]
     pub options: String,
     /// Whether a majority of independent servers must agree.
     #[serde(default)]
     pub quorum: bool,
-    /// Whether it promises that no fault of the plan lets two holders believe at once. Broken
-    /// promises fail the run.
+    /// Whether the mode promises that under no fault of the plan two holders believe at once.
+    /// Broken promises fail the run.
     #[serde(default)]
     pub exclusive: bool,
     /// Arguments that servers with replicas get for it.
     #[serde(default)]
     pub server_args: Vec<String>,
-    /// The longest lease of any lock; of a quorum, also how long a restarted node does not vote.
+    /// The longest lease of any lock. In a quorum a restarted node does not vote for this long
+    /// either.
     #[serde(default, with = "humantime_serde")]
     pub max_lease: Option<std::time::Duration>,
 }
 
 impl Mode {
-    /// `url` with this mode's options, and those of the harness.
+    /// `url` with the options of this mode and of the harness.
     #[must_use]
     pub fn url(&self, url: &str, extra: &str) -> String {
         let options: Vec<_> = [extra, &self.options]
@@ -39,13 +40,13 @@ impl Mode {
         format!("{url}{joint}{}", options.join("&"))
     }
 
-    /// What this build of the library says to the options; nothing if it knows them.
+    /// The library's error for these options in this build; `None` if it knows them.
     pub(super) fn unknown_option(&self) -> Option<String> {
         self.url("redis://127.0.0.1:6379", "")
             .parse::<locktopus::url::BackendUrl>()
             .err()
-            // The error says which option it is by its number alone: URLs have secrets, plans have
-            // none.
+            // The error names the option by its number only, because URLs contain secrets. Plans
+            // contain none.
             .map(|error| format!("{}: {error}", self.options))
     }
 }

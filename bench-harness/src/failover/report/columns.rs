@@ -1,4 +1,4 @@
-//! What the matrix shows of a cell, the same in every renderer.
+//! The columns of the table, the same in every renderer.
 
 use super::said;
 use crate::failover::model::{CellReport, Spread};
@@ -8,9 +8,9 @@ use crate::shared::render::format::{NONE, count, duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
-    /// It is as good as it can be, and that was at stake.
+    /// The best possible value, in a cell where it could have been worse.
     Good,
-    /// It shows what went wrong.
+    /// The value shows a failure.
     Bad,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Figure {
     pub(super) tone: Tone,
 }
 
-/// Headings of the matrix.
+/// Headings of the table.
 pub(super) const HEADINGS: [&str; 10] = [
     "faults",
     "double grants per 1,000 (95 %)",
@@ -92,7 +92,8 @@ fn plain(text: String) -> Figure {
     }
 }
 
-/// Locks without tokens have nothing that could be checked; of a few updates no share is told.
+/// A lock without tokens gives the resource nothing to check. A share of a few updates means
+/// nothing, so it is not shown.
 fn lost(cell: &CellReport) -> Figure {
     if !cell.subject.is_broken() && !said::is_a_row(cell) {
         return plain(NONE.to_owned());
@@ -147,7 +148,8 @@ mod tests {
         assert!(lost(&cell).text.contains(" of 30 / "));
         cell.figures.lost_unchecked.done -= 1;
         assert_eq!(lost(&cell).text, NONE);
-        // One lock that is broken on purpose is not compared with others.
+        // A lock that is broken on purpose is not compared with others, so a few updates are
+        // enough.
         cell.subject = Subject::BrokenRelease;
         assert!(lost(&cell).text.contains(" of 29 / "));
     }

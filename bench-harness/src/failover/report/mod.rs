@@ -1,4 +1,4 @@
-//! Renders a run. Everything here works on stored data only.
+//! Renders a run, from stored data only.
 
 mod columns;
 pub mod html;

@@ -1,15 +1,14 @@
-//! What a run says nothing about, and why.
+//! The notes of a run: what it says nothing about, and why.
 
 use std::collections::BTreeMap;
 
 use crate::failover::model::{CellReport, FailoverReport};
 use crate::failover::plan::Subject;
 
-/// A share of fewer updates than this is no figure.
+/// With fewer updates than this, a share means nothing.
 pub const FEWEST_UPDATES: u64 = 30;
 
-/// Properties that were not required of our locks, each reason once, with how many cells it is
-/// about.
+/// Properties that were not required of our locks: each reason once, with the number of cells.
 pub fn not_required(report: &FailoverReport) -> Vec<String> {
     let cells = report.cells.iter();
     let ours = cells.filter(|cell| cell.subject == Subject::Locktopus);
@@ -34,12 +33,12 @@ pub fn not_required(report: &FailoverReport) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Whether the updates of a cell are enough for a row in a table that is quoted from.
+/// Whether a cell has enough updates for a row in a table that people quote from.
 pub const fn is_a_row(cell: &CellReport) -> bool {
     cell.figures.lost_unchecked.done >= FEWEST_UPDATES
 }
 
-/// Cells that are no rows, in words.
+/// Cells with too few updates for a row, in words.
 pub fn too_few(report: &FailoverReport) -> Vec<String> {
     let few = report
         .cells
@@ -57,8 +56,8 @@ pub fn too_few(report: &FailoverReport) -> Vec<String> {
     .collect()
 }
 
-/// What the machine did during the cells that did not do as promised: a stalled machine, or a fault
-/// of ours?
+/// Stalls of the machine during a cell that broke a promise: they tell a stalled machine from a
+/// fault of ours.
 pub fn machine(cell: &CellReport) -> Option<String> {
     let machine = cell.machine.as_ref()?;
     (!cell.broken_promises.is_empty())

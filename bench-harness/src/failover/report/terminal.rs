@@ -1,4 +1,4 @@
-//! The tables for people at a terminal.
+//! The tables for the terminal.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -84,7 +84,7 @@ pub(in super::super) fn servers<'a>(cells: impl IntoIterator<Item = &'a CellRepo
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Scenarios in the order in which they were run.
+/// Scenarios in the order in which they ran.
 pub(super) fn scenarios(report: &FailoverReport) -> Vec<(&str, &str)> {
     let mut all: Vec<(&str, &str)> = Vec::new();
     for cell in &report.cells {
@@ -95,8 +95,8 @@ pub(super) fn scenarios(report: &FailoverReport) -> Vec<(&str, &str)> {
     all
 }
 
-/// One row for each cell, or where that is too wide, one column: a figure that is broken over two
-/// lines is read as two.
+/// One row for each cell. If that is too wide, one column for each, because a figure that is broken
+/// over two lines reads as two.
 fn matrix(cells: &[&CellReport], style: Style) -> String {
     let rows: Vec<_> = cells.iter().map(|cell| (*cell, figures(cell))).collect();
     let widest = |at: usize| {
@@ -134,7 +134,7 @@ fn as_rows(rows: &[Row<'_>], style: Style) -> String {
     table.trim_fmt()
 }
 
-/// As many cells side by side as there is room for, and the others below.
+/// Puts as many cells side by side as fit, and the rest below.
 fn as_columns(rows: &[Row<'_>], style: Style) -> String {
     let heading = HEADINGS.iter().map(|heading| columns(heading)).max();
     let heading = heading.unwrap_or_default() + 1;
@@ -155,7 +155,7 @@ fn as_columns(rows: &[Row<'_>], style: Style) -> String {
             room = room.saturating_sub(width(row));
             fits
         });
-        // What is wider than the terminal is shown all the same.
+        // A cell wider than the terminal is shown anyway.
         let (these, others) = rest.split_at(fitting.count().max(1));
         tables.push(side_by_side(these, style));
         rest = others;
@@ -189,7 +189,7 @@ fn field(figure: &Figure) -> Field {
     }
 }
 
-/// How much room a text takes: it has letters of one column only.
+/// The columns that a text takes: all its letters are one column wide.
 fn columns(text: &str) -> usize {
     text.chars().count()
 }
@@ -198,7 +198,7 @@ fn longest_word(text: &str) -> usize {
     text.split(' ').map(columns).max().unwrap_or_default()
 }
 
-/// Promises that were not kept.
+/// Broken promises.
 pub(in super::super) fn broken_promises<'a>(
     cells: impl IntoIterator<Item = &'a CellReport>,
 ) -> Vec<String> {

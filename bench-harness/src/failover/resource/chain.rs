@@ -1,15 +1,14 @@
-//! Data that everybody reads, adds to, and writes back whole.
+//! Data that each holder reads, extends, and writes back whole.
 //!
-//! A version is its predecessor and one element more, so that writing back a whole set costs a
-//! word. Whatever is not among the predecessors of the newest version at the end, somebody
-//! overwrote.
+//! A version is its predecessor plus one element, so writing back a whole set costs one number. An
+//! element that is not among the predecessors of the final version was overwritten.
 
 use locktopus_history::{LockingSet, SetLoss};
 
-/// Versions of one set. Number 0 is the empty one.
+/// Versions of one set. Version 0 is empty.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
-    /// What each version was made of, from number 1 on.
+    /// The parent of each version, from version 1 on.
     parents: Vec<u64>,
     head: u64,
     refused: u64,
@@ -26,8 +25,7 @@ impl Chain {
         self.head = self.parents.len() as u64;
     }
 
-    /// Says that a new element was written, and does not write it: what a store does that is broken
-    /// on purpose.
+    /// Reports a new element as written without writing it, as a broken store does.
     pub(super) fn pretend_to_append(&mut self) {
         self.parents.push(self.head);
     }
@@ -36,7 +34,7 @@ impl Chain {
         self.refused += 1;
     }
 
-    /// What was written and is not there any more.
+    /// Elements that were written and are gone.
     pub(super) fn loss(&self) -> SetLoss {
         let mut set = LockingSet::new();
         let mut present = Vec::new();
@@ -55,7 +53,7 @@ impl Chain {
         loss
     }
 
-    /// Whether there is such a version to be written back.
+    /// Whether the version exists and can be written back.
     pub(super) fn knows(&self, version: u64) -> bool {
         version <= self.parents.len() as u64
     }
@@ -73,7 +71,7 @@ mod tests {
             chain.append(read);
         }
         assert_eq!((chain.loss().lost, chain.loss().acknowledged), (0, 3));
-        // Two read the same version; the second to write takes the first one's element away.
+        // Both read the same version; the second writer drops the first one's element.
         let read = chain.head();
         chain.append(read);
         chain.append(read);

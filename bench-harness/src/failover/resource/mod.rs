@@ -1,8 +1,9 @@
-//! What the locks protect: a small store in the runner's process, reached over a loopback socket.
+//! The resource behind the locks: a small store in the runner's process, reached over a loopback
+//! socket.
 //!
-//! Each lock has the same data twice: once guarded by nothing but the lock, and once behind a
-//! [`FenceGate`], as `docs/fencing.md` tells users to do. Whoever comes in is announced, so that
-//! faults can follow a grant at once.
+//! Each lock has the same data twice: once protected by the lock alone, and once behind a
+//! [`FenceGate`], as `docs/fencing.md` tells users to do. The resource announces each entry, so
+//! that a fault can follow a grant at once.
 
 mod chain;
 mod wire;
@@ -24,24 +25,24 @@ pub(super) use wire::{Ask, Heads, Reply};
 /// Announcements that may pile up before a slow listener misses some.
 const ANNOUNCED: usize = 4_096;
 
-/// What a store does wrong that is broken on purpose.
+/// The flaw of a store that is broken on purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Flaw {
     /// Nothing.
     #[default]
     None,
-    /// It does not look at tokens.
+    /// It ignores tokens.
     AdmitsAnybody,
-    /// It turns every seventh writer away, whatever its token.
+    /// It rejects every seventh writer, whatever the token.
     RefusesSome,
-    /// It says of every seventh update that it was done, and does not do it.
+    /// It acknowledges every seventh update without doing it.
     ForgetsSome,
 }
 
-/// Which of its decisions a flawed store gets wrong.
+/// A flawed store gets every decision with this interval wrong.
 const EVERY: u64 = 7;
 
-/// Somebody has just come in.
+/// A holder has just entered.
 #[derive(Clone, Debug)]
 pub(super) struct Entered {
     pub(super) lock: String,
@@ -68,7 +69,7 @@ struct Store {
 struct State {
     locks: HashMap<String, Data>,
     decisions: u64,
-    /// The decision about each worker's last entry.
+    /// The number of the decision about each worker's last entry.
     entries: HashMap<u32, u64>,
 }
 
@@ -101,18 +102,18 @@ impl Resource {
         self.addr
     }
 
-    /// Announces who comes in from now on.
+    /// Announces entries from now on.
     pub(super) fn listen(&self) -> broadcast::Receiver<Entered> {
         self.store.entered.subscribe()
     }
 
-    /// A number that is the smaller the longer ago this worker came in; 0 if it never did.
+    /// A number that grows with each entry, as of this worker's last entry; 0 if it never entered.
     pub(super) fn last_entry(&self, worker: u32) -> u64 {
         let state = self.store.state();
         state.entries.get(&worker).copied().unwrap_or(0)
     }
 
-    /// What was lost of all that was written.
+    /// Lost updates, with and without checked tokens.
     pub(super) fn lost_updates(&self) -> LostUpdates {
         let mut all = LostUpdates::default();
         for data in self.store.state().locks.values() {
@@ -136,7 +137,7 @@ pub(super) fn add(all: &mut SetLoss, one: SetLoss) {
     all.unknown += one.unknown;
     all.lost += one.lost;
     all.surplus += one.surplus;
-    // Numbers mean something only within one set.
+    // Element numbers mean something only within one set.
     all.lost_elements.clear();
 }
 
@@ -146,7 +147,7 @@ async fn serve(listener: TcpListener, store: Arc<Store>) {
     }
 }
 
-/// Answers one worker until it goes away.
+/// Serves one worker until it disconnects.
 async fn talk(mut stream: TcpStream, store: Arc<Store>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let (from, mut to) = stream.split();
@@ -177,7 +178,7 @@ impl Store {
                 worker,
                 fence,
             } => {
-                // First of all: a fault may be waiting to follow this grant.
+                // Announced first: a fault may be waiting to follow this grant.
                 let _ = self.entered.send(Entered {
                     lock: lock.clone(),
                     worker,
@@ -193,8 +194,8 @@ impl Store {
         }
     }
 
-    /// Reading announces the token as well: a write that comes later would be missing in what was
-    /// read.
+    /// Reading shows the token to the gate as well: otherwise an older holder could write after the
+    /// read, and the write would be missing in what was read.
     fn enter(&self, lock: String, worker: u32, fence: Option<String>) -> Reply {
         let mut state = self.state();
         let order = state.decide();
@@ -244,7 +245,7 @@ impl Store {
     }
 
     /// Whether the gate lets this holder in. The state is locked meanwhile, so check and write are
-    /// one.
+    /// one step.
     fn admit(&self, word: &str, order: u64) -> Result<bool, Reply> {
         let fence: Fence = word.parse().map_err(|error| Reply::Bad {
             reason: format!("{error}"),

@@ -1,42 +1,42 @@
-//! What a worker and the resource say to each other, in lines of JSON.
+//! The messages between a worker and the resource, as lines of JSON.
 
 use serde::{Deserialize, Serialize};
 
-/// What a holder asks.
+/// A holder's request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Ask {
-    /// The holder has come: where does the data stand?
+    /// The holder enters and asks for the current versions.
     Enter {
         lock: String,
         worker: u32,
-        /// Its token, as the word of a `Fence`.
+        /// Its token, in the text form of a `Fence`.
         fence: Option<String>,
     },
-    /// Write back what was read, with something added.
+    /// Write back what was read, with a new element.
     Append {
         lock: String,
-        /// What was read.
+        /// The versions that were read.
         read: Heads,
         fence: Option<String>,
-        /// Whether to spare the data that nobody checks, because the holder knows that it must not
+        /// Whether to leave the unchecked data alone, because the holder knows that it must not
         /// write.
         only_fenced: bool,
     },
 }
 
-/// Where the data of a lock stands: the newest version without checks, and with.
+/// The newest versions of a lock's data: without checks, and with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Heads {
     pub(in super::super) plain: u64,
     pub(in super::super) fenced: u64,
 }
 
-/// What the resource answers.
+/// The resource's response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Reply {
-    /// Come in: the data, to be written back.
+    /// The holder may enter; these are the versions to write back.
     Heads {
         heads: Heads,
         /// The resource's own number of this decision.
@@ -52,6 +52,6 @@ pub(in super::super) enum Reply {
         /// As above.
         order: u64,
     },
-    /// The question makes no sense.
+    /// The request makes no sense.
     Bad { reason: String },
 }

@@ -16,24 +16,24 @@ use crate::failover::resource::{Flaw, Resource};
 use crate::shared::random::Random;
 use crate::shared::stall::StallWatch;
 
-/// The runner's own number in each history.
+/// The runner's worker number in each history.
 const RUNNER: u32 = 1;
 
-/// What came of a cell.
+/// The result of a cell.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was run, perhaps not to its end.
+    /// It ran, but perhaps did not finish.
     Ran(Box<CellReport>),
-    /// It needs something that is not here.
+    /// It needs something that is missing here.
     Skipped(String),
 }
 
-/// Runs a cell. `index` tells cells of one run apart.
+/// Runs a cell. `index` tells the cells of one run apart.
 ///
 /// # Errors
 ///
-/// [`RunError`] if servers or workers could not be started at all; what goes wrong later is part of
-/// the report.
+/// [`RunError`] if servers or workers could not be started at all; later problems go into the
+/// report.
 pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outcome, RunError> {
     if let Some(needs) = &cell.cannot {
         return Ok(Outcome::Skipped(needs.clone()));
@@ -103,7 +103,7 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
         tokio::task::block_in_place(|| kept.keep(&directory, &files))?;
     } else {
         let _ = std::fs::remove_dir_all(&directory);
-        // Fails while there is something in them, that is, while they are needed.
+        // Fails if the directories are not empty, which means that they are still needed.
         for parent in directory.ancestors().skip(1).take(2) {
             let _ = std::fs::remove_dir(parent);
         }
@@ -117,9 +117,9 @@ fn spec(cell: &Cell, all: &Circumstances) -> Spec {
         .servers
         .knobs(&cell.mode, cell.place, scenario.does(Verb::StepClock));
     if scenario.cut_replication && cell.place == Place::Cluster {
-        // A replica that was cut off for ten times the node timeout must not take over. With
-        // timeouts as short as here a busy machine makes that of any cut, and the shard stays
-        // without a primary for good; with usual ones it is minutes.
+        // A replica that was cut off for ten times the node timeout must not take over. With the
+        // short timeouts used here a busy machine turns any cut into that, and the shard stays
+        // without a primary for good. With the usual timeouts the limit is minutes.
         let always = ["--cluster-replica-validity-factor", "0"].map(ToOwned::to_owned);
         knobs.extra_args.splice(0..0, always);
     }
@@ -133,8 +133,8 @@ fn spec(cell: &Cell, all: &Circumstances) -> Spec {
     }
 }
 
-/// Many failovers in little time: Sentinel's fixed periods are made for hours. Servers without the
-/// command keep them.
+/// Many failovers follow each other quickly, but Sentinel's fixed periods suit hours. Servers
+/// without this command keep them.
 async fn hasten_sentinels(place: &Deployment) {
     for sentinel in place.sentinels() {
         let periods = [
@@ -155,7 +155,7 @@ async fn hasten_sentinels(place: &Deployment) {
     }
 }
 
-/// A quorum's nodes vote only once they are older than the longest lease.
+/// The nodes of a quorum vote only once they are older than the longest lease.
 async fn wait_for_age(cell: &Cell, begun: Instant) {
     if cell.place == Place::Quorum
         && let Some(age) = cell.mode.max_lease
@@ -201,8 +201,8 @@ async fn drive(
     .await?;
     let own = directory.join("runner.jsonl");
     let recorder = Recorder::create(&own).map_err(|error| RunError::History(error.to_string()))?;
-    // That this process was not run is no excuse for workers: who waits for what the locks protect,
-    // which is here, says so itself.
+    // A stall of this process must not excuse workers. Those that wait for the resource, which runs
+    // here, record that themselves.
     let mut result = DeploymentRun {
         prefix: prefix.clone(),
         server: place.map_or_else(String::new, |place| place.server_version().to_owned()),
@@ -266,7 +266,7 @@ async fn drive(
     Ok(result)
 }
 
-/// What is broken of what the locks protect, where it is not the lock.
+/// The flaw of the resource, for subjects whose lock itself is sound.
 const fn flaw(subject: Subject) -> Flaw {
     match subject {
         Subject::BrokenGate => Flaw::AdmitsAnybody,
@@ -285,15 +285,14 @@ async fn do_faults(context: &mut FaultContext<'_>, share: u32) -> Result<(), Run
     if context.cell.scenario.fault == Verb::Nothing {
         tokio::time::sleep(context.cell.scenario.lasts).await;
     }
-    // What is left at the end is judged by servers that take writes, and whoever lost a lock in the
-    // last fault should have the time to notice.
+    // Leftovers are judged on servers that take writes, and a holder that lost its lock in the last
+    // fault needs time to notice.
     context.writable().await?;
     context.pause().await;
     Ok(())
 }
 
-/// Nobody stays frozen or cut off, whatever went wrong. One that is in order has nothing to be
-/// mended.
+/// Leaves no server frozen or cut off after an error. For a server in good order this does nothing.
 async fn mend(place: &Deployment) {
     for node in place.nodes() {
         let _ = node.heal().await;

@@ -14,24 +14,24 @@ use tokio::time::timeout;
 use super::RunError;
 use crate::failover::worker::{Answer, Job, STOP};
 
-/// How long a process may take to connect, on a busy machine, to a quorum whose nodes are young.
+/// How long a process may take to connect, on a busy machine, to a quorum whose nodes are still too
+/// young to vote.
 const READY_WITHIN: Duration = Duration::from_secs(90);
-/// How long it may take to give everything back.
+/// How long it may take to release everything.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
-/// How long it takes at most until all is heard that a process said that is gone.
+/// How long it may take to receive everything that a dead process wrote.
 const HEARD_WITHIN: Duration = Duration::from_secs(20);
 
-/// A worker process. Ended when dropped.
+/// A worker process. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     to: ChildStdin,
     said: UnboundedReceiver<Result<Answer, String>>,
     pub(super) job: Job,
-    /// Attempts that failed, by reason, as far as they were heard.
+    /// Failed attempts, by reason, as far as they were received.
     pub(super) errors: BTreeMap<String, u64>,
-    /// Whether the plan killed it, or found that it was gone and said so: nothing more is to be
-    /// heard of it.
+    /// Whether the plan killed it, or found it gone and reported that. No more messages follow.
     pub(super) is_over: bool,
 }
 
@@ -55,7 +55,7 @@ impl Process {
             return Err(RunError::Worker("it has no pipes".to_owned()));
         };
         let (hears, said) = unbounded_channel();
-        // It ends with what it listens to.
+        // The task ends with the stream that it reads.
         tokio::spawn(listen(from, hears));
         let mut process = Self {
             child,
@@ -86,13 +86,13 @@ impl Process {
             .collect()
     }
 
-    /// Tells it to give everything back and end.
+    /// Tells it to release everything and exit.
     pub(super) async fn stop(&mut self) -> Result<(), RunError> {
         self.tell(STOP).await
     }
 
-    /// Waits for its end after [`stop`](Self::stop); returns how many releases and tasks it gave up
-    /// on.
+    /// Waits for it to exit after [`stop`](Self::stop); returns how many releases and tasks it
+    /// abandoned.
     pub(super) async fn finished(&mut self) -> Result<u64, RunError> {
         let abandoned = match self.hear(DONE_WITHIN).await? {
             Answer::Done { abandoned } => abandoned,
@@ -110,10 +110,10 @@ impl Process {
         Err(RunError::Worker(problem))
     }
 
-    /// Ends it at once, waits until it is gone, and hears all that it said before.
+    /// Kills it, waits until it is gone, and receives everything that it wrote before.
     ///
-    /// One that was gone already, or failed and was about to go, is an error: that was not the
-    /// plan's doing.
+    /// It is an error if the process was gone already, or had failed and was about to exit: the
+    /// plan did not do that.
     pub(super) async fn kill(&mut self) -> Result<(), RunError> {
         self.is_over = true;
         let doing = "kill a worker process";
@@ -138,7 +138,7 @@ impl Process {
         )))
     }
 
-    /// One that is gone stands still without that.
+    /// Stops the process. If it is gone already, that is an error.
     pub(super) fn freeze(&mut self) -> Result<(), RunError> {
         let gone = self.child.try_wait();
         if let Some(status) = gone.map_err(RunError::io("stop a worker process"))? {
@@ -153,7 +153,7 @@ impl Process {
         self.signal(Signal::CONT);
     }
 
-    /// One that is gone already needs no signal; that it is gone is told when it is heard next.
+    /// A process that is gone needs no signal; the next read reports that it is gone.
     fn signal(&self, signal: Signal) {
         let pid = self
             .child
@@ -172,7 +172,7 @@ impl Process {
         };
         match sent.await {
             Ok(()) => Ok(()),
-            // What it said before it went away tells more than the broken pipe.
+            // The last message of the process tells more than the broken pipe.
             Err(error) => match self.hear(Duration::from_secs(1)).await {
                 Ok(Answer::Failed { reason }) => Err(RunError::Worker(reason)),
                 _ => Err(RunError::Worker(error.to_string())),
@@ -190,7 +190,7 @@ impl Process {
         Err(RunError::Worker(problem))
     }
 
-    /// The next thing that it says, but for attempts that failed: these are counted.
+    /// The next message, except failed attempts: these are counted.
     async fn next(&mut self) -> Option<Result<Answer, String>> {
         loop {
             match self.said.recv().await? {
@@ -205,7 +205,7 @@ fn is_killed(status: ExitStatus) -> bool {
     status.signal() == Some(Signal::KILL.as_raw())
 }
 
-/// Hears everything as soon as it is said: no worker waits for somebody who listens.
+/// Receives every message at once, so that no worker blocks on a full pipe.
 async fn listen(from: ChildStdout, hears: UnboundedSender<Result<Answer, String>>) {
     let mut lines = BufReader::new(from).lines();
     loop {
@@ -229,7 +229,7 @@ pub(super) mod tests {
     use super::*;
     use crate::failover::plan::{Mode, Subject};
 
-    /// A process that does this once it has its job.
+    /// A process that runs this shell code once it has its job.
     pub(in super::super) async fn process(does: &str) -> Process {
         let job = Job {
             subject: Subject::Locktopus,
@@ -251,10 +251,10 @@ pub(super) mod tests {
         Process::run(shell, job).await.unwrap()
     }
 
-    /// What a shell says where a worker has this error.
+    /// The shell code for a worker's message that an attempt failed.
     pub(in super::super) const ERRED: &str = r#"say '{"erred":{"kind":"no answer"}}'"#;
 
-    /// Waits until the runner has so much to hear.
+    /// Waits until this many messages are in the runner's queue.
     pub(in super::super) async fn heard(process: &Process, much: usize) {
         while process.said.len() < much {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -289,7 +289,7 @@ pub(super) mod tests {
         }
     }
 
-    /// It said so, and takes its time to go.
+    /// It reported its failure, and exits slowly.
     #[tokio::test]
     async fn one_that_has_failed_was_not_killed() {
         let does = r#"say '{"failed":{"reason":"no memory"}}'; exec sleep 600"#;

@@ -1,8 +1,7 @@
 //! Keeps replicas from following a primary that is about to be killed.
 //!
-//! Plain processes have no network that could be cut. A password that replicas do not have does the
-//! same to them: connections that are there go on, and links that are closed do not come back. It
-//! is gone with the process.
+//! Plain processes have no network to cut. A password that the replicas do not have does the same:
+//! existing connections continue, but closed links cannot return. It is gone when the process is.
 
 use std::net::SocketAddr;
 

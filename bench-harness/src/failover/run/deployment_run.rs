@@ -1,4 +1,4 @@
-//! What came of one deployment of a cell: what the runner brings to the judge.
+//! The result of one deployment of a cell, as the runner passes it to the judge.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use locktopus_history::{Leftovers, LostUpdates};
 use super::fault_context::Marked;
 use super::worker_pool::Finished;
 
-/// What came of one deployment.
+/// The result of one deployment.
 #[derive(Debug, Default)]
 pub(super) struct DeploymentRun {
     pub(super) histories: Vec<PathBuf>,
     pub(super) prefix: String,
-    /// Which process each worker is in.
+    /// The process of each worker.
     pub(super) process_of: BTreeMap<u32, usize>,
     pub(super) marks: Vec<Marked>,
     pub(super) finished: Finished,

@@ -1,4 +1,4 @@
-//! One deployment with everything on it: what a fault can see and do.
+//! One deployment with everything on it, as a fault sees it and acts on it.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::failover::plan::{Cell, Moment, Verb};
 use crate::failover::resource::{Entered, Resource};
 use crate::shared::random::Random;
 
-/// How long everything may take to come back: failovers, quarantines, the youth of quorum nodes.
+/// How long recovery may take: failovers, quarantines, and the time until a quorum's new nodes
+/// vote.
 pub(super) const RECOVERY: Duration = Duration::from_secs(60);
 
 pub(super) struct FaultContext<'a> {
@@ -32,7 +33,7 @@ pub(super) struct FaultContext<'a> {
     pub(super) done: u32,
 }
 
-/// Something that was done or seen, for the timeline.
+/// An event for the timeline.
 #[derive(Clone, Debug)]
 pub(super) struct Marked {
     pub(super) at: u64,
@@ -42,7 +43,7 @@ pub(super) struct Marked {
 }
 
 impl<'a> FaultContext<'a> {
-    /// Writes down the fault that comes now.
+    /// Records the fault that starts now.
     pub(super) fn fault(&mut self, target: &str) -> Result<(), RunError> {
         let verb = self.cell.scenario.fault.name();
         self.mark(verb, target, true);
@@ -51,7 +52,7 @@ impl<'a> FaultContext<'a> {
             .map_err(|error| RunError::History(error.to_string()))
     }
 
-    /// Writes down a fault that is a part of one that was written down.
+    /// Records a fault that is part of a recorded one.
     pub(super) fn also(&mut self, verb: Verb, target: &str) -> Result<(), RunError> {
         self.mark(verb.name(), target, false);
         self.log
@@ -59,7 +60,7 @@ impl<'a> FaultContext<'a> {
             .map_err(|error| RunError::History(error.to_string()))
     }
 
-    /// Writes down what followed.
+    /// Notes a consequence.
     pub(super) fn note(&mut self, what: &str, target: &str) {
         self.mark(what, target, false);
     }
@@ -73,7 +74,7 @@ impl<'a> FaultContext<'a> {
         });
     }
 
-    /// The locks that faults follow; all of them if none is marked.
+    /// The locks that faults follow; all locks if none is marked.
     pub(super) fn targets(&self) -> Vec<String> {
         let groups = &self.cell.scenario.groups;
         let some = groups.iter().any(|group| group.target);
@@ -84,7 +85,7 @@ impl<'a> FaultContext<'a> {
             .collect()
     }
 
-    /// One of them, and the server that has it.
+    /// One of the target locks, and the server that has it.
     pub(super) async fn target(&mut self) -> Result<(String, &'a Node), RunError> {
         let locks = self.targets();
         let lock = locks[self.below(locks.len())].clone();
@@ -92,7 +93,7 @@ impl<'a> FaultContext<'a> {
         Ok((lock, node))
     }
 
-    /// Waits until the servers of all of them take writes.
+    /// Waits until the servers of all target locks take writes.
     pub(super) async fn writable(&self) -> Result<(), RunError> {
         for lock in self.targets() {
             self.place.wait_writable(&lock, RECOVERY).await?;
@@ -100,7 +101,7 @@ impl<'a> FaultContext<'a> {
         Ok(())
     }
 
-    /// Those of the locks that `node` has.
+    /// The target locks that are on `node`.
     pub(super) async fn on(&self, node: &Node) -> Vec<String> {
         let mut here = Vec::new();
         for lock in self.targets() {
@@ -113,7 +114,7 @@ impl<'a> FaultContext<'a> {
         here
     }
 
-    /// Waits for the moment that the plan names, and says who was granted what if it was a grant.
+    /// Waits for the moment that the plan names. If that is a grant, returns who entered.
     pub(super) async fn moment(&self, locks: &[String]) -> Result<Option<Entered>, RunError> {
         match self.cell.scenario.after {
             Moment::Any => Ok(None),
@@ -131,13 +132,14 @@ impl<'a> FaultContext<'a> {
             .ok_or(RunError::NoGrant(RECOVERY))
     }
 
-    /// Others write to this server, if the plan says so.
+    /// Starts writes by others to this server, if the plan asks for them.
     pub(super) fn load(&self, node: &Node, lock: &str) -> Option<Load> {
         let wanted = self.cell.scenario.write_load;
         wanted.then(|| Load::start(node.addr(), lock))
     }
 
-    /// The replicas of this server lose it for good, if the plan says so; returns whether they did.
+    /// Cuts the replicas of this server off for good, if the plan asks for that; returns whether it
+    /// did.
     pub(super) async fn cut_off(&mut self, node: &Node) -> Result<bool, RunError> {
         let wanted = self.cell.scenario.cut_replication;
         if wanted {
@@ -155,7 +157,7 @@ impl<'a> FaultContext<'a> {
         tokio::time::sleep(shortest + span).await;
     }
 
-    /// A number below `count`.
+    /// A random number below `count`.
     pub(super) fn below(&mut self, count: usize) -> usize {
         self.random.below(count)
     }

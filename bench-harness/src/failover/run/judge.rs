@@ -31,8 +31,7 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
             faults += 1;
             doubles += u64::from(effect.double_grants > 0);
         }
-        // Outage is what locks show that are held briefly: where they are held for long, nobody
-        // expects a grant.
+        // Only locks with brief holds show an outage: where holds are long, no grant is due.
         let brief = of_groups(&history, cell, &one.prefix);
         let effects = Checker::new().check(&brief).outage.faults;
         outages.extend(effects.iter().filter_map(|effect| effect.outage_ns));
@@ -102,7 +101,7 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
     })
 }
 
-/// What another judge needs to know.
+/// What a later judge needs to know.
 pub(super) fn kept(cell: &Cell, seed: u64, report: &CellReport) -> Kept {
     let mut kept = Kept::new(cell.describe(), seed, &required::options(cell));
     kept.excused = required::excused(cell);
@@ -114,7 +113,7 @@ fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<History, Run
     History::read(paths).map_err(|error| RunError::History(error.to_string()))
 }
 
-/// What happened to the locks whose outage counts.
+/// The records of the locks whose outage counts.
 fn of_groups(history: &History, cell: &Cell, prefix: &str) -> History {
     let groups = cell.scenario.groups.iter().filter(|group| group.outage);
     let locks: HashSet<String> = groups.flat_map(|group| group.lock_names(prefix)).collect();
@@ -176,7 +175,7 @@ fn figures(verdict: &Verdict, lost: &LostUpdates) -> Figures {
     }
 }
 
-/// What gives a broken lock away.
+/// The properties that gave a broken lock away.
 fn caught(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     if !cell.subject.is_broken() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Histories that stay, compressed, with what another judge needs to know of the cell.
+//! Kept histories, compressed, with what a later judge needs to know of the cell.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,12 +12,12 @@ use flate2::write::GzEncoder;
 use locktopus_history::{Checker, History, Options, Outcome, Property, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Beside the histories of a cell.
+/// The description of the cell, beside its histories.
 pub const FILE: &str = "cell.json";
-/// What a compressed history ends with.
+/// The extension of a compressed history.
 const END: &str = "gz";
 
-/// What a judge needs to know of a cell whose histories were kept.
+/// What a judge needs to know of a cell with kept histories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
@@ -25,9 +25,9 @@ pub struct Kept {
     pub cell: String,
     /// Seed of the run.
     pub seed: u64,
-    /// Whether two holders at once are a broken promise.
+    /// Whether two holders at once break a promise.
     pub exclusive: bool,
-    /// The limits of the judge, as they were.
+    /// A limit of the first judge.
     #[serde(with = "humantime_serde")]
     pub use_limit: Duration,
     /// As above.
@@ -44,9 +44,9 @@ pub struct Kept {
     pub order_recovery: Option<Duration>,
     /// Properties that are not required in this cell, each with the reason.
     pub excused: BTreeMap<String, String>,
-    /// What was found of each property the first time.
+    /// The outcome of each property when it was first judged.
     pub outcomes: BTreeMap<String, String>,
-    /// The files, from the folder of the cell.
+    /// The files, relative to the folder of the cell.
     pub histories: Vec<PathBuf>,
 }
 
@@ -68,7 +68,7 @@ fn at(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> KeptError {
 }
 
 impl Kept {
-    /// How strict the judge was.
+    /// The limits of the first judge.
     #[must_use]
     pub fn options(&self) -> Options {
         Options {
@@ -82,7 +82,7 @@ impl Kept {
         }
     }
 
-    /// With the limits of the judge.
+    /// Starts the description with the limits of the judge.
     pub(super) fn new(cell: String, seed: u64, options: &Options) -> Self {
         Self {
             cell,
@@ -99,7 +99,7 @@ impl Kept {
         }
     }
 
-    /// Compresses the files where they are, and writes this beside them.
+    /// Compresses the files in place, and writes this description beside them.
     pub(super) fn keep(mut self, folder: &Path, files: &[PathBuf]) -> Result<(), KeptError> {
         for file in files {
             let mut name = file.as_os_str().to_owned();
@@ -116,7 +116,7 @@ impl Kept {
         std::fs::write(&path, text + "\n").map_err(|error| at(&path)(&error))
     }
 
-    /// Reads what a folder says.
+    /// Reads the description in a folder.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`KeptError`], also if there is none.
+    /// [`KeptError`], also if there are no histories.
     pub fn judge(&self, folder: &Path) -> Result<Verdict, KeptError> {
         if self.histories.is_empty() {
             return Err(at(folder)(&"no history was kept"));
@@ -139,7 +139,8 @@ impl Kept {
         let unpacked = Unpacked::new().map_err(|error| at(folder)(&error))?;
         let mut files = Vec::new();
         for name in &self.histories {
-            // Under the name that it has in the folder: a verdict names the file of a damaged line.
+            // Keep the name that it has in the folder, because a verdict names the file of a
+            // damaged line.
             if !name
                 .components()
                 .all(|part| matches!(part, Component::Normal(_)))
@@ -160,7 +161,7 @@ impl Kept {
         Ok(Checker::new().options(self.options()).check(&history))
     }
 
-    /// Properties that are required, and that this verdict says are broken.
+    /// Required properties that are broken according to this verdict.
     #[must_use]
     pub fn broken(&self, verdict: &Verdict) -> Vec<String> {
         let violations = verdict.violations().into_iter();
@@ -170,8 +171,8 @@ impl Kept {
             .collect()
     }
 
-    /// Properties of which this verdict says something else than the first one did. What servers
-    /// and resources had at the end is in no history.
+    /// Properties whose outcome differs from the first verdict. The final state of servers and
+    /// resources is in no history, so it is not compared.
     #[must_use]
     pub fn different(&self, verdict: &Verdict) -> Vec<String> {
         let judgements = verdict.judgements.iter();
@@ -186,7 +187,7 @@ impl Kept {
     }
 }
 
-/// Whether it takes more than a history to judge it.
+/// Whether judging it takes more than a history.
 #[must_use]
 pub fn is_from_elsewhere(property: Property) -> bool {
     matches!(property, Property::Leftovers | Property::LostUpdates)
@@ -211,14 +212,14 @@ fn pack(from: &Path, to: &Path) -> std::io::Result<()> {
 
 fn unpack(from: &Path, to: &Path) -> std::io::Result<()> {
     to.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    // A history may be several compressed parts, one after the other.
+    // A history may consist of several compressed parts in sequence.
     let mut unpacking = MultiGzDecoder::new(BufReader::new(File::open(from)?));
     let mut to = BufWriter::new(File::create(to)?);
     std::io::copy(&mut unpacking, &mut to)?;
     to.flush()
 }
 
-/// A folder for what is unpacked; removed at the end.
+/// A temporary folder for unpacked files; dropping it removes the folder.
 struct Unpacked(PathBuf);
 
 impl Unpacked {

@@ -1,4 +1,4 @@
-//! What is still on the servers when everybody has given everything back.
+//! Finds what is left on the servers after all workers have released everything.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::worker_pool::options;
 use super::{RunError, load};
 use crate::failover::plan::Cell;
 
-/// Between looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(200);
 /// Waiters that died stay in the queue for three heartbeats.
 const SLACK: Duration = Duration::from_secs(8);
 
-/// Waits until nothing is left that has a time to live within reach, and returns what is left all
-/// the same.
+/// Waits until everything with a reachable time to live is gone, and returns what is left even
+/// then.
 pub(super) async fn look(
     cell: &Cell,
     place: &Deployment,
@@ -34,7 +34,7 @@ pub(super) async fn look(
     }
 }
 
-/// Takes away what would stay on servers that are not the harness's own.
+/// Cleans up servers that the harness did not start.
 pub(super) async fn tidy(cell: &Cell, url: &str, prefix: &str) -> Result<(), RunError> {
     let failed =
         |error: &dyn std::error::Error| RunError::Worker(crate::shared::error_chain::chain(error));
@@ -66,8 +66,8 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
             if to_stay.contains(&key) || is_by_design(&key) || is_over(node, &key).await? {
                 continue;
             }
-            // A lock must be gone by now. What is kept beside it may stay until it expires, if it
-            // does.
+            // The locks themselves must be gone by now. Keys that go with them may stay if they
+            // expire.
             if !locks.contains(&key) && number(node, &["PTTL", &key]).await? != -1 {
                 continue;
             }
@@ -87,8 +87,8 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
     Ok(left)
 }
 
-/// A semaphore's permits are its state, and stay until somebody deletes them, with the mark of
-/// whose number it is.
+/// The permits of a semaphore are its state. They stay until a user deletes them, and so does the
+/// key that marks their kind.
 fn meant_to_stay(cell: &Cell, prefix: &str) -> HashSet<String> {
     let names = semaphores(cell, prefix);
     names
@@ -104,8 +104,8 @@ fn semaphores(cell: &Cell, prefix: &str) -> impl Iterator<Item = String> {
 }
 
 /// Counters of tokens outlive their locks, so that tokens keep growing. The queue of a fair lock is
-/// Redisson's, who gives it no expiry: waiters that died are taken out by the next one who comes.
-/// The load's keys are not locks.
+/// Redisson's, which gives it no expiry: the next waiter to arrive removes dead ones. The keys of
+/// the load are not locks.
 fn is_by_design(key: &str) -> bool {
     let kept = [
         "redisson_lock_token:",
@@ -117,8 +117,8 @@ fn is_by_design(key: &str) -> bool {
         || key.contains(load::NAME)
 }
 
-/// Whether it is the list of those who hold permits of a semaphore, and all of their leases are
-/// over: their permits come back when somebody looks, and here nobody does any more.
+/// Whether this is the list of a semaphore's permit holders, and all their leases have expired.
+/// Their permits return at the next visit, which no worker makes any more.
 async fn is_over(node: &Node, key: &str) -> Result<bool, TopologyError> {
     if !key.starts_with("locktopus_holders:")
         || node.command(&["TYPE", key]).await?.text() != "zset"
@@ -146,7 +146,7 @@ async fn keys(node: &Node, prefix: &str) -> Result<Vec<String>, TopologyError> {
     every_page(node.name(), ask).await
 }
 
-/// What is not understood is not the end: keys that nobody saw would count as gone.
+/// A reply that cannot be parsed is an error: ending here would count the unseen keys as gone.
 async fn every_page(
     node: &str,
     ask: impl AsyncFn(&str) -> Result<Resp, TopologyError>,
@@ -164,7 +164,7 @@ async fn every_page(
     }
 }
 
-/// Where the next page begins, and the keys of this one.
+/// The start of the next page, and the keys of this one.
 fn page(reply: &Resp) -> Option<(String, Vec<String>)> {
     let [next @ Resp::Bulk(_), Resp::Array(keys)] = reply.items() else {
         return None;
@@ -189,7 +189,7 @@ mod tests {
         Resp::Array(vec![bulk(next), Resp::Array(keys)])
     }
 
-    /// Two pages, the second one as it is given.
+    /// Two pages; the second is given.
     async fn seen(second: &Resp) -> Result<Vec<String>, TopologyError> {
         let ask = async |cursor: &str| {
             Ok(match cursor {

@@ -6,17 +6,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// In the names of the keys.
+/// Part of the keys' names.
 pub(super) const NAME: &str = "failover-load";
 
 /// Connections that write.
 const WRITERS: u32 = 2;
-/// Keys of each, which are written again and again.
+/// Keys of each connection, written again and again.
 const KEYS: u32 = 32;
-/// Writes that go out before their replies are read.
+/// Writes that are sent before their replies are read.
 const BATCH: u32 = 16;
 const VALUE: usize = 64 * 1024;
-/// They vanish when nobody writes them any more.
+/// The keys expire soon after the last write.
 const EXPIRY_MS: &str = "5000";
 
 /// Writes until dropped, or until the server is gone.
@@ -29,7 +29,7 @@ impl Load {
         let writer = |number| {
             let prefix = format!("{{{lock}}}:{NAME}:{number}");
             tokio::spawn(async move {
-                // It ends with an error when the server is killed, which is what it is there for.
+                // It ends with an error when the server is killed, as intended.
                 let _ = write(server, &prefix).await;
             })
         };
@@ -58,7 +58,7 @@ async fn write(server: SocketAddr, prefix: &str) -> std::io::Result<()> {
     let mut replies = vec![0; 5 * BATCH as usize];
     for batch in batches.iter().cycle() {
         stream.write_all(batch).await?;
-        // "+OK\r\n" each; an error is as good as the end.
+        // "+OK\r\n" each; an error ends the load.
         stream.read_exact(&mut replies).await?;
         if replies.contains(&b'-') {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Runs cells: starts servers, workers and the resource, does the faults, and has the histories
-//! judged.
+//! Runs cells: starts servers, workers and the resource, injects the faults, and judges the
+//! histories.
 
 mod cell;
 mod child;
@@ -28,7 +28,7 @@ pub struct Circumstances {
     pub provider: ProviderKind,
     /// The image for containers.
     pub image: Option<ServerImage>,
-    /// Servers that run already; nothing is done to them.
+    /// Servers that run already; they suffer no faults.
     pub url: Option<String>,
     /// How long workers work on such servers.
     pub observe: std::time::Duration,
@@ -36,13 +36,13 @@ pub struct Circumstances {
     pub prefix: String,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Where this run's histories go, and no other's: what an earlier run kept stays.
+    /// The folder for this run's histories only: those of earlier runs stay.
     pub histories: PathBuf,
     /// Whether histories stay there.
     pub keep_histories: bool,
 }
 
-/// Why a cell could not be run to its end.
+/// Why a cell did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -52,17 +52,17 @@ pub enum RunError {
     /// A worker process failed.
     #[error("a worker process failed: {0}")]
     Worker(String),
-    /// Nobody was granted a lock any more.
+    /// No lock was granted any more.
     #[error(
         "nobody was granted a lock for {0:?}: the servers did not recover, or the locks did not"
     )]
     NoGrant(std::time::Duration),
-    /// A waiter was to be killed where nobody waits.
+    /// The plan kills a waiter, but no process waits.
     #[error(
         "no other process wants {0}, so no waiter can be killed: the plan needs two processes with a worker for it"
     )]
     NoWaiter(String),
-    /// Whoever was granted a lock is in none of the processes of the cell.
+    /// No process of the cell has the worker that was granted the lock.
     #[error("worker {0} was granted a lock and is in no process of this cell")]
     NoSuchWorker(u32),
     /// The deployment has no sentinel.
@@ -71,10 +71,10 @@ pub enum RunError {
     /// No other server took over.
     #[error("no other server took over within {0:?}")]
     NoSuccessor(std::time::Duration),
-    /// As before, and what the servers said about it.
+    /// As above, with the reason that the servers logged.
     #[error("{source}; the servers' word: {said}")]
     Refused {
-        /// What was waited for.
+        /// The error.
         source: Box<Self>,
         /// Lines of their logs.
         said: String,
@@ -85,7 +85,7 @@ pub enum RunError {
     /// Histories cannot be kept.
     #[error(transparent)]
     Kept(#[from] kept::KeptError),
-    /// Something of the machine failed.
+    /// An operation of the system failed.
     #[error("cannot {doing}: {source}")]
     Io {
         /// The operation.

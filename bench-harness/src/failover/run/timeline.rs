@@ -9,17 +9,18 @@ use super::fault_context::Marked;
 use crate::failover::model::{Grant, Mark, Timeline};
 use crate::failover::plan::Cell;
 
-/// Before the fault.
+/// Time to show before the fault.
 const BEFORE_NS: u64 = 2_000_000_000;
-/// After what is over: the last thing that followed from the fault.
+/// Time to show after its last consequence.
 const AFTER_NS: u64 = 4_000_000_000;
-/// At most, so that it can be drawn.
+/// The longest stretch that can be drawn.
 const LONGEST_NS: u64 = 16_000_000_000;
-/// Of one lock; more are thinned out evenly, except double ones.
+/// Grants to draw for each lock. If there are more, they are thinned out evenly, except double
+/// grants.
 const MOST_GRANTS: usize = 100;
 const MOST_LOCKS: usize = 8;
 
-/// A stretch around the fault with the longest overlap, else around the first one.
+/// A stretch around the fault with the longest overlap, else around the first fault.
 pub(super) fn draw(
     cell: &Cell,
     result: &[DeploymentRun],
@@ -139,7 +140,7 @@ struct Seen {
     mode: Option<Mode>,
 }
 
-/// Until when anybody believes in a lock, and until when somebody does who must be alone.
+/// Until when any holder believes in a lock, and until when an exclusive holder does.
 #[derive(Default)]
 struct Believed {
     anybody: u64,
@@ -147,12 +148,12 @@ struct Believed {
 }
 
 impl Believed {
-    /// Adds a grant that came after the others; whether somebody believed who kept it out.
+    /// Adds the next grant; returns whether an earlier holder that excludes it still believed.
     fn add(&mut self, seen: &Seen) -> bool {
         let until = seen.valid_until();
         let before = match seen.mode {
             Some(Mode::Shared) => self.alone,
-            // Who has too many is nobody in particular: the checker counts permits.
+            // Too many permits have no single culprit; the checker counts permits instead.
             Some(Mode::Permits(_)) => 0,
             Some(Mode::Exclusive) | None => self.anybody,
         };

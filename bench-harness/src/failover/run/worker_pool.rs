@@ -11,9 +11,9 @@ use crate::failover::plan::{Cell, Subject};
 use crate::failover::worker::{Assignment, Job};
 use crate::shared::locking::Client;
 
-/// How long one attempt may wait: longer than any fault here keeps everybody out.
+/// How long one attempt may wait: longer than any fault here blocks all of them.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Numbers for each deployment; further up are the replacements of killed ones.
+/// Worker numbers of each deployment; replacements of killed workers get the higher ones.
 const NUMBERS: u32 = 100_000;
 
 /// The processes of one deployment, and how to replace them.
@@ -30,18 +30,18 @@ pub(super) struct WorkerPool {
 pub(super) struct Ended {
     pub(super) finished: Finished,
     pub(super) histories: Vec<PathBuf>,
-    /// Which process each worker was in; a replacement counts as the process that it replaced.
+    /// The process of each worker; a replacement counts as the process that it replaced.
     pub(super) process_of: BTreeMap<u32, usize>,
-    /// Processes that did not end as they were told to, each with what is known of that.
+    /// Processes that did not end in order, each with what is known about it.
     pub(super) trouble: Vec<String>,
 }
 
-/// What processes said of their work, those that were killed too.
+/// What processes reported of their work, including those that were killed.
 #[derive(Debug, Default)]
 pub(super) struct Finished {
-    /// Attempts that failed, by reason.
+    /// Failed attempts, by reason.
     pub(super) errors: BTreeMap<String, u64>,
-    /// Releases and tasks that were given up on at the end.
+    /// Releases and tasks that were abandoned at the end.
     pub(super) abandoned: u64,
 }
 
@@ -76,7 +76,7 @@ impl WorkerPool {
                     });
                     turn += 1;
                 }
-                // Neighbours do not always begin in the same process.
+                // So that the first worker of each lock is not always in the same process.
                 turn += 1;
             }
         }
@@ -108,7 +108,7 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Index of the process that this worker is in.
+    /// Index of the process with this worker.
     pub(super) fn of_worker(&self, worker: u32) -> Option<usize> {
         self.processes
             .iter()
@@ -128,14 +128,14 @@ impl WorkerPool {
         killed
     }
 
-    /// Adds up what a process said went wrong so far.
+    /// Adds up the errors that a process has reported so far.
     fn note_errors(&mut self, index: usize) {
         for (kind, count) in std::mem::take(&mut self.processes[index].errors) {
             *self.ended.finished.errors.entry(kind).or_default() += count;
         }
     }
 
-    /// Starts a process in the place of one that was killed.
+    /// Starts a process in place of a killed one.
     pub(super) async fn revive(&mut self, index: usize) -> Result<(), RunError> {
         let mut job = self.processes[index].job.clone();
         job.history = self.new_history();
@@ -152,8 +152,8 @@ impl WorkerPool {
         self.ended.process_of.extend(workers);
     }
 
-    /// Has everybody give everything back. What goes wrong with one process is noted, and the
-    /// others are heard all the same.
+    /// Has all processes release everything. A problem with one process is noted, and the others
+    /// still report.
     pub(super) async fn stop(mut self) -> Ended {
         let mut told = Vec::new();
         for process in &mut self.processes {
@@ -162,7 +162,7 @@ impl WorkerPool {
         }
         for (index, told) in told.into_iter().enumerate() {
             let process = &mut self.processes[index];
-            // Who was to be killed, and was not replaced, has said everything.
+            // A process that the plan killed and did not replace has reported everything.
             if process.is_over {
                 continue;
             }
@@ -173,7 +173,7 @@ impl WorkerPool {
             match ended {
                 Ok(abandoned) => self.ended.finished.abandoned += abandoned,
                 Err(error) => {
-                    // Nobody writes to a history that is being read.
+                    // No process may write to a history that is being read.
                     let _ = process.kill().await;
                     let trouble = format!("process {index}: {error}");
                     self.ended.trouble.push(trouble);
@@ -197,11 +197,11 @@ impl WorkerPool {
     }
 }
 
-/// What a process is called on the servers, with its number behind it, so that a fault can tell
+/// The client name of a process on the servers, before its number, so that faults can tell
 /// processes apart.
 pub(super) const PROCESS: &str = "process-";
 
-/// What the harness adds to every URL of a process.
+/// Options that the harness adds to every URL of a process.
 fn options_of(cell: &Cell, process: usize) -> String {
     let options = options(cell);
     match cell.subject {
@@ -210,10 +210,10 @@ fn options_of(cell: &Cell, process: usize) -> String {
     }
 }
 
-/// What the harness adds to every URL.
+/// Options that the harness adds to every URL.
 pub(super) fn options(cell: &Cell) -> String {
-    // The findings of connect-time checks are the plan's intention, and nothing should stay on
-    // others' servers for long.
+    // The plan intends what the checks at connect time would complain about. The short times keep
+    // traces on other people's servers brief.
     let client = match cell.client {
         Client::Fred => "fred",
         Client::RedisRsRouter => "redis&router=client",
@@ -242,7 +242,7 @@ mod tests {
         pool
     }
 
-    /// One is killed by the plan, one dies by itself, and of two that are told to stop one cannot.
+    /// The plan kills one process, one dies, and two are told to stop, of which one fails.
     #[tokio::test]
     async fn the_end_of_one_process_is_not_that_of_the_others() {
         let failed = r#"read -r stop; say '{"failed":{"reason":"no disk"}}'; exit 1"#;

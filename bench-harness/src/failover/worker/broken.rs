@@ -1,5 +1,5 @@
 //! Locks that are broken on purpose, each in one way that some property forbids. The checker must
-//! catch them all; one that does not would find nothing in a real lock either.
+//! catch them all: if it misses one, it would miss the same flaw in a real lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,18 +15,18 @@ use super::subject::{Failure, Held, Subject, Wish};
 use crate::failover::plan::Subject as Whose;
 
 const RETRY: Duration = Duration::from_millis(3);
-/// How late every other reply is looked at, as by a process that was busy.
+/// How late every other reply is read, as by a busy process.
 const BUSY: Duration = Duration::from_millis(500);
-/// What a sound holder leaves off the end of a lease.
+/// The time that a sound holder subtracts from the end of a lease.
 const MARGIN: Duration = Duration::from_millis(8);
 
-/// How late a holder learns of the end who is told late.
+/// How late a holder hears of the end, in the lock that tells it late.
 const LATE: Duration = Duration::from_millis(400);
-/// What a lease is extended by that is over.
+/// How much an ended lease is extended.
 const REVIVED: Duration = Duration::from_secs(5);
-/// For how long waiters look before they leave it to others to wake them up.
+/// How long waiters poll before they rely on being woken.
 const LOOKS: Duration = Duration::from_secs(1);
-/// How long servers keep what says that somebody waits.
+/// How long servers keep the mark that there are waiters.
 const KEPT_MS: &[u8] = b"60000";
 
 const RELEASE: &[u8] = b"\
@@ -92,7 +92,7 @@ impl Subject for Broken {
         };
         let owner = OwnerId::generate();
         let sent = match unasked {
-            // Whoever else is there.
+            // Granted at once, no matter who else is there.
             Some(_) => self.clock.now_ns(),
             None => self.take(&wish, &owner).await?,
         };
@@ -143,7 +143,7 @@ fn no_answer() -> Failure {
 }
 
 impl Broken {
-    /// Tries until the key is its own; returns when the attempt was sent that made it so.
+    /// Retries until it owns the key; returns when the successful attempt was sent.
     async fn take(&self, wish: &Wish<'_>, owner: &OwnerId) -> Result<u64, Failure> {
         let give_up = self.clock.after(self.patience);
         let lease = wish.group.lease.as_millis().to_string();
@@ -178,7 +178,7 @@ impl Broken {
         }
     }
 
-    /// Those who wait say so, stand in line behind those who said so before, and are never called.
+    /// Once there is a mark, all waiters stop polling and rely on being woken, which never happens.
     async fn wait_for_others(&self, lock: &str, waits: bool, until: u64) -> Result<(), Failure> {
         if self.clock.now_ns() < self.begun + nanos(LOOKS) {
             return Ok(());
@@ -199,7 +199,8 @@ impl Broken {
         reply.map_err(|_| no_answer())
     }
 
-    /// A token that is as mortal as the server's memory, and no token where it does not matter.
+    /// A token that lives only as long as the server's memory; none for the subjects that need no
+    /// tokens.
     async fn token(&self, lock: &str) -> Result<Option<FencingToken>, ()> {
         if matches!(self.how, Whose::BrokenRelease | Whose::BrokenValidity) {
             return Ok(None);
@@ -242,12 +243,12 @@ struct HeldLock {
     token: Option<FencingToken>,
     mode: Mode,
     valid_until: u64,
-    /// Whether it was asked for its end after the end.
+    /// Whether the holder has asked about the end after it came.
     told: AtomicBool,
 }
 
 impl HeldLock {
-    /// When its holder is told of the end, if ever.
+    /// When the holder hears of the end, if ever.
     fn told_at(&self) -> Option<u64> {
         match self.how {
             Whose::BrokenSilence => None,
@@ -260,7 +261,7 @@ impl HeldLock {
 #[async_trait]
 impl Held for HeldLock {
     fn fence(&self) -> Option<Fence> {
-        // Without the holder's mark, as a bare number is.
+        // A fence without the holder's mark, like a bare number.
         let name = LockName::new(&*self.lock).ok()?;
         let target = LockTarget::new(name, LockKind::Reentrant);
         Some(Fence::new(&target, self.token?))
@@ -285,7 +286,7 @@ impl Held for HeldLock {
 
     async fn lost(&self) -> String {
         match self.told_at() {
-            // Nothing tells its holders, who find out when they are done.
+            // Holders get no signal, and find out when they are done.
             _ if self.how == Whose::BrokenRelease => std::future::pending().await,
             None => std::future::pending().await,
             Some(told_at) => super::sleep_until(self.clock, told_at).await,

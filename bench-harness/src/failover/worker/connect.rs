@@ -1,4 +1,4 @@
-//! From the name of a lock to one that works.
+//! Connects a worker process to its subject.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the runner and a worker process say to each other.
+//! The messages between the runner and a worker process.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::failover::plan::{LockGroup, Mode, Subject};
 
-/// What a worker process is to do.
+/// The job of a worker process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in super::super) struct Job {
     /// Whose lock.
     pub(in super::super) subject: Subject,
-    /// Where; several servers only for a quorum. With every option.
+    /// The servers, with every option; several only for a quorum.
     pub(in super::super) urls: Vec<String>,
     /// Name of the safety mode.
     pub(in super::super) mode_name: String,
@@ -22,13 +22,13 @@ pub(in super::super) struct Job {
     pub(in super::super) mode: Mode,
     /// Start of every lock's name.
     pub(in super::super) prefix: String,
-    /// The groups, of which this process has some workers.
+    /// The groups; this process has some of their workers.
     pub(in super::super) groups: Vec<LockGroup>,
     /// This process's workers.
     pub(in super::super) workers: Vec<Assignment>,
-    /// What the locks protect.
+    /// The address of the resource.
     pub(in super::super) resource: SocketAddr,
-    /// Where to record; must not exist.
+    /// The file to record to; it must not exist.
     pub(in super::super) history: PathBuf,
     /// Seed of this process's choices.
     pub(in super::super) seed: u64,
@@ -36,10 +36,10 @@ pub(in super::super) struct Job {
     pub(in super::super) patience: Duration,
 }
 
-/// One worker: which lock it wants.
+/// One worker, and the lock that it wants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Assignment {
-    /// Number in the history.
+    /// Its number in the history.
     pub(in super::super) number: u32,
     /// Index of the group.
     pub(in super::super) group: usize,
@@ -47,23 +47,23 @@ pub(in super::super) struct Assignment {
     pub(in super::super) lock: String,
 }
 
-/// What a worker process says.
+/// A worker process's message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Answer {
     /// Connected, and at work.
     Ready,
-    /// An attempt failed. Said at once: who is killed says nothing at its end.
+    /// An attempt failed. Sent at once, because a killed process says nothing at its end.
     Erred {
         /// Why, in words that are counted.
         kind: String,
     },
     /// Finished, and everything is recorded.
     Done {
-        /// Releases and tasks that were given up on at the end.
+        /// Releases and tasks that were abandoned at the end.
         abandoned: u64,
     },
-    /// Could not go on.
+    /// Could not continue.
     Failed {
         /// Why.
         reason: String,
@@ -71,11 +71,11 @@ pub(in super::super) enum Answer {
 }
 
 impl Answer {
-    /// Says it to the runner.
+    /// Sends it to the runner.
     pub(super) fn say(&self) {
-        // Nobody left to tell if this fails.
+        // If this fails, the runner is gone.
         if let Ok(mut line) = serde_json::to_string(self) {
-            // In one piece, whenever this process is killed.
+            // In one piece, so that a kill cannot cut a line in two.
             line.push('\n');
             let mut out = std::io::stdout().lock();
             let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! The worker process: takes locks, uses them, and writes down what it did and believed.
+//! The worker process: takes locks, uses them, and records what it did and believed.
 
 mod broken;
 mod connect;

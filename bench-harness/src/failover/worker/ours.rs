@@ -13,8 +13,8 @@ use locktopus_history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 use super::job::{Answer, Job};
 use super::subject::{Failure, Held, Subject, Wish};
 
-/// How long the end may take: a call to a server that is away, and the lease of what cannot be
-/// given back.
+/// How long closing may take: a call to a server that is away, and the lease of what cannot be
+/// released.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Longer than sentinels wait between two failovers in any plan, and shorter than the runner waits
@@ -53,8 +53,9 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     }))
 }
 
-/// A process may begin while no server is in charge, or sentinels name one that is none: it is
-/// begun again, as by any supervisor. What came of it before counts as an attempt that failed.
+/// Connects, and tries again as any supervisor would: a process may start while no server is in
+/// charge, or while sentinels name a server that is not a primary. The earlier tries count as
+/// failed attempts.
 async fn reached(url: &str, within: Duration) -> Result<Locktopus, locktopus::ConnectError> {
     let end = Instant::now() + within;
     loop {
@@ -69,8 +70,7 @@ async fn reached(url: &str, within: Duration) -> Result<Locktopus, locktopus::Co
     }
 }
 
-/// A quorum whose nodes are believed to forget nothing, which they do: a restarted one votes at
-/// once.
+/// A quorum that assumes that its nodes never forget. They do: a restarted node votes at once.
 pub(super) async fn hasty_quorum(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>, String> {
     let mut builder = QuorumBackend::builder();
     for url in &job.urls {
@@ -92,7 +92,7 @@ fn built(builder: locktopus::LocktopusBuilder) -> Result<Locktopus, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// Gives semaphores their permits; whoever comes first does it for all.
+/// Gives semaphores their permits; the first process does it for all.
 async fn prepare(locks: &Locktopus, job: &Job) -> Result<(), String> {
     let semaphores = job
         .groups
@@ -151,8 +151,7 @@ impl Subject for Ours {
     }
 }
 
-/// Notes the moment from which the queue is known to have the attempt: only then can it be
-/// overtaken.
+/// Records when the attempt is known to be in the queue: only from then on can it be overtaken.
 async fn in_the_queue(request: LockRequest, log: &AttemptLog) -> Result<LockGuard, LockError> {
     let (request, mut progress) = request.with_progress();
     let acquiring = request.acquire();
@@ -165,7 +164,8 @@ async fn in_the_queue(request: LockRequest, log: &AttemptLog) -> Result<LockGuar
             standing = progress.next(), if !waiting => {
                 waiting = true;
                 if standing.is_some_and(|standing| standing.ahead.is_some()) {
-                    // An incomplete history is told when the next record fails as well.
+                    // If this fails, the history is incomplete, and the next record will report
+                    // that.
                     let _ = log.enqueued(None);
                 }
             }
@@ -214,7 +214,7 @@ impl Held for HeldLock {
     }
 }
 
-/// A cause in a word, without what differs from case to case.
+/// A cause in a word, without variable details.
 const fn word(cause: &LostCause) -> &'static str {
     match cause {
         LostCause::Expired => "expired",
@@ -243,7 +243,7 @@ fn failure(error: &LockError) -> Failure {
         ),
         LockError::Cancelled { .. } => (FailReason::Cancelled, "cancelled".to_owned()),
         LockError::Backend { source, .. } => (executed(source), kind(source.kind()).to_owned()),
-        // Everything else is told before anything is sent.
+        // All other errors come before anything is sent.
         other => (FailReason::Error, other.to_string()),
     };
     Failure { reason, kind }
@@ -278,7 +278,7 @@ mod tests {
             "{away:?}"
         );
         assert!(begun.elapsed() >= within);
-        // What no server can mend is said at once.
+        // An error that no server can mend is returned at once.
         let asked =
             tokio::time::timeout(within, reached("redis://127.0.0.1?such=1", REACHED_WITHIN));
         let wrong = asked.await.unwrap();

@@ -1,8 +1,8 @@
-//! Other libraries, through what the benchmark has for them.
+//! Other libraries, through the benchmark's code for them.
 //!
-//! They tell nobody until when a lock may be believed in, and have no tokens. What their users can
-//! know is the lease that they asked for, so that is what a holder believes here, counted from
-//! before it asked.
+//! They do not say how long a holder may believe in a lock, and have no tokens. Their users know
+//! only the lease that they asked for, so a holder here believes for that long, counted from before
+//! it asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,8 +51,8 @@ impl Subject for Peer {
             Ok(Err(kind)) => return Err(failed(FailReason::Maybe, kind)),
             Err(_) => return Err(failed(FailReason::Maybe, "wait timeout")),
         };
-        // When the attempt that succeeded was sent is known to nobody. A lease has at least this
-        // long to go.
+        // Nothing tells when the successful attempt was sent. At least this much of the lease is
+        // left.
         let valid_until = self.clock.after(locking::LEASE).saturating_sub(SLACK_NS);
         Ok(Box::new(HeldLock {
             inner,
@@ -66,7 +66,7 @@ impl Subject for Peer {
     }
 }
 
-/// What a reply may have taken, against the peer's interest in being judged gently.
+/// An allowance for the time of the reply, in the peer's favour.
 const SLACK_NS: u64 = 1_000_000_000;
 
 struct HeldLock {

@@ -1,9 +1,8 @@
-//! Redisson itself, in a Java machine beside this process, which does what it is told thread by
-//! thread.
+//! Redisson itself, in a JVM beside this process, controlled thread by thread.
 //!
-//! Its users cannot ask until when a lock may be believed in, and are not told when it is lost: who
-//! has a lock that the watchdog renews believes in it until it is given back. Who asked for a lease
-//! believes in it for so long.
+//! Its users cannot ask how long they may believe in a lock, and hear of no loss. So the holder of
+//! a lock that the watchdog renews believes in it until it releases it, and a holder that asked for
+//! a lease believes for that long.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,15 +15,15 @@ use locktopus_servers::peers::redisson::{Jar, JavaThread, Redisson, RedissonErro
 use super::job::Job;
 use super::subject::{Failure, Held, Subject, Wish};
 
-/// A lock that is renewed for ever is believed in for longer than any cell lasts.
+/// A renewed lock counts as valid for longer than any cell lasts.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
-/// What an answer may have taken of a lease, in Redisson's favour: when the attempt that got it was
-/// sent is known to nobody, and it waits a second for replicas before it answers.
+/// The part of a lease that the answer may have taken, in Redisson's favour. Nothing tells when the
+/// successful attempt was sent, and Redisson waits a second for replicas before it answers.
 const SLACK: Duration = Duration::from_secs(1);
 
 struct Java {
     session: Redisson,
-    /// Threads that do nothing: Redisson knows owners by them, so one has a lock at a time.
+    /// Idle threads. Redisson identifies owners by thread, so a thread holds one lock at a time.
     idle: Arc<Mutex<Vec<JavaThread>>>,
     clock: Clock,
     patience: Duration,
@@ -34,7 +33,8 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     let [url] = job.urls.as_slice() else {
         return Err("Redisson is connected to one place".to_owned());
     };
-    // The watchdog renews for as long as the group asks for; it is the client that is told of it.
+    // The lease of the watchdog is a setting of the client, so it comes from the first group that
+    // renews.
     let mut renewed = job.groups.iter().filter(|group| group.renewed);
     let url = match renewed.next() {
         Some(group) => format!("{url}&renewed_lease={}ms", group.lease.as_millis()),
@@ -91,7 +91,7 @@ impl Subject for Java {
         }
         let valid_until = match wish.group.renewed {
             true => self.clock.after(FOR_EVER),
-            // Of a short lease a part, or nothing would be left of it.
+            // For a short lease only a part of it, or nothing would be left.
             false => self.clock.after(lease - SLACK.min(lease / 5)),
         };
         Ok(Box::new(HeldLock {
@@ -114,8 +114,7 @@ impl Subject for Java {
     }
 }
 
-/// What an exception is called among the reasons that a plan expects of a fault; anything else
-/// under its own name.
+/// Maps an exception to the reasons that a plan expects of a fault; others keep their class name.
 fn kind_of(class: &str, message: &str) -> String {
     let kind = match class {
         _ if message.contains("synced") => "not replicated",
@@ -140,8 +139,8 @@ fn failed(reason: FailReason, kind: &str) -> Failure {
     }
 }
 
-/// A thread with a question. If nobody waits for the answer any more, it is told to give up, and
-/// what it got all the same it gives back: nobody uses it again.
+/// A request to a thread. If the future is dropped, the thread is told to give up, and to release
+/// what it may have acquired, because no holder would use it.
 struct Asked {
     thread: Option<JavaThread>,
     release: Vec<String>,
@@ -218,7 +217,7 @@ impl Held for HeldLock {
     async fn release(mut self: Box<Self>) -> ReleaseOutcome {
         let outcome = match self.thread.ask(&[self.object, "unlock", &self.name]).await {
             Ok(Reply::Done) => ReleaseOutcome::Ok,
-            // Somebody else has it, or nobody.
+            // Another owner has it, or none.
             Ok(Reply::Threw { class, .. }) if class == "IllegalMonitorStateException" => {
                 ReleaseOutcome::Lost
             }

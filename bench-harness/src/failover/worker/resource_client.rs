@@ -1,4 +1,4 @@
-//! A worker's way to the resource.
+//! A worker's connection to the resource.
 
 use std::net::SocketAddr;
 

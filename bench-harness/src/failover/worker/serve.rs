@@ -1,4 +1,4 @@
-//! The process's side of the conversation with the runner.
+//! The worker process's side of the conversation with the runner.
 
 use std::io::BufRead as _;
 
@@ -11,13 +11,12 @@ use super::job::{Answer, Job};
 use super::worker_loop::Worker;
 use crate::shared::stall::StallWatch;
 
-/// What the runner says when the work is over.
+/// The runner's message that the work is over.
 pub(in super::super) const STOP: &str = "stop";
 
-/// Does one job that comes in on standard input, until told to stop. Returns whether it went well.
+/// Does one job that comes in on standard input, until told to stop. Returns whether it succeeded.
 ///
-/// The process ends when its standard input does: a runner that was killed leaves no workers
-/// behind.
+/// The process exits when its standard input ends, so a killed runner leaves no workers behind.
 #[must_use]
 pub fn serve() -> bool {
     match converse() {
@@ -59,7 +58,7 @@ async fn work(job: Job) -> Result<Answer, String> {
         .collect();
     let watch = StallWatch::start(recorder.clock(), move |since, _| {
         for log in &logs {
-            // An incomplete history is told when the next record fails as well.
+            // If this fails, the history is incomplete, and the next record will report that.
             let _ = log.stalled(since, false);
         }
     });
@@ -69,7 +68,7 @@ async fn work(job: Job) -> Result<Answer, String> {
         finished.map_err(|error| format!("a worker panicked: {error}"))??;
     }
     let abandoned = subject.close().await;
-    // What happens to the machine from now on is nobody's excuse.
+    // From here on, stalls of the machine excuse nothing.
     let _ = watch.finish();
     recorder.close().map_err(|error| error.to_string())?;
     Ok(Answer::Done { abandoned })

@@ -1,5 +1,4 @@
-//! What is put to the test: anything that gives out locks, and says for how long they may be
-//! believed in.
+//! What is under test: anything that grants locks, and says how long a holder may believe in them.
 
 use async_trait::async_trait;
 use locktopus::Fence;
@@ -13,7 +12,7 @@ pub(super) trait Subject: Send + Sync {
     /// Takes a lock. Dropping the future must leave nothing behind for long.
     async fn acquire(&self, wish: Wish<'_>) -> Result<Box<dyn Held>, Failure>;
 
-    /// Ends everything in the background; returns how much was given up on.
+    /// Closes the background work; returns how many releases and tasks it abandoned.
     async fn close(&self) -> u64;
 }
 
@@ -21,9 +20,9 @@ pub(super) trait Subject: Send + Sync {
 pub(super) struct Wish<'a> {
     pub(super) lock: &'a str,
     pub(super) group: &'a LockGroup,
-    /// Whether the shared half of a read-write lock is wanted.
+    /// Whether it wants the shared half of a read-write lock.
     pub(super) reads: bool,
-    /// Where to note that the lock's queue has this attempt.
+    /// Where to record that the attempt is in the lock's queue.
     pub(super) log: &'a AttemptLog,
 }
 
@@ -42,10 +41,10 @@ pub(super) trait Held: Send + Sync {
     /// Until when the holder believes in it, on the clock of the history.
     fn valid_until(&self) -> u64;
 
-    /// Why it may not be believed in any more, if that is so.
+    /// Why the holder may not believe in it any more, if so.
     fn ended(&self) -> Option<String>;
 
-    /// Waits until the lock says that it is lost.
+    /// Waits until the lock reports its loss.
     async fn lost(&self) -> String;
 
     async fn release(self: Box<Self>) -> ReleaseOutcome;

@@ -1,4 +1,4 @@
-//! One worker: takes its lock, uses it, gives it back, and again.
+//! One worker: takes its lock, uses it, releases it, and starts again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::shared::random::Random;
 
 /// Between a failed attempt and the next one.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Two readings of one instant may be so far apart: each is at most too early, by what a busy
-/// machine makes of it.
+/// The largest difference between two readings of one instant: on a busy machine each may be this
+/// much too early.
 const READINGS_NS: u64 = 1_000_000;
-/// How often a holder looks at a validity that a watchdog extends.
+/// How often a holder checks a validity that a watchdog extends.
 const LOOK: Duration = Duration::from_millis(10);
-/// So long what is protected may take to answer. It is in the process of the runner, which may have
-/// to wait for a processor.
+/// How long the resource may take to answer. It is in the runner's process, which may have to wait
+/// for a CPU.
 const ANSWERS_WITHIN_NS: u64 = 5_000_000;
 /// The name of the data behind the fence, in the history.
 const FENCED: &str = "fenced";
@@ -73,7 +73,7 @@ impl Worker {
         })
     }
 
-    /// Works until told to stop; says what goes wrong on the way.
+    /// Works until told to stop; returns the first error.
     pub(super) async fn run(mut self) -> Result<(), String> {
         while !self.stop.is_cancelled() {
             self.once().await?;
@@ -139,7 +139,7 @@ impl Worker {
             Reply::Refused { order } => (None, order),
             other @ (Reply::Done { .. } | Reply::Bad { .. }) => return Err(unexpected(&other)),
         };
-        // To come in writes the token down there.
+        // Entering shows the token to the resource, so it counts as a write.
         if let Some(token) = token {
             let outcome = if read.is_some() {
                 WriteOutcome::Accepted
@@ -150,7 +150,7 @@ impl Worker {
                 .wrote(FENCED, token, issued, outcome, Some(order))
                 .map_err(told)?;
         }
-        // Nobody stays who was turned away at the door.
+        // A holder that the resource rejected leaves at once.
         let span = read.map_or(Duration::ZERO, |_| self.span());
         let mut lost = tokio::select! {
             biased;
@@ -159,16 +159,18 @@ impl Worker {
             () = self.stop.cancelled() => None,
             error = self.note_extensions(attempt, &*held, promised) => return Err(told(error)),
         };
-        // Right before the write, as users are told to: the clock, not only the signal.
+        // Right before the write check the clock too, not only the signal, as the documentation
+        // tells users.
         lost = lost.or_else(|| held.ended());
-        // Who shares the data with others leaves it as it is.
+        // A shared holder does not change the data.
         let writes = held.mode() == Mode::Exclusive;
         match (lost, read) {
             (Some(cause), read) => {
                 let stated = held.valid_until();
                 attempt.lost(&cause, stated).map_err(told)?;
                 attempt.use_ended().map_err(told)?;
-                // What is lost stays lost: a guard that now states more has come back to life.
+                // A lost lock stays lost: a guard that now states a later end has come back to
+                // life.
                 let stated = held.valid_until().max(stated + READINGS_NS) - READINGS_NS;
                 attempt.observed(stated).map_err(told)?;
                 if let (true, Some(read), Some(token)) = (writes, read, token)
@@ -189,8 +191,8 @@ impl Worker {
         attempt.release_ended(outcome).map_err(told)
     }
 
-    /// Notes what a watchdog adds to the validity while the lock is in use: who is killed then says
-    /// nothing of it at the end. Ends with an error only.
+    /// Records the watchdog's extensions while the lock is in use, because a killed process says
+    /// nothing at its end. Returns only on an error.
     async fn note_extensions(
         &self,
         attempt: &AttemptLog,
@@ -212,8 +214,8 @@ impl Worker {
         }
     }
 
-    /// Asks what is protected. Whoever waits for it is late without any fault of the lock, and for
-    /// no longer than that.
+    /// Asks the resource. While a worker waits for it, it is late through no fault of the lock, so
+    /// the wait is recorded as a stall.
     async fn ask(&mut self, ask: &Ask) -> Result<Reply, String> {
         let since = self.clock.now_ns();
         let reply = self.resource.ask(ask).await;
@@ -223,7 +225,7 @@ impl Worker {
         reply
     }
 
-    /// The end of the use, with what the guard says of its validity by then.
+    /// Records the end of the use, and the validity that the guard states by then.
     fn look(&self, attempt: &AttemptLog, held: &dyn Held) -> Result<(), String> {
         attempt.observed(held.valid_until()).map_err(told)?;
         attempt.use_ended().map_err(told)
@@ -286,7 +288,7 @@ mod tests {
     use super::*;
     use crate::failover::plan::{Mode as SafetyMode, Subject as Whose};
 
-    /// A lock that everybody is granted, and until when.
+    /// A lock that is granted to every worker, and until when.
     struct Anybody(Arc<AtomicU64>);
 
     struct HeldByAnybody(Arc<AtomicU64>);
@@ -326,8 +328,7 @@ mod tests {
         }
     }
 
-    /// What is protected, which takes so long to answer the first question, and none for the
-    /// second.
+    /// A resource that takes this long to answer the first question, and no time for the second.
     async fn protected(takes: Duration) -> std::net::SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
@@ -373,7 +374,7 @@ mod tests {
         }
     }
 
-    /// How long the history says that the worker did not run.
+    /// How long the worker did not run, according to the history.
     async fn stalled(takes: Duration) -> Duration {
         let recorder = Recorder::in_memory();
         let job = job(protected(takes).await);
@@ -395,11 +396,11 @@ mod tests {
     async fn who_waits_for_what_is_protected_says_so_and_nobody_else() {
         let waited = Duration::from_millis(200);
         assert!(stalled(waited).await >= waited);
-        // A busy machine may take longer than nothing, but for all that less.
+        // A busy machine may need some time, but less than that.
         assert!(stalled(Duration::ZERO).await < waited);
     }
 
-    /// Whoever is killed says nothing at the end.
+    /// A killed process says nothing at its end.
     #[tokio::test]
     async fn extensions_by_a_watchdog_are_in_the_history_before_the_use_ends() {
         let recorder = Recorder::in_memory();
@@ -438,7 +439,7 @@ mod tests {
             () = killed => {}
             () = tokio::time::sleep(Duration::from_secs(30)) => panic!("{:?}", seen()),
         }
-        // Once each: the history of a long use stays short.
+        // Each once, so the history of a long use stays short.
         assert_eq!(seen(), extended);
     }
 }

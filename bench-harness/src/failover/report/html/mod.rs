@@ -1,5 +1,5 @@
-//! One self-contained HTML page, in the clothes of the benchmark's report: no request leaves it,
-//! and it can be read without its script.
+//! One self-contained HTML page in the style of the benchmark's report: it loads nothing, and can
+//! be read without its script.
 
 mod page;
 mod rates;

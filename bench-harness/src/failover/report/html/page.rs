@@ -1,4 +1,4 @@
-//! What the template is filled with.
+//! The values for the template.
 
 use askama::Template;
 
@@ -20,7 +20,7 @@ pub(super) struct Page<'a> {
     servers: String,
     cards: Vec<Card>,
     problems: Vec<String>,
-    /// What keeps the run from counting.
+    /// Why the run does not count.
     missing: Vec<String>,
     caught: Vec<String>,
     not_required: Vec<String>,
@@ -67,7 +67,7 @@ struct Shown {
 struct Drawing {
     title: String,
     svg: String,
-    /// Shown folded: one of each scenario is enough at first sight.
+    /// Folded when the page opens: one drawing of each scenario is enough at first.
     folded: bool,
 }
 
@@ -131,7 +131,7 @@ fn row(cell: &CellReport) -> Row {
     }
 }
 
-/// One that shows a double grant comes first.
+/// A drawing with a double grant comes first.
 fn drawings(cells: &[&CellReport]) -> Vec<Drawing> {
     let mut all: Vec<_> = cells
         .iter()

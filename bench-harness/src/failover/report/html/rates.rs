@@ -11,7 +11,7 @@ const RIGHT: f64 = 890.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 30.0;
 
-/// The chart; nothing if no cell had a failover.
+/// The chart; `None` if no cell had a failover.
 pub(super) fn draw(report: &FailoverReport) -> Option<String> {
     let rows: Vec<_> = report
         .cells

@@ -1,4 +1,4 @@
-//! What happened around one fault: who held which lock, and what was done meanwhile.
+//! The events around one fault: who held which lock, and what happened meanwhile.
 
 use crate::failover::model::Timeline;
 use crate::shared::render::format::duration;
@@ -9,11 +9,11 @@ const WIDTH: f64 = 1_160.0;
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = 1_140.0;
 const ROW: f64 = 30.0;
-/// Room for the labels of marks, which climb so that neighbours do not cover each other.
+/// Labels of marks climb in steps, so that neighbours do not cover each other.
 const STEP: f64 = 14.0;
 const STEPS: usize = 4;
 
-/// Draws it.
+/// Draws the timeline.
 pub(super) fn draw(timeline: &Timeline, title: &str) -> String {
     let top = 12.0 + STEP * STEPS as f64;
     let bottom = top + ROW * timeline.locks.len() as f64;
@@ -32,7 +32,7 @@ pub(super) fn draw(timeline: &Timeline, title: &str) -> String {
             "tick",
             (scale.at(tick), bottom + 16.0),
             Anchor::Middle,
-            // Three times 0.2 is a little more than 0.6.
+            // In floating point, three times 0.2 is a little more than 0.6.
             &format!("{} s", (tick * 1e3).round() / 1e3),
         );
     }
@@ -53,8 +53,7 @@ pub(super) fn draw(timeline: &Timeline, title: &str) -> String {
             duration(grant.valid_until_ns.saturating_sub(grant.from_ns)),
             duration(grant.used_until_ns.saturating_sub(grant.from_ns)),
         );
-        // A grant that comes while another one is believed in is drawn below it, or it would be
-        // hidden.
+        // A grant during another holder's validity is drawn below it, or it would be hidden.
         let y = y(grant.lock) + if grant.double { 7.0 } else { -4.0 };
         let from = x(grant.from_ns);
         svg.open(grant.process * 2);

@@ -1,4 +1,4 @@
-//! What happens to connections and scripts.
+//! Faults of connections and scripts.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::failover::plan::Verb;
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 
-/// How long a server that should be well may take to answer.
+/// How long a healthy server may take to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
-/// What is taken away from every server that has it.
+/// What the fault removes from every server that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Scripts,
@@ -33,7 +33,7 @@ impl fmt::Display for Taken {
 }
 
 impl Taken {
-    /// What a fault takes away, if it is one of these.
+    /// What a fault removes, if it is one of these.
     pub(super) const fn by(verb: Verb) -> Option<Self> {
         Some(match verb {
             Verb::FlushScripts => Self::Scripts,
@@ -43,7 +43,7 @@ impl Taken {
         })
     }
 
-    /// What servers call connections of this sort.
+    /// The server's name for connections of this kind.
     const fn sort(self) -> Option<&'static str> {
         match self {
             Self::Scripts => None,
@@ -55,7 +55,7 @@ impl Taken {
     /// How much of it a server has.
     async fn there(self, node: &Node, within: Duration) -> Result<u64, TopologyError> {
         let Some(sort) = self.sort() else {
-            // Those of a replica are its own, from when it was a primary, and nobody uses them.
+            // The connections of a replica date from its time as a primary; no worker uses them.
             let role = node
                 .command_within(within, &["INFO", "replication"])
                 .await?;
@@ -75,7 +75,7 @@ impl Taken {
         Ok(list.lines().filter(|client| is_of_a_worker(client)).count() as u64)
     }
 
-    /// Takes it away from a server; returns how much that was.
+    /// Removes it from a server; returns how much it removed.
     async fn take(self, node: &Node, within: Duration) -> Result<u64, TopologyError> {
         let there = self.there(node, within).await?;
         let Some(sort) = self.sort() else {
@@ -85,18 +85,19 @@ impl Taken {
         };
         let kill = ["CLIENT", "KILL", "TYPE", sort];
         match node.command_within(within, &kill).await? {
-            // Others, as those of sentinels, are closed as well, but that is no fault of any lock.
+            // This closes other connections too, such as those of sentinels, but that is a fault of
+            // no lock.
             Resp::Int(closed) => Ok(there.min(closed.unsigned_abs())),
             odd => Err(TopologyError::odd(node.name(), "CLIENT KILL", &odd)),
         }
     }
 
-    /// What has to be there for that.
+    /// What must exist for the fault to have an effect.
     fn to_take_away(self) -> String {
         format!("{self} to take away")
     }
 
-    /// That there was none of it, so that nothing was done to any lock.
+    /// The error if no server had any of it, so that the fault touched no lock.
     fn nowhere(self) -> RunError {
         let missing = TopologyError::NotReached {
             what: self.to_take_away(),
@@ -107,20 +108,21 @@ impl Taken {
     }
 }
 
-/// How many scripts a server knows.
+/// The number of scripts that a server knows.
 fn scripts(memory: &str) -> Option<u64> {
     let mut lines = memory.lines();
     let number = lines.find_map(|line| line.strip_prefix("number_of_cached_scripts:"));
     number?.trim().parse().ok()
 }
 
-/// Whether a connection that is listed like this is neither a sentinel's nor the one that asks.
+/// Whether the connection in this line belongs to a worker: not to a sentinel, and not to this
+/// client.
 fn is_of_a_worker(client: &str) -> bool {
     let mut fields = client.split(' ');
     !fields.any(|field| field.starts_with("name=sentinel-") || field == "cmd=client|list")
 }
 
-/// Takes it away from every server.
+/// Removes it from every server.
 pub(super) async fn everywhere(
     context: &mut FaultContext<'_>,
     what: Taken,
@@ -132,8 +134,8 @@ pub(super) async fn everywhere(
     from_all(context, what).await
 }
 
-/// Takes it away from every server, all of which answer sooner or later: one that is made a replica
-/// breaks its connections.
+/// Removes it from every server. All of them answer sooner or later: a server that becomes a
+/// replica breaks its connections.
 pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Result<(), RunError> {
     let nodes = context.place.nodes();
     let taken = until_taken(what, async || {
@@ -148,8 +150,8 @@ pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Res
     Ok(())
 }
 
-/// Takes until something was taken, and every server answered: what was seen before may be gone by
-/// now, as connections of a process that was just killed, and clients come back by themselves.
+/// Repeats until something was removed and every server answered. What was seen before may be gone
+/// by now, such as the connections of a process that was just killed, and clients reconnect.
 async fn until_taken(
     what: Taken,
     mut take: impl AsyncFnMut() -> Vec<Result<u64, TopologyError>>,
@@ -163,9 +165,9 @@ async fn until_taken(
     .await
 }
 
-/// The same, of a nemesis: from the servers that answer, for some may be dead or frozen. One that
-/// refuses is an error. Whether anything was taken away: if not, a server that did not answer may
-/// have it, or clients are on their way back.
+/// The same for a nemesis: on the servers that answer, because some may be dead or frozen. A server
+/// that refuses is an error. Returns whether anything was removed. If not, a silent server may have
+/// it, or clients are about to reconnect.
 pub(super) async fn where_reached(
     context: &mut FaultContext<'_>,
     what: Taken,
@@ -180,7 +182,7 @@ pub(super) async fn where_reached(
     Ok(taken > 0)
 }
 
-/// How much was taken away, and how many servers did not answer.
+/// How much was removed, and how many servers did not answer.
 fn sum(answers: Vec<Result<u64, TopologyError>>) -> Result<(u64, u64), TopologyError> {
     let (mut taken, mut silent) = (0, 0);
     for answer in answers {
@@ -201,7 +203,7 @@ pub(super) async fn is_there(context: &FaultContext<'_>, what: Taken, within: Du
     there.into_iter().flatten().any(|there| there > 0)
 }
 
-/// Waits until a server has any of it: clients come back by themselves after an earlier fault.
+/// Waits until a server has any of it: clients reconnect after an earlier fault.
 pub(super) async fn until_there(context: &FaultContext<'_>, what: Taken) -> Result<(), RunError> {
     until(&what.to_take_away(), async || {
         let there = is_there(context, what, ANSWERS_WITHIN).await;
@@ -211,8 +213,8 @@ pub(super) async fn until_there(context: &FaultContext<'_>, what: Taken) -> Resu
     Ok(())
 }
 
-/// Closes the connections for messages while the address leads to the replica, which takes
-/// subscriptions as a primary does, and hears what is published on the primary. Connections for
+/// Closes the connections for messages while the address leads to the replica. The replica accepts
+/// subscriptions like a primary, and delivers what is published on the primary. Connections for
 /// commands stay where they are.
 pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, primary) = context.target().await?;
@@ -229,7 +231,7 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
         }
         .into());
     };
-    // Clients come back by themselves after an earlier turn.
+    // Clients reconnect after an earlier turn.
     until("subscriptions on the primary", async || {
         let there = Taken::Subscriptions.there(primary, ANSWERS_WITHIN).await?;
         Ok((there > 0, there))
@@ -245,8 +247,8 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
         if closed == 0 {
             return Err(Taken::Subscriptions.nowhere());
         }
-        // Time for clients to notice, and to come where the address leads. One that asks who is
-        // there before it subscribes is gone again at once.
+        // Gives clients time to notice, and to connect where the address leads. A client that
+        // checks the server's role before it subscribes leaves at once.
         until("clients come to the replica", async || {
             let came = vip.led_to(replica.addr()) - before;
             let is_over = since.elapsed() >= context.cell.scenario.lasts;
@@ -264,7 +266,7 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
     Ok(())
 }
 
-/// Looks again and again until something is so, and returns what was seen then.
+/// Polls until a condition holds, and returns the last observation.
 pub(super) async fn until<T: fmt::Debug>(
     what: &str,
     mut look: impl AsyncFnMut() -> Result<(bool, T), TopologyError>,

@@ -11,16 +11,16 @@ use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 use crate::failover::run::worker_pool::PROCESS;
 
-/// A sentinel promotes a replica although the primary is well, as a sentinel does that was kept
-/// from running; the primary goes on, because sentinels tell it only some ten seconds later. Every
-/// second process loses its connections meanwhile, and looks for the primary anew, so that clients
+/// A sentinel promotes a replica although the primary is well, as a sentinel does after a pause of
+/// its own. The old primary stays one, because sentinels demote it only some ten seconds later.
+/// Every second process loses its connections meanwhile and looks for the primary again, so clients
 /// are on both sides unless the others follow.
 pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
     let sentinel = context.place.sentinels().first();
     let sentinel = sentinel.ok_or(RunError::NoSentinel)?;
-    // They come back by themselves after an earlier turn.
+    // Clients reconnect after an earlier turn.
     let were = until("connections of every second process", async || {
         let were = connections(primary, of_second_half).await?.len();
         Ok((were > 0, were))
@@ -31,11 +31,11 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     promote(context, sentinel).await?;
     let next = successor(context, &lock, primary).await?;
     let closed = disconnect_half(primary).await?;
-    // Whoever was told by a sentinel has left already.
+    // Clients that heard from a sentinel have left already.
     let stay = connections(primary, of_a_process).await?.len();
     let disconnected = format!("{closed} connections, of {were} that were there; {stay} stay");
     context.note("disconnected", &disconnected);
-    // The other one was seen to be in charge.
+    // `successor` saw the other primary, so this one must still be a primary too.
     let role = primary.role().await?;
     if role != Role::Primary {
         let missing = TopologyError::NotReached {
@@ -46,7 +46,7 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
         return Err(missing.into());
     }
     sleep(context.cell.scenario.lasts).await;
-    // As Sentinel does it in the end.
+    // Sentinel does this in the end.
     let port = next.addr().port().to_string();
     primary.command(&["REPLICAOF", "127.0.0.1", &port]).await?;
     for kind in ["normal", "pubsub"] {
@@ -56,7 +56,7 @@ pub(super) async fn two_primaries(context: &mut FaultContext<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Refused while an earlier failover is not forgotten.
+/// Repeats the order, which is refused until the earlier failover is forgotten.
 async fn promote(context: &FaultContext<'_>, sentinel: &Node) -> Result<(), RunError> {
     let order = ["SENTINEL", "FAILOVER", context.place.master_name()];
     let give_up = Instant::now() + RECOVERY;
@@ -73,13 +73,13 @@ async fn promote(context: &FaultContext<'_>, sentinel: &Node) -> Result<(), RunE
 async fn disconnect_half(server: &Node) -> Result<usize, TopologyError> {
     let mut closed = 0;
     for id in connections(server, of_second_half).await? {
-        // It may be gone by itself.
+        // The connection may have closed already.
         closed += usize::from(server.command(&["CLIENT", "KILL", "ID", &id]).await.is_ok());
     }
     Ok(closed)
 }
 
-/// The ids of the connections that `wanted` finds one in the line of.
+/// The ids of the connections whose line `wanted` accepts.
 async fn connections(
     server: &Node,
     wanted: fn(&str) -> Option<&str>,
@@ -89,12 +89,12 @@ async fn connections(
     Ok(ids.map(ToOwned::to_owned).collect())
 }
 
-/// The id of a connection that is listed like this, if a process has it.
+/// The id of the connection in this line, if it belongs to a process.
 fn of_a_process(client: &str) -> Option<&str> {
     number_and_id(client).map(|(_, id)| id)
 }
 
-/// The same, if a process of an odd number has it.
+/// The same, if it belongs to a process with an odd number.
 fn of_second_half(client: &str) -> Option<&str> {
     number_and_id(client).and_then(|(process, id)| (process % 2 == 1).then_some(id))
 }

@@ -1,4 +1,4 @@
-//! The faults themselves, each with what undoes it.
+//! The faults, each with what undoes it.
 
 mod connections;
 mod divided;
@@ -14,7 +14,7 @@ use super::RunError;
 use super::fault_context::FaultContext;
 use crate::failover::plan::Verb;
 
-/// Does the plan's fault once, and waits until locks are granted again.
+/// Injects the plan's fault once, and waits until locks are granted again.
 pub(super) async fn once(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     context.pause().await;
     match context.cell.scenario.fault {

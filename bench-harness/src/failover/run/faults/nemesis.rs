@@ -1,7 +1,7 @@
-//! Faults that overlap: several begin one after the other, before any of them ends.
+//! Overlapping faults: several begin one after the other, before any of them ends.
 //!
-//! What a turn does is drawn before it begins, from the seed alone, so that a seed gives the same
-//! turns again, whatever the servers and workers make of them.
+//! A turn is drawn in advance from the seed alone, so a seed gives the same turns again, however
+//! servers and workers react.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 use crate::shared::random::Random;
 
-/// How long a server that may be away is waited for where others are asked too.
+/// How long to wait for a server that may be away, if others are asked as well.
 const ASKED_FOR: Duration = Duration::from_millis(500);
 
-/// What a turn does.
+/// One turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Turn {
-    /// The faults in the order in which they begin, each with a share of the longest pause before
-    /// it.
+    /// The faults in the order in which they begin, each with the pause before it as a share of the
+    /// longest pause.
     steps: Vec<(Verb, f64)>,
-    /// Which server, process and target, as shares of how many there are.
+    /// The server, process and target, as shares of their number.
     server: f64,
     process: f64,
 }
 
 impl Turn {
-    /// Draws the next one: as many faults as the plan says, of different sorts.
+    /// Draws the next turn: as many faults as the plan says, each of a different sort.
     pub(super) fn draw(scenario: &Scenario, random: &mut Random) -> Self {
         let (least, most) = scenario.at_once;
         let count = least as usize + random.below((most - least + 1) as usize);
@@ -49,22 +49,23 @@ impl Turn {
     }
 }
 
-/// What has begun and must end.
+/// A fault that has begun and must end.
 enum Begun<'a> {
     Frozen(&'a Node),
-    /// A primary that is dead or frozen, and one of its locks.
+    /// A dead or frozen primary, and one of its locks.
     Primary(&'a Node, String, Verb),
     Down(&'a Node),
     Ahead(&'a Node),
     Stopped(usize),
     Killed(usize),
-    /// What no server that was left had: taken away when all are back.
+    /// A removal that found nothing on the servers that were left; it is repeated when all are
+    /// back.
     Waits(Verb, Taken),
 }
 
 impl Begun<'_> {
-    /// Who was only stopped runs on first: a replica may have to take over from who is dead, and
-    /// workers that are started wait for servers.
+    /// Stopped servers and processes continue first: a replica may have to take over from a dead
+    /// primary, and new workers wait for servers.
     const fn turn(&self) -> u8 {
         match self {
             Self::Frozen(_) | Self::Stopped(_) => 0,
@@ -76,7 +77,7 @@ impl Begun<'_> {
     }
 }
 
-/// Who may be hit, chosen while everybody is well.
+/// The victims, chosen while everything is well.
 struct Victims<'a> {
     node: &'a Node,
     lock: String,
@@ -106,7 +107,7 @@ pub(super) async fn turn(context: &mut FaultContext<'_>) -> Result<(), RunError>
     tokio::time::sleep(lasts).await;
     begun.sort_by_key(Begun::turn);
     for one in begun {
-        // Nobody stays stopped because another did not come back.
+        // All faults end, even if ending one of them fails.
         result = result.and(end(context, one).await);
     }
     result
@@ -161,7 +162,7 @@ async fn begin<'a>(
     let node = victims.node;
     let processes = context.pool.processes.len();
     let chosen = ((turn.process * processes as f64) as usize).min(processes - 1);
-    // Another one than that which is stopped, if there is another.
+    // A process other than the stopped one, if there is another.
     let other = (chosen + 1) % processes;
     let target = match verb {
         Verb::StopHolder => format!("process {chosen}"),
@@ -288,7 +289,7 @@ mod tests {
             assert!(allowed.contains(&sorts.len()), "{turn:?}");
             pairs.insert((turn.steps[0].0.name(), turn.steps[1].0.name()));
         }
-        // Each kind of fault begins before each of the others at some time, but those that exclude
+        // Each kind of fault begins before each other kind at some time, except those that exclude
         // each other.
         assert!(pairs.len() > 30, "{}", pairs.len());
     }

@@ -1,4 +1,4 @@
-//! What happens to servers that nobody takes over from.
+//! Faults of servers that have no successor.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::failover::run::RunError;
 use crate::failover::run::fault_context::FaultContext;
 use crate::failover::run::load;
 
-/// SIGKILL so many servers, in turn, and start them again. What they had is gone unless they keep
-/// it on disk.
+/// SIGKILLs `count` servers in turn and restarts them. They lose their data unless they keep it on
+/// disk.
 pub(super) async fn restart(context: &mut FaultContext<'_>, count: usize) -> Result<(), RunError> {
     let nodes = context.place.nodes();
     let first = context.below(nodes.len());
@@ -30,7 +30,7 @@ pub(super) async fn restart(context: &mut FaultContext<'_>, count: usize) -> Res
     Ok(())
 }
 
-/// Requests that arrive meanwhile run when it goes on, and their answers come too late.
+/// Requests that arrive meanwhile run when the server continues, and their answers come too late.
 pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, node) = context.target().await?;
     let targets = context.targets();
@@ -43,7 +43,7 @@ pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunErro
     Ok(())
 }
 
-/// A replica that nobody hears of: what waits for it waits, and it lags behind when it goes on.
+/// Freezes a replica: whatever waits for it is blocked, and it lags behind when it continues.
 pub(super) async fn freeze_replica(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, primary) = context.target().await?;
     let replica = super::primary::replica_of(context, primary).await?;
@@ -57,8 +57,8 @@ pub(super) async fn freeze_replica(context: &mut FaultContext<'_>) -> Result<(),
     Ok(())
 }
 
-/// As an administrator does, or a time server after a long time without one: ahead, and at the next
-/// turn back.
+/// Moves the clock ahead, and back at the next turn, as an administrator does, or a time server
+/// after a long absence.
 pub(super) async fn step_clock(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, node) = context.target().await?;
     let is_right = context.done.is_multiple_of(2);
@@ -78,10 +78,10 @@ pub(super) async fn step_clock(context: &mut FaultContext<'_>) -> Result<(), Run
 /// Values written at each turn: more than the server may keep.
 const VALUES: u32 = 400;
 const VALUE: usize = 64 * 1024;
-/// For so long: until there are too many of them, also where each takes some 20 ms to be written.
+/// The values' time to live in ms: they pile up beyond the limit even if each takes 20 ms to write.
 const STAYS_MS: &str = "3000";
 
-/// Others fill the memory of a server that evicts.
+/// Other clients fill the memory of a server that evicts.
 pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, node) = context.target().await?;
     let targets = context.targets();
@@ -93,11 +93,11 @@ pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError
         let key = format!("{{{lock}}}:{}:{number}", load::NAME);
         node.command(&["SET", &key, &value, "PX", STAYS_MS]).await?;
     }
-    // A server that was started anew meanwhile counts from nothing.
+    // A server that was restarted meanwhile counts from zero.
     let keys = evicted(node).await?.saturating_sub(before);
     context.note("evicted", &format!("{keys} keys"));
     if keys == 0 {
-        // A server that is not told to evict has room for all of it, and no lock was in danger.
+        // A server that does not evict has room for everything, and no lock was in danger.
         return Err(TopologyError::NotReached {
             what: format!("{} evicts keys", node.name()),
             within: Duration::ZERO,
@@ -108,7 +108,7 @@ pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError
     Ok(())
 }
 
-/// Keys that a server evicted so far.
+/// Keys that a server has evicted so far.
 async fn evicted(node: &Node) -> Result<u64, TopologyError> {
     let text = node.info("stats", "evicted_keys").await?;
     let number = text.as_deref().map(str::parse);

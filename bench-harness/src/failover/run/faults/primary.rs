@@ -1,4 +1,4 @@
-//! What happens to primaries that have replicas.
+//! Faults of primaries that have replicas.
 
 use std::time::Duration;
 
@@ -10,14 +10,13 @@ use crate::failover::plan::Place;
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 
-/// Between looks at who is in charge.
+/// Polling interval while waiting for a new primary.
 pub(super) const LOOK: Duration = Duration::from_millis(25);
-/// How long an orderly change takes if it is not given up on.
+/// How long a planned failover may take before it is ordered again.
 const CHANGED_WITHIN: Duration = Duration::from_secs(5);
-/// How long the next grant is waited for at most where there may be none, because replicas are kept
-/// off.
+/// How long to wait for the next grant if there may be none, because the replicas are cut off.
 const CUT_FOR: Duration = Duration::from_secs(5);
-/// What servers write when they may not take over, or find nobody who may.
+/// What servers log when they may not take over, or find no replica that may.
 const REFUSALS: [&str; 2] = ["unable to failover", "-failover-abort-no-good-slave"];
 
 /// SIGKILL; the old primary comes back as a replica of the new one.
@@ -38,9 +37,9 @@ pub(super) async fn kill(context: &mut FaultContext<'_>) -> Result<(), RunError>
     return_as_replica(context, primary, next).await
 }
 
-/// How long replicas may be cut off and still take over. Sentinels pass over those that had lost
-/// the primary for ten times `down-after-milliseconds` before it was found down; in clusters the
-/// same rule is off in such scenarios.
+/// How long replicas may be cut off and still take over. Sentinels reject a replica that lost the
+/// primary more than ten times `down-after-milliseconds` before they found it down. In clusters
+/// such scenarios turn that rule off.
 fn cut_for(context: &FaultContext<'_>) -> Duration {
     match context.cell.place {
         Place::Sentinel => CUT_FOR.min(context.cell.scenario.servers.down_after * 5),
@@ -48,8 +47,7 @@ fn cut_for(context: &FaultContext<'_>) -> Duration {
     }
 }
 
-/// As [`kill`], but the replica that kept up is frozen until the one that lags behind has taken
-/// over.
+/// As [`kill`], but the replica that kept up is frozen until the lagging one has taken over.
 pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
@@ -70,7 +68,7 @@ pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<()
     let load = context.load(primary, &lock);
     // A lock that waits for all replicas is not granted meanwhile.
     let _ = tokio::time::timeout(CUT_FOR, context.moment(&here)).await;
-    // Whatever comes, nobody stays frozen.
+    // An error must not leave a server frozen.
     let killed = match context.fault(primary.name()) {
         Ok(()) => primary.crash().await.map_err(RunError::from),
         Err(error) => Err(error),
@@ -90,8 +88,8 @@ pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<()
     return_as_replica(context, primary, next?).await
 }
 
-/// SIGSTOP until a replica has taken over, and for a while longer; then it runs on, and believes to
-/// be in charge.
+/// SIGSTOP until a replica has taken over, and for a while longer; then the old primary continues
+/// and still believes that it is in charge.
 pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
@@ -135,7 +133,7 @@ pub(super) async fn isolate_from_clients(context: &mut FaultContext<'_>) -> Resu
     Ok(())
 }
 
-/// An orderly change, as before maintenance.
+/// A planned failover, as before maintenance.
 pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
@@ -164,14 +162,16 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
         if Instant::now() >= give_up {
             return Err(RunError::NoSuccessor(RECOVERY));
         }
-        // Refused while an earlier one is not forgotten, and given up on where it takes too long.
+        // The order is refused until the earlier failover is forgotten, and given up if it takes
+        // too long.
         tokio::time::sleep(LOOK).await;
         answer = node.command(command).await;
     }
 }
 
-/// Waits until another node than `old` is in charge of `lock`. Writes may have to wait until the
-/// old one is back, as its replica. If nobody comes, the error has what the servers say about that.
+/// Waits until a node other than `old` is in charge of `lock`. Writes may have to wait until the
+/// old one is back as its replica. If no node takes over, the error includes what the servers
+/// logged about it.
 pub(super) async fn successor<'a>(
     context: &mut FaultContext<'a>,
     lock: &str,
@@ -221,7 +221,7 @@ async fn anybody_but<'a>(
     }
 }
 
-/// Whether another node than `old` takes writes for `lock` soon.
+/// Whether a node other than `old` takes charge of `lock` in time.
 async fn is_changed(
     context: &mut FaultContext<'_>,
     lock: &str,
@@ -234,9 +234,9 @@ async fn is_changed(
     }
 }
 
-/// Waits until sentinels have left one primary: who was in charge believes to be for ten seconds
-/// more, if they have not gone back to it and are about to tell the other one. Before that they may
-/// promote either again as it is, with the history that it had.
+/// Waits until sentinels have settled on one primary. The old primary believes to be in charge for
+/// ten seconds more, unless the sentinels returned to it and are about to demote the other one.
+/// Until then they may promote either again, with the data that it had.
 pub(super) async fn until_one_leads(context: &FaultContext<'_>) -> Result<(), RunError> {
     if context.cell.place != Place::Sentinel {
         return Ok(());
@@ -266,8 +266,8 @@ pub(super) async fn return_as_replica(
 ) -> Result<(), RunError> {
     old.start().await?;
     if context.cell.place == Place::Sentinel {
-        // Sentinel would do it as well, but only ten seconds later; until then it would be an empty
-        // primary.
+        // Sentinel would do it as well, but only ten seconds later; until then this would be an
+        // empty primary.
         let port = next.addr().port().to_string();
         old.command(&["REPLICAOF", "127.0.0.1", &port]).await?;
     }

@@ -1,4 +1,4 @@
-//! Slots that move while their locks are wanted.
+//! Slots that move while their locks are in demand.
 
 use locktopus_servers::topology::{Node, Resp, Role, slot_of};
 
@@ -49,7 +49,7 @@ async fn move_keys(from: &Node, to: &Node, slot: &str) -> Result<(), RunError> {
         }
         let mut command = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "2000", "KEYS"];
         command.extend(keys.iter().map(String::as_str));
-        // A key that has expired meanwhile is no error: the answer is NOKEY.
+        // If a key expired meanwhile, the answer is NOKEY, which is no error.
         from.command(&command).await?;
     }
 }

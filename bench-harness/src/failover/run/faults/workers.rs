@@ -1,10 +1,10 @@
-//! What happens to the processes that hold locks, or wait for them.
+//! Faults of the processes that hold locks or wait for them.
 
 use crate::failover::run::RunError;
 use crate::failover::run::fault_context::FaultContext;
 
-/// SIGSTOP the process of a holder for a while, as a long pause of a garbage collector or of a
-/// virtual machine does.
+/// SIGSTOP the process of a holder for a while, like a long pause of a garbage collector or a
+/// virtual machine.
 pub(super) async fn stop_holder(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let index = holder(context).await?;
     context.fault(&format!("process {index}"))?;
@@ -15,7 +15,7 @@ pub(super) async fn stop_holder(context: &mut FaultContext<'_>) -> Result<(), Ru
     Ok(())
 }
 
-/// SIGKILL the process of a holder; another one takes its place.
+/// SIGKILL the process of a holder; another process replaces it.
 pub(super) async fn kill_holder(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let index = holder(context).await?;
     context.fault(&format!("process {index}"))?;
@@ -24,7 +24,7 @@ pub(super) async fn kill_holder(context: &mut FaultContext<'_>) -> Result<(), Ru
     Ok(())
 }
 
-/// SIGKILL the process that waits longest for a lock that was just granted to another one.
+/// SIGKILL the process that has waited longest for a lock that another one was just granted.
 pub(super) async fn kill_waiter(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let targets = context.targets();
     let entered = context.grant(&targets).await?;
@@ -55,7 +55,7 @@ pub(super) async fn kill_waiter(context: &mut FaultContext<'_>) -> Result<(), Ru
     Ok(())
 }
 
-/// The process of whoever is granted a lock next.
+/// The process that is granted a lock next.
 async fn holder(context: &FaultContext<'_>) -> Result<usize, RunError> {
     let targets = context.targets();
     let entered = context.grant(&targets).await?;
