@@ -1,7 +1,7 @@
-//! Tells the harness what it was built from: compiler and profile.
+//! Tells the harness what built it: compiler and profile.
 //!
-//! Not the revision: it would build the package again after every commit. The program asks for it
-//! when it runs.
+//! The revision is not included, because it would rebuild the package after every commit. The
+//! program looks it up at run time.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn main() {
     set("PROFILE", std::env::var("PROFILE").ok());
 }
 
-/// Absent values become empty text: a build outside a checkout must not fail.
+/// A missing value becomes empty text: a build outside a checkout must not fail.
 fn set(name: &str, value: Option<String>) {
     println!(
         "cargo::rustc-env=LOCKTOPUS_BENCH_{name}={}",

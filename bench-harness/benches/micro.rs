@@ -1,7 +1,7 @@
 //! Micro-benchmarks of what every acquisition does in this process: `just bench-micro`.
 //!
-//! No server and no network: these find out what a change costs the client, in nanoseconds. What
-//! users wait for is measured by `locktopus-bench run`.
+//! No server and no network: these show what a change costs the client, in nanoseconds.
+//! `locktopus-bench run` measures what users wait for.
 
 use std::hint::black_box;
 use std::sync::Arc;

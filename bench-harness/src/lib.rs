@@ -1,5 +1,5 @@
-//! `locktopus-bench` is three programs on the same ground: one measures contention, one does faults
-//! to servers, one goes on for long.
+//! `locktopus-bench` is three programs on common ground: one measures contention, one injects faults
+//! into servers, one runs for a long time.
 //!
 //! | folder | what is in it |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `measure` | `run`, `report`, `compare`, `targets`: latency and cost of locks on real servers, as HDR histograms |
 //! | `failover` | `failover`, `failover-report`: what happens to locks while servers, connections and processes fail |
 //! | `soak` | `soak`: many locks for a long time, and nothing left at the end |
-//! | `shared` | what all need: which libraries can be asked for locks, where a run was made, numbers, tables and drawings |
+//! | `shared` | common parts: lock libraries, the origin of a run, numbers, tables and drawings |
 //!
 //! None of the programs knows another.
 //!

@@ -1,4 +1,4 @@
-//! `locktopus-bench`: measures distributed locks and shows what came out.
+//! `locktopus-bench`: measures distributed locks and reports the results.
 
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
-//! What a measurement must contain to count.
+//! Rules for a measurement to count.
 //!
-//! Every cell has every round that was planned, fewer than others where its option
-//! `rounds` says so, each round granted locks, and nothing failed: the rule is [`shared::completeness`](crate::shared::completeness).
+//! Every cell has every planned round (fewer if its option `rounds` says so), each round granted
+//! locks, and nothing failed ([`shared::completeness`](crate::shared::completeness)).
 
 use crate::measure::model::{Cell, Report};
 use crate::shared::completeness::{Evidence, nothing};
 
-/// What is missing in a measurement, a sentence each; empty if it counts.
+/// What a measurement lacks, a sentence each; empty if it counts.
 #[must_use]
 pub fn missing(report: &Report) -> Vec<String> {
     let mut missing: Vec<_> = nothing(report.cells.len()).into_iter().collect();
@@ -28,7 +28,7 @@ fn rounds(cell: &Cell, planned: u32) -> Vec<String> {
     }
     for round in &cell.rounds {
         let memory = round.client_cost.and_then(|cost| cost.memory);
-        // What locks or waiters occupy is measured of those that are there, not of grants.
+        // A memory measurement has locks or waiters instead of grants.
         let evidence = Evidence {
             granted: round.acquisitions > 0 || memory.is_some_and(|occupied| occupied.by > 0),
             done: None,

@@ -2,15 +2,15 @@
 //!
 //! | folder | what is in it |
 //! |---|---|
-//! | `model` | the stored report (JSON): what every other folder reads or fills |
-//! | `plan` | what to measure: scenario files and the tasks they amount to |
-//! | `record` | what a worker writes down, and how recorders of many workers become a round |
+//! | `model` | the stored report (JSON): every other folder reads or fills it |
+//! | `plan` | what to measure: scenario files and the tasks that they expand to |
+//! | `record` | what a worker records, and how the recorders of many workers become a round |
 //! | `derive` | figures computed from a stored report: medians, spreads, ratios, groups |
-//! | `summary` | what is kept of reports: figures by round, without histograms |
-//! | `opening` | what report and page begin with: one busy lock, ours beside others |
+//! | `summary` | the part of reports that is kept: figures by round, without histograms |
+//! | `opening` | the start of report and page: one busy lock, ours beside others |
 //! | `completeness` | what a report must contain to count |
 //! | `report` | a stored report as table, CSV, .hgrm and HTML; two of them compared |
-//! | `targets` | stored reports judged by what is promised: `docs/performance.md` |
+//! | `targets` | stored reports judged against the targets: `docs/performance.md` |
 //! | `worker` | the child process that takes the locks |
 //! | `run` | the parent process: servers, rounds, children |
 //! | `humantime_list` | durations in words, in scenario files and targets |

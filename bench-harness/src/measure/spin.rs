@@ -1,9 +1,9 @@
-//! A process of idle priority that keeps a core awake while a pinned run measures.
+//! A process of idle priority that keeps a core awake during a pinned run.
 
 use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Spins on `core` until standard input ends, that is until the harness goes away. Fails if it
+/// Spins on `core` until standard input ends, which means that the harness is gone. Fails if it
 /// cannot stay on that core.
 pub(crate) fn run(core: u32) -> Result<(), String> {
     static OVER: AtomicBool = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! What is kept of runs: figures by round, without histograms.
+//! The part of runs that is kept: figures by round, without histograms.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::measure::model::{Cell, Environment, Harness, Report, Run, Skipped, Su
 
 /// Raised when a reader of the previous version would misread a file.
 const VERSION: u32 = 1;
-/// Figures are kept to this many digits: three are known at best.
+/// Figures are kept to this many digits; at best three are meaningful.
 const DIGITS: i32 = 4;
 
 /// The figures of one or several runs on one machine.
@@ -24,11 +24,11 @@ pub struct Summary {
     pub harness: Harness,
     /// The machine.
     pub environment: Environment,
-    /// What was measured.
+    /// The measured cells.
     pub cells: Vec<SummaryCell>,
-    /// What could not be measured, and what it would take.
+    /// What could not be measured, and what it would need.
     pub skipped: Vec<Skipped>,
-    /// What a reader has to know, said by the runs and by their data.
+    /// Notes for the reader, from the runs and from their data.
     pub notes: Vec<String>,
 }
 
@@ -36,11 +36,11 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SummaryCell {
-    /// In which of the runs, from 0. Only figures of one run make a ratio.
+    /// The index of its run. A ratio is only made of figures of one run.
     pub run: usize,
     /// What was measured.
     pub subject: Subject,
-    /// Holds that overlapped although they must not; `None` where it was not checked.
+    /// Holds that overlapped although they must not; `None` if that was not checked.
     pub overlaps: Option<u64>,
     /// Failed operations.
     pub errors: u64,
@@ -57,7 +57,7 @@ pub enum SummaryError {
     /// There is nothing to summarise.
     #[error("no run was given")]
     NoRun,
-    /// Its figures would count twice.
+    /// A run was passed twice, and its figures would count twice.
     #[error("run {run} was given twice")]
     Twice {
         /// Which run.
@@ -73,7 +73,7 @@ pub enum SummaryError {
         /// In what.
         what: &'static str,
     },
-    /// What a busy machine measures is itself.
+    /// On a busy machine the figures show the machine.
     #[error(
         "a run began at a load average of {load:.2}; pages are made from runs that began at 1.0 at most (run --idle)"
     )]
@@ -81,7 +81,7 @@ pub enum SummaryError {
         /// The load average over a minute.
         load: f64,
     },
-    /// What failed while it was measured says nothing of what is promised.
+    /// A measurement that failed says nothing about a target.
     #[error("run {run} becomes no page: {problem}")]
     Incomplete {
         /// Which run.
@@ -89,8 +89,8 @@ pub enum SummaryError {
         /// What is missing, or failed.
         problem: String,
     },
-    /// A page of a part of the plan would pass for one of all of it, and one of more, or of shorter
-    /// rounds, for the same.
+    /// A page from a part of the plan would look like the whole, and so would one with extra cells
+    /// or shorter rounds.
     #[error(
         "these runs become no page: {count} cells or figures are not as bench-harness/scenarios/targets.toml and its goals \
          ask for them: {first}"
@@ -106,7 +106,7 @@ pub enum SummaryError {
     Io {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The text is not a summary.
@@ -184,7 +184,7 @@ impl Summary {
         Self::parse(&text, path)
     }
 
-    /// Reads a summary from its text; the path is where it came from, for errors.
+    /// Reads a summary from its text; errors show `path` as the source.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Summary {
         Ok(summary)
     }
 
-    /// The summary as text: a line for each cell, so that changes can be read.
+    /// The summary as text: a line for each cell, so that diffs are readable.
     #[must_use]
     pub fn to_json(&self) -> String {
         format!(
@@ -218,7 +218,7 @@ impl Summary {
     }
 }
 
-/// Nothing here has keys that are no text or a serialiser of its own, so this cannot fail.
+/// All keys are text, and nothing has a custom serialiser, so this cannot fail.
 fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -334,7 +334,7 @@ const PER_CELL: [(&str, Measure); 10] = [
 /// The median round trip of PING.
 const RTT: &str = "RTT";
 
-/// Whether a cell can have a figure of this name. Operations are not known beforehand.
+/// Whether a cell can have a figure of this name. Operations may have any name.
 pub(super) fn is_figure(name: &str) -> bool {
     if name == RTT || PER_CELL.iter().any(|(known, _)| *known == name) {
         return true;
@@ -347,8 +347,7 @@ pub(super) fn is_figure(name: &str) -> bool {
     op::ORDER.contains(&operation) && (quantile || what == "share")
 }
 
-/// A ratio to nothing, such as that of the grants to a worker that starved, is infinite, which JSON
-/// cannot say.
+/// Stands for infinity, which JSON cannot express: the ratio to a worker that starved.
 const INFINITE: f64 = 1e9;
 
 fn rounded(value: f64) -> Option<f64> {

@@ -1,14 +1,14 @@
-//! What the data itself says against being quoted.
+//! Reasons in the data itself not to quote it.
 
 use super::{Group, Measure, Row, Spread, groups, rtt};
 use crate::measure::model::{Provider, Report};
 use crate::shared::render::format::number;
 use crate::shared::stall::MachineStall;
 
-/// Spread of the RTT between rounds, in percent, from which on ratios are doubtful.
+/// If the RTT varies between rounds by this many percent, ratios are doubtful.
 const RESTLESS_PERCENT: f64 = 15.0;
 
-/// Sentences derived from `report`, shown beside the notes the runner wrote.
+/// Sentences derived from `report`; renderers show them beside the runner's notes.
 #[must_use]
 pub fn caveats(report: &Report) -> Vec<String> {
     let mut found = Vec::new();
@@ -55,12 +55,12 @@ pub fn caveats(report: &Report) -> Vec<String> {
     found
 }
 
-/// From so many times as many grants to one task as to another on, tasks of this process are no
-/// equals.
+/// If one task has this many times the grants of another, tasks of a process are not served
+/// equally.
 const UNEQUAL: f64 = 10.0;
 
-/// Tasks of this process that never had the lock, or much less often than others, and why that says
-/// nothing about it.
+/// Tasks of this process that never had the lock, or had it much less often than others, and why
+/// the lock is not to blame.
 fn starved(row: &Row<'_>) -> Option<String> {
     let subject = &row.cell.subject;
     if subject.provider != Provider::Memory {
@@ -90,17 +90,17 @@ fn starved(row: &Row<'_>) -> Option<String> {
     ))
 }
 
-/// Share of the time, in percent, in which somebody waited for a processor, from which on latencies
-/// are the machine's.
+/// If some task waits for a CPU for more than this share of the time, in percent, latencies say
+/// more about the machine than about the lock.
 const BUSY_PERCENT: u64 = 50;
-/// So long a program is not run by a machine that has little else to do.
+/// An otherwise idle machine never leaves a program waiting this long.
 const LONG_GAP_NS: u64 = 50_000_000;
 
-/// The worst round, by what the machine did meanwhile.
+/// The worst round, judged by the stalls of the machine.
 ///
-/// Where processes are pinned, workers share one core, with each other and with what keeps it
-/// awake: somebody always waits for it, on a machine that has nothing else to do as well. So only
-/// what stopped the harness tells of others there.
+/// In a pinned run workers share one core with each other and with the spinner that keeps it awake,
+/// so some task always waits, even on an idle machine. There only stalls of the harness show that
+/// the machine was busy.
 fn busy(report: &Report) -> Option<String> {
     let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
     let shares_cores = report.environment.pinning.pinned;
@@ -122,7 +122,7 @@ fn busy(report: &Report) -> Option<String> {
     ))
 }
 
-/// The RTT is the yardstick; while it moves between rounds of a cell, so does everything measured
+/// The RTT is the yardstick: if it moves between the rounds of a cell, so does everything measured
 /// in it.
 fn restless(groups: &[Group<'_>]) -> Option<String> {
     let moved = groups.iter().filter_map(|group| {
@@ -131,7 +131,7 @@ fn restless(groups: &[Group<'_>]) -> Option<String> {
         (worst > RESTLESS_PERCENT).then(|| {
             let by = match worst {
                 worst if worst < 100.0 => format!("±{worst:.0}%"),
-                // A share of something so small says nothing.
+                // A percentage of so small a median means nothing.
                 _ => "a multiple of itself".to_owned(),
             };
             format!("{by} in {}", group.title())
@@ -215,7 +215,7 @@ mod tests {
         };
         report.cells[0].rounds[0].machine = Some(crowded);
         assert!(busy(&report).unwrap().contains("60 % of the time"));
-        // Pinned workers keep each other waiting.
+        // Pinned workers make each other wait.
         report.environment.pinning.pinned = true;
         assert_eq!(busy(&report), None);
         let stopped = MachineStall {

@@ -23,7 +23,7 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// All of them, ascending.
+    /// All quantiles, ascending.
     pub const ALL: [Self; 5] = [Self::P50, Self::P90, Self::P99, Self::P999, Self::Max];
 
     /// The name used in tables.
@@ -62,7 +62,7 @@ pub struct Overlaps {
     pub longest_ns: u64,
 }
 
-/// Operations that occur in `cell`, most telling first.
+/// The operations in `cell`, most important first.
 #[must_use]
 pub fn operations(cell: &Cell) -> Vec<&str> {
     let names: BTreeSet<&str> = cell

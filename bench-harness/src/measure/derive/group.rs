@@ -1,15 +1,15 @@
-//! Which cells belong in one table or chart, and what to call them there.
+//! Groups cells into tables and charts, and names them there.
 
 use std::collections::BTreeSet;
 
 use crate::measure::model::{Cell, Pacing, Provider, Report, Subject};
 use crate::shared::render::format;
 
-/// The strategy that needs no mention beside others.
+/// The strategy that labels leave out beside others.
 const OURS: &str = "locktopus";
 
-/// Cells that may stand beside each other: one scenario, all direct or all through a proxy, all
-/// corrected for coordinated omission or none.
+/// Cells that can be compared: one scenario, all direct or all through a proxy, all corrected for
+/// coordinated omission or none.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
     /// The scenario.
@@ -20,7 +20,7 @@ pub struct Group<'a> {
     pub corrected: bool,
     /// What all cells have in common, as name and value.
     pub constants: Vec<(String, String)>,
-    /// The cells, with what sets them apart.
+    /// The cells, with what tells them apart.
     pub rows: Vec<Row<'a>>,
 }
 
@@ -29,9 +29,9 @@ pub struct Group<'a> {
 pub struct Row<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// Who ran: whatever of strategy, client, topology and the like differs within the group.
+    /// Who ran: those of strategy, client, topology and so on that differ within the group.
     pub series: String,
-    /// Under which load: whatever of workers, locks and hold time differs within the group.
+    /// The load: those of workers, locks and hold time that differ within the group.
     pub load: String,
 }
 
@@ -105,11 +105,11 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
     let option_names: BTreeSet<&str> = cells
         .iter()
         .flat_map(|cell| cell.subject.options.keys().map(String::as_str))
-        // How often something was measured makes nothing else of it.
+        // The number of rounds does not make it another thing.
         .filter(|name| *name != "rounds")
         .collect();
     let who = |subject: &Subject| who(subject, &option_names);
-    // Cells without a server say nothing about servers, so they make no difference there.
+    // Cells without a server have no values for servers, and that makes no difference.
     let values =
         |dims: &dyn Fn(&Subject) -> Vec<(String, String)>, at: usize| -> BTreeSet<String> {
             let all = cells
@@ -127,7 +127,7 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
         constants.extend(fixed.into_iter().filter_map(|at| {
             let name = first[at].0.clone();
             let value = values(dims, at).pop_first()?;
-            // Options say their name with their value, for labels.
+            // Options include their name in the value, for labels.
             let value = match value.strip_prefix(&name) {
                 Some(rest) => rest.trim_start().to_owned(),
                 None => value,
@@ -147,7 +147,7 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
                 .map(|&at| dims[at].1.as_str())
                 .filter(|s| !s.is_empty())
                 .collect();
-            // Peers are named; what is not a peer is this library.
+            // Labels name peers; a label without a peer means this library.
             if names.len() > 1 && names[0] == OURS {
                 names.remove(0);
             }
@@ -178,9 +178,9 @@ fn group<'a>((scenario, through_proxy, corrected): Key<'a>, cells: &[&'a Cell]) 
     }
 }
 
-/// Whether cells of one strategy differ in this option. One that lacks it has another value; an
-/// option that all cells of a strategy have, and others have not, says nothing that the strategy
-/// does not.
+/// Whether cells of one strategy differ in this option. A cell that lacks it counts as different.
+/// If all cells of a strategy have an option and no others do, it adds nothing to the strategy's
+/// name.
 fn sets_apart(option: &str, cells: &[&Cell]) -> bool {
     let mut seen: Vec<(&str, Option<&String>)> = Vec::new();
     cells.iter().any(|cell| {
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(found[1], "turns 1, W=2 P=2");
         let distinct: BTreeSet<_> = found.iter().collect();
         assert_eq!(distinct.len(), found.len(), "{found:?}");
-        // Where all of a strategy have it the strategy says so.
+        // If all cells of a strategy have an option, the strategy says it all.
         for cell in report
             .cells
             .iter_mut()

@@ -1,4 +1,4 @@
-//! The figures of a cell that are worth a column, a chart or a comparison.
+//! The figures of a cell that deserve a column, a chart or a comparison.
 
 use super::{Quantile, Spread, operations};
 use crate::measure::model::{Cell, Round, op};
@@ -13,27 +13,27 @@ pub enum Measure {
     LatencyInRtt(String, Quantile),
     /// Grants per second.
     Throughput,
-    /// Commands clients sent per grant.
+    /// Commands that clients sent per grant.
     Commands,
-    /// The same with commands called by scripts.
+    /// The same, including the commands that scripts called.
     CommandsWithScripts,
-    /// Server processor time per grant, in nanoseconds.
+    /// Server CPU time per grant, in nanoseconds.
     ServerCpu,
-    /// What single scripts took inside the server: median, or the 99th percentile.
+    /// Time of single scripts inside the server: median, or the 99th percentile.
     Script(Quantile),
-    /// Processor time of the workers' processes per grant, in nanoseconds.
+    /// CPU time of the workers' processes per grant, in nanoseconds.
     ClientCpu,
     /// Memory of the workers' processes per held lock or waiter, in bytes.
     ClientMemory,
-    /// Part of the grants that were recorded under this operation.
+    /// Share of the grants that were recorded under this operation.
     Share(String),
     /// Jain's index over the workers.
     Jain,
-    /// Grants of the best served worker over those of the worst.
+    /// Grants of the best served worker divided by those of the worst.
     MaxOverMin,
 }
 
-/// In which direction a measure improves.
+/// The direction in which a measure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Less is better.
@@ -42,7 +42,7 @@ pub enum Better {
     Higher,
 }
 
-/// What a measure counts in.
+/// The unit of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds, shown as microseconds.
@@ -55,7 +55,7 @@ pub enum Unit {
     Plain,
 }
 
-/// Every measure `cell` has values for, in the order of a report.
+/// All measures that `cell` has values for, in the order of a report.
 #[must_use]
 pub fn measures(cell: &Cell) -> Vec<Measure> {
     let mut all = Vec::new();
@@ -105,7 +105,7 @@ impl Measure {
                 (x > 0).then(|| value as f64 / x as f64)
             }
             Self::Throughput => {
-                // Where nobody asked, nothing is not a rate.
+                // A rate of 0 counts only if a worker asked for a lock.
                 let asked = round.acquisitions > 0
                     || !(round.operations.is_empty() && round.errors.is_empty());
                 (asked && round.duration_ns > 0)
@@ -123,7 +123,7 @@ impl Measure {
                 (memory.by > 0).then(|| memory.bytes as f64 / memory.by as f64)
             }
             Self::Share(name) => per_grant(round.operations.get(name)?.summary.count),
-            // One worker shares with nobody.
+            // A single worker has no one to share with.
             Self::Jain if round.acquisitions_per_worker.len() > 1 => {
                 jain(&round.acquisitions_per_worker)
             }
@@ -154,7 +154,7 @@ impl Measure {
         }
     }
 
-    /// What it counts in.
+    /// Its unit.
     #[must_use]
     pub const fn unit(&self) -> Unit {
         match self {
@@ -170,11 +170,11 @@ impl Measure {
         }
     }
 
-    /// In which direction it improves.
+    /// The direction in which it improves.
     #[must_use]
     pub const fn better(&self) -> Better {
         match self {
-            // What is told apart is what might starve.
+            // Operations get a share of their own because they might starve.
             Self::Throughput | Self::Jain | Self::Share(_) => Better::Higher,
             Self::Latency(..)
             | Self::LatencyInRtt(..)

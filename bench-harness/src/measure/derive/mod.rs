@@ -1,6 +1,6 @@
 //! Figures computed from stored rounds: medians with their spread, ratios, rates, groups.
 //!
-//! Every renderer and the comparison take their numbers from here, so that they cannot disagree.
+//! Every renderer and the comparison take their numbers from here, so they agree.
 
 mod caveats;
 mod figures;

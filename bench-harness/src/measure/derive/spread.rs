@@ -1,9 +1,9 @@
-//! The median of some rounds and how far they lie apart.
+//! The median of some rounds and how far apart they lie.
 
 use std::collections::BTreeMap;
 
-/// Median, smallest and largest of the rounds of a cell. The distance of the extremes is the
-/// noise a difference has to exceed before it means anything.
+/// Median, smallest and largest of the rounds of a cell. The range is the noise: a smaller
+/// difference means nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Median over the rounds.
@@ -37,29 +37,29 @@ impl Spread {
         })
     }
 
-    /// Half the distance of the extremes in percent of the median; `None` for a single round,
-    /// which says nothing about noise.
+    /// Half the range in percent of the median; `None` for a single round, which says nothing about
+    /// noise.
     #[must_use]
     pub fn percent(&self) -> Option<f64> {
         let half = (self.max - self.min) / 2.0;
         (self.rounds > 1 && self.median > 0.0).then(|| 100.0 * half / self.median)
     }
 
-    /// Whether the extremes are an interval in which rounds lie: two rounds are their own extremes,
-    /// wherever the next one may lie.
+    /// Whether the extremes bound where rounds lie. Two rounds are both extremes, and say nothing
+    /// about the next one.
     #[must_use]
     pub const fn is_interval(&self) -> bool {
         self.rounds > 2
     }
 
-    /// Whether some round here lies within the range of the rounds there.
+    /// Whether the two ranges overlap.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.min <= other.max && other.min <= self.max
     }
 }
 
-/// Figures of rounds over those of the same rounds elsewhere.
+/// The figures of rounds divided by those of the same rounds elsewhere.
 #[must_use]
 pub fn ratios(figure: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
     let pairs = figure.iter().filter_map(|(round, value)| {

@@ -1,4 +1,4 @@
-//! One measured combination: what was locked, by whom, through what.
+//! One measured combination: the lock, the library, and the servers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,24 +19,24 @@ pub struct Cell {
     pub rounds: Vec<Round>,
 }
 
-/// What a cell measures. Two runs are compared where their subjects match.
+/// The subject of a cell. Two runs are compared where their subjects match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
     /// Workload, such as `hot-lock`, `uncontended`, `many-locks`.
     pub scenario: String,
-    /// Whose acquisition strategy ran: `locktopus`, a reference such as `R1`, or a peer library.
+    /// Whose locking ran: `locktopus`, a reference such as `R1`, or a peer library.
     pub strategy: String,
-    /// Client library that spoke to the server, such as `redis-rs`; `memory` when there was none.
+    /// Client library, such as `redis-rs`; `memory` without a server.
     pub client: String,
-    /// How the servers were arranged.
+    /// The arrangement of the servers.
     pub topology: Topology,
     /// Servers the topology consists of; 0 without a server.
     pub nodes: u32,
     /// How the servers were started.
     pub provider: Provider,
-    /// What the servers were; absent without a server.
+    /// Product and version of the servers; absent without a server.
     pub server: Option<Server>,
     /// Kind of lock, such as `mutex`, `rw-write`, `semaphore`.
     pub lock_kind: String,
@@ -53,13 +53,13 @@ pub struct Subject {
     /// Whether a proxy (fault injection, a port map in user space) sat between client and server.
     /// Such latencies are never shown beside direct ones.
     pub through_proxy: bool,
-    /// Further settings that tell this cell from its neighbours, such as `safety = wait-1`.
+    /// Further settings that tell this cell from others, such as `safety = wait-1`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
 }
 
 impl Subject {
-    /// What it is, in one line, as far as it is not what most are.
+    /// The subject in one line, without the usual values.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut words = format!(
@@ -92,7 +92,7 @@ impl Subject {
     }
 }
 
-/// How servers are arranged.
+/// The arrangement of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -107,7 +107,7 @@ pub enum Topology {
     Sentinel,
     /// A sharded cluster.
     Cluster,
-    /// Independent servers of which a majority has to grant.
+    /// Independent servers; a majority has to grant.
     Quorum,
 }
 
@@ -126,7 +126,7 @@ pub enum Provider {
     External,
 }
 
-/// What a server is.
+/// Product and version of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -1,24 +1,25 @@
-//! What a round cost the server, and whether its locks excluded each other.
+//! The cost of a round for the servers, and whether its locks excluded each other.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Work the servers did during one round, as differences of their own counters.
+/// Work of the servers during one round, as differences of their own counters.
 ///
-/// Totals are stored; "per acquisition" is derived, so that a reader may choose the divisor.
+/// Totals are stored, and the value per acquisition is derived, so that a reader may choose the
+/// divisor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ServerCost {
-    /// Commands that clients sent, without those the harness itself sent to look.
+    /// Commands that clients sent, without those of the harness itself.
     pub commands: u64,
-    /// The same with the commands that scripts called; a script that does much is not hidden.
+    /// The same, including the commands that scripts called, so that a script cannot hide its work.
     pub commands_with_scripts: Option<u64>,
-    /// Processor time of all server processes, user and system.
+    /// CPU time of all server processes, user and system.
     pub cpu_ns: Option<u64>,
-    /// How long scripts kept a server busy, as it says itself; of the busiest server if there are
-    /// several. Absent where its statistics could not be started afresh for the round.
+    /// How long scripts kept the server busy, by its own account; with several servers, the busiest
+    /// one. Absent where its statistics could not be reset for the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<ScriptTimes>,
     /// Calls by command name, from `INFO commandstats`.
@@ -26,7 +27,7 @@ pub struct ServerCost {
     pub by_command: BTreeMap<String, u64>,
 }
 
-/// Time that single scripts took inside a server.
+/// Time of single scripts inside a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -37,14 +38,14 @@ pub struct ScriptTimes {
     pub p99_ns: u64,
 }
 
-/// What a round cost the processes that locked.
+/// The cost of a round for the processes that locked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClientCost {
-    /// Processor time of all of them, the harness's own bookkeeping included.
+    /// CPU time of all of them, including the harness's own bookkeeping.
     pub cpu_ns: u64,
-    /// What held locks or waiters occupy in their memory; absent where nobody looked.
+    /// What held locks or waiters occupy in their memory; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Occupied>,
 }
@@ -54,9 +55,9 @@ pub struct ClientCost {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Occupied {
-    /// Growth of the resident set while they came.
+    /// Growth of the resident set while they arrived.
     pub bytes: u64,
-    /// How many came.
+    /// How many arrived.
     pub by: u64,
 }
 
@@ -67,7 +68,7 @@ pub struct Occupied {
 pub struct OverlapCheck {
     /// Holds that were replayed.
     pub holds_checked: u64,
-    /// Holds that began while as many others as permitted were still in force.
+    /// Holds that began while the permitted number of others was still in force.
     pub overlaps: u64,
     /// Longest time during which more holders were active than permitted.
     pub longest_overlap_ns: u64,

@@ -5,9 +5,9 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// Latencies as a whole histogram, plus the handful of figures a reader greps for.
+/// Latencies as a whole histogram, plus a few figures that readers grep for.
 ///
-/// The histogram is authoritative; the summary is there for people and for `jq`, and
+/// The histogram is authoritative; the summary is for people and for `jq`.
 /// [`crate::measure::model::read`] refuses a file in which they disagree about the count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -109,7 +109,7 @@ impl StoredHistogram {
     ///
     /// # Errors
     ///
-    /// Any [`HistogramError`] but `Encode` when the text was damaged.
+    /// Any [`HistogramError`] except `Encode` when the text was damaged.
     pub fn decode(&self) -> Result<Histogram<u64>, HistogramError> {
         let bytes = STANDARD.decode(&self.v2_deflate_base64)?;
         let histogram: Histogram<u64> = Deserializer::new()

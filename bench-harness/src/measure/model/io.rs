@@ -1,4 +1,4 @@
-//! Reading and writing the model as a file.
+//! Reads and writes the model as a file.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub enum LoadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The text is not a report.
@@ -26,7 +26,7 @@ pub enum LoadError {
         /// Where and why parsing stopped.
         source: serde_json::Error,
     },
-    /// The report was written by another generation of the harness.
+    /// A different version of the harness wrote the report.
     #[error(
         "{name}: schema version {found}, this binary reads {SCHEMA_VERSION}; \
          render it with the harness that wrote it"
@@ -72,11 +72,11 @@ pub fn read(path: &Path) -> Result<Report, LoadError> {
     read_str(&text, &path.display().to_string())
 }
 
-/// Reads a report from text; `name` says in errors where the text came from.
+/// Reads a report from text; errors show `name` as the source.
 ///
 /// # Errors
 ///
-/// Any [`LoadError`] but `Io`.
+/// Any [`LoadError`] except `Io`.
 pub fn read_str(text: &str, name: &str) -> Result<Report, LoadError> {
     let parse = |source| LoadError::Parse {
         name: name.to_owned(),
@@ -99,8 +99,8 @@ pub fn read_str(text: &str, name: &str) -> Result<Report, LoadError> {
 /// The report as indented JSON with a final newline.
 #[must_use]
 pub fn to_json(report: &Report) -> String {
-    // The model has string keys only and no custom serialiser, so this cannot fail; an empty
-    // document would be caught by the first reader.
+    // The model has only string keys and no custom serialiser, so this cannot fail; the first
+    // reader would notice an empty document.
     let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
     text.push('\n');
     text

@@ -1,13 +1,12 @@
 //! The JSON model: the contract between the runners, which fill it, and every renderer.
 //!
-//! Three rules keep it honest. Durations are integers of nanoseconds with the unit in the field
-//! name. Latencies are stored as whole histograms, so that any percentile can be asked for later.
-//! Whatever can be computed from stored values (throughput, fairness, medians over rounds) is
-//! computed by [`crate::measure::derive`] and stored nowhere, so that two figures can never
-//! disagree.
+//! It has three rules. Durations are whole nanoseconds, with the unit in the field name. Latencies
+//! are stored as whole histograms, so that a reader can ask for any percentile later. Values that
+//! follow from stored ones (throughput, fairness, medians over rounds) are computed by
+//! [`crate::measure::derive`] and not stored, so two figures never disagree.
 //!
-//! A change here changes `schema/report.schema.json`; a unit test fails until both agree, and
-//! another one until files written by the previous release still load.
+//! A change here changes `schema/report.schema.json`. A unit test fails until both agree, and
+//! another one until files of the previous release load again.
 
 mod cell;
 mod cost;

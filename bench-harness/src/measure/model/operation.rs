@@ -2,31 +2,32 @@
 
 /// Operation names that renderers and comparisons know. Others are allowed and shown last.
 pub mod op {
-    /// From asking until the grant.
+    /// From the request until the grant.
     pub const ACQUIRE: &str = "acquire";
-    /// From asking for the release until it is confirmed.
+    /// From the request to release until its confirmation.
     pub const RELEASE: &str = "release";
     /// One acquire and one release together.
     pub const PAIR: &str = "acquire+release";
-    /// From the start of a release until the next holder knows of its grant.
+    /// From the start of a release until the next holder learns of its grant.
     pub const HAND_OFF: &str = "hand-off";
-    /// From asking for a lock that another process passes around among its tasks, until the grant.
+    /// From the request until the grant, for a lock that another process passes around among its
+    /// tasks.
     pub const REMOTE_WAIT: &str = "remote wait";
-    /// The same where the process still had the lease from its own last turn: nobody was waited
-    /// for.
+    /// The same if the process still had the lease from its own last turn, so nothing had to be
+    /// waited for.
     pub const OWN_LEASE: &str = "own lease again";
-    /// From asking for the exclusive half of a read-write lock until the grant.
+    /// From the request until the grant, for the exclusive half of a read-write lock.
     pub const WRITE_WAIT: &str = "write wait";
     /// The same for its shared half.
     pub const READ_WAIT: &str = "read wait";
-    /// From the grant until the release, where a wait has to be compared with it.
+    /// From the grant until the release, to compare a wait with.
     pub const HOLD: &str = "hold";
     /// How long after its due time a renewal was confirmed.
     pub const RENEWAL_LATENESS: &str = "renewal lateness";
     /// From the loss of a server until the first grant after it.
     pub const OUTAGE: &str = "outage";
 
-    /// The known names, most telling first: the order of rows and of charts.
+    /// The known names, most important first: the order of rows and of charts.
     pub const ORDER: [&str; 11] = [
         REMOTE_WAIT,
         OWN_LEASE,

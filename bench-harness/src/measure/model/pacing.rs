@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pacing {
-    /// Each worker asks again when it is done: waits are understated, because nobody arrives
-    /// while all are waiting.
+    /// Each worker asks again when it is done. Waits are understated, because no requests arrive
+    /// while all workers wait.
     ClosedLoop,
-    /// Requests arrive on a schedule and are timed from their due time, so that a stall counts
-    /// for every request it delayed: coordinated omission is corrected.
+    /// Requests arrive on a schedule and are timed from their due time, so a stall counts for every
+    /// request it delayed: coordinated omission is corrected.
     OpenLoop {
         /// Arrivals per second over all workers.
         arrivals_per_second: u64,

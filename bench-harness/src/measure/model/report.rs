@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::Cell;
 use crate::shared::provenance::{Environment, Harness, Run, Skipped};
 
-/// Version of the JSON model. Raised when a reader of the previous version would misread a file.
+/// Version of the JSON model. It is raised when a reader of the previous version would misread a
+/// file.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Everything one run of the harness knows.
+/// Everything about one run of the harness.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -23,9 +24,9 @@ pub struct Report {
     pub environment: Environment,
     /// What was measured, in the order of first execution.
     pub cells: Vec<Cell>,
-    /// What could not be measured, and what it would take.
+    /// What could not be measured, and what it would need.
     pub skipped: Vec<Skipped>,
-    /// Sentences a reader has to know before quoting a number.
+    /// Notes to read before quoting a number.
     pub notes: Vec<String>,
 }
 
@@ -44,7 +45,7 @@ impl Report {
         }
     }
 
-    /// Adds a note once, however many cells ask for it.
+    /// Adds a note once, even if several cells add it.
     pub fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !self.notes.contains(&text) {

@@ -15,11 +15,12 @@ use super::{ClientCost, OverlapCheck, ServerCost, StoredHistogram, TimeSeries};
 pub struct Round {
     /// Number of the round within the run, from 0. Cells of one round were measured together.
     pub index: u32,
-    /// Position of this cell within its round, from 0; orders are reversed to expose drift.
+    /// Position of this cell within its round, from 0; the order is reversed in every other round,
+    /// to expose drift.
     pub position: u32,
     /// Length of the measured part, without warm-up.
     pub duration_ns: u64,
-    /// Round trips of PING over the same client and connection in this round. Its median is the
+    /// Round trips of PING over the same client and connection in this round. Their median is the
     /// RTT.
     pub ping: Option<StoredHistogram>,
     /// Latencies by operation name; see [`super::op`].
@@ -30,16 +31,16 @@ pub struct Round {
     pub acquisitions_per_worker: Vec<u64>,
     /// Failed operations by kind, such as `timeout` or `lost`.
     pub errors: BTreeMap<String, u64>,
-    /// Work of the servers; absent without a server or without the right to ask.
+    /// Work of the servers; absent without a server or without permission to ask.
     pub server_cost: Option<ServerCost>,
-    /// Work of the processes that locked; absent where they did not say.
+    /// Work of the processes that locked; absent where they did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cost: Option<ClientCost>,
-    /// What the machine did meanwhile; absent in files from before this was noted.
+    /// Stalls of the machine meanwhile; absent in files that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineStall>,
-    /// Whether holds overlapped; absent where they may or were not recorded.
+    /// Whether holds overlapped; absent where they may overlap or were not recorded.
     pub overlap_check: Option<OverlapCheck>,
-    /// Course of one operation over the round.
+    /// One operation over the time of the round.
     pub time_series: Option<TimeSeries>,
 }

@@ -1,8 +1,8 @@
-//! How a round went over time.
+//! A round over time.
 
 use serde::{Deserialize, Serialize};
 
-/// Course of one operation in intervals of equal length, counted from the start of the round.
+/// One operation in intervals of equal length, counted from the start of the round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -11,7 +11,7 @@ pub struct TimeSeries {
     pub operation: String,
     /// Length of an interval. Point `i` covers `i * interval_ns` to `(i + 1) * interval_ns`.
     pub interval_ns: u64,
-    /// The intervals, none left out.
+    /// All intervals, without gaps.
     pub points: Vec<Point>,
 }
 

@@ -9,7 +9,7 @@ use crate::shared::render::format::{count, natural, number};
 /// The strategy that others are compared with.
 const OURS: &str = "locktopus";
 
-/// What makes R1 another reference than Redisson, where it was measured.
+/// How R1 differs from Redisson as a reference, if it was measured.
 #[must_use]
 pub fn reference(report: &Report) -> Option<&'static str> {
     let mut cells = report.cells.iter();
@@ -19,7 +19,7 @@ pub fn reference(report: &Report) -> Option<&'static str> {
     )
 }
 
-/// A few sentences, what matters most first; empty if nothing was measured.
+/// A few sentences, the most important first; empty if nothing was measured.
 #[must_use]
 pub fn findings(report: &Report) -> Vec<String> {
     let groups = groups(report);

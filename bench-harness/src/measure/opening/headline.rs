@@ -1,5 +1,5 @@
-//! What a report opens with: one lock that many workers want, ours beside other locks under the
-//! same load.
+//! The opening of a report: one lock that many workers want, ours beside other locks under the same
+//! load.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,26 +11,26 @@ use crate::shared::render::format::{count, duration, natural};
 
 /// The strategy that others are compared with.
 const OURS: &str = "locktopus";
-/// The option that says how many tasks of a process have a lock before it goes back to the server.
+/// The option for how many tasks of a process get a lock in turn before it returns to the server.
 const TURNS: &str = "turns";
-/// The load of `docs/performance.md`; a run that has it opens with it.
+/// Workers and processes of `docs/performance.md`; a run with this load opens with it.
 const USUAL: (u32, u32) = (32, 8);
 
-/// One workload, and how the locks did.
+/// One workload, and the figures of each lock under it.
 #[derive(Clone, Debug)]
 pub struct Headline {
     /// The workload in words.
     pub title: String,
     /// The locks that were measured, ours first.
     pub rows: Vec<HeadlineRow>,
-    /// What the rows say of ours, a sentence for each figure.
+    /// How ours compares, a sentence for each figure.
     pub said: Vec<String>,
 }
 
 /// One lock of a [`Headline`].
 #[derive(Clone, Debug)]
 pub struct HeadlineRow {
-    /// The lock, as its users call it.
+    /// The lock, by the name that its users know.
     pub name: String,
     /// Whose it is.
     pub who: Who,
@@ -41,13 +41,13 @@ pub struct HeadlineRow {
 /// Whose lock it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// This library's, as it comes: tasks of one process pass it to each other.
+    /// This library's with defaults: tasks of one process pass it to each other.
     Ours,
     /// This library's, each hand-off through the server.
     OursThroughServer,
     /// The bare hand-off, which promises nothing.
     Floor,
-    /// Somebody else's.
+    /// Another library's.
     Other,
 }
 
@@ -72,7 +72,7 @@ fn is_through_server(subject: &Subject) -> bool {
     subject.options.get(TURNS).map(String::as_str) == Some("1")
 }
 
-/// What the figures of a [`HeadlineRow`] are.
+/// The figures of a [`HeadlineRow`].
 pub const HEADLINE_COLUMNS: [(&str, Unit); 7] = [
     ("hand-off, p50", Unit::Nanos),
     ("hand-off, p99", Unit::Nanos),
@@ -82,7 +82,7 @@ pub const HEADLINE_COLUMNS: [(&str, Unit); 7] = [
     ("locks a second", Unit::PerSecond),
     ("commands a lock", Unit::Plain),
 ];
-/// The same as a [`Cell`] names them.
+/// The same figures, by their names in a [`Cell`].
 const FIGURES: [&str; 7] = [
     HAND_OFF,
     "hand-off p99",
@@ -97,14 +97,13 @@ const LONGEST_WAIT: &str = "acquire max";
 const SERVER_CPU: &str = "server CPU";
 const RATE: &str = "acquisitions/s";
 
-/// How the figures of a headline are to be read.
+/// How to read the figures of a headline.
 pub const HEADLINE_NOTE: &str = "A hand-off lasts from the start of a release until the next holder knows that it has the lock. With defaults, tasks of one process pass the lock to \
     each other before it goes back to the server. Fairness is 1 when all workers got the lock equally often (Jain's index). Server \
     CPU is the server's processor time for one acquisition with its release; commands are those that clients send for it. The bare hand-off is the floor: it has no lease, no \
     token and no check that a waiter is alive.";
 
-/// A headline for each time that holders keep the lock; none where no lock of ours was wanted by
-/// several workers.
+/// A headline for each hold time; none if no run had several workers on one lock of ours.
 #[must_use]
 pub fn headlines(cells: &[Cell]) -> Vec<Headline> {
     let cells: Vec<&Cell> = cells.iter().filter(|cell| is_hot(cell)).collect();
@@ -124,7 +123,7 @@ pub fn headlines(cells: &[Cell]) -> Vec<Headline> {
         .collect()
 }
 
-/// One lock on a server that several workers want.
+/// Whether the cell is one lock on a server that several workers want.
 fn is_hot(cell: &Cell) -> bool {
     let subject = &cell.subject;
     subject.scenario == "hot-lock"
@@ -143,8 +142,8 @@ fn is_default(cell: &Cell) -> bool {
         && options.all(|name| name == "rounds")
 }
 
-/// How much a cell tells: the usual load, then the one with most other locks, then the one with
-/// most workers; `lock` rather than `mutex`, and redis-rs rather than fred.
+/// Ranks cells by how much they tell: first the usual load, then the most other locks, then the
+/// most workers; `lock` before `mutex`, and redis-rs before fred.
 fn telling(ours: &Cell, cells: &[&Cell]) -> impl Ord + use<> {
     let subject = &ours.subject;
     let beside = cells.iter().filter(|cell| same_load(cell, ours));
@@ -159,7 +158,8 @@ fn telling(ours: &Cell, cells: &[&Cell]) -> impl Ord + use<> {
     )
 }
 
-/// Whether a cell has the load of ours. Java runs many workers in few processes.
+/// Whether a cell has the load of ours. Java runs many workers in few processes, so its number of
+/// processes may differ.
 fn same_load(cell: &Cell, ours: &Cell) -> bool {
     let (a, b) = (&cell.subject, &ours.subject);
     let spread = a.processes == b.processes || a.strategy == "redisson";
@@ -174,7 +174,7 @@ fn headline(ours: &Cell, cells: &[&Cell]) -> Headline {
         };
         let rate = |cell: &Cell| cell.spread(RATE).map_or(0.0, |rate| rate.median);
         let known = named.entry(name).or_insert(cell);
-        // Of one lock in one process and in two, the better one.
+        // Redisson is measured with one process and with two; the better one counts.
         if rate(cell) > rate(known) {
             *known = cell;
         }
@@ -205,8 +205,7 @@ fn headline(ours: &Cell, cells: &[&Cell]) -> Headline {
     }
 }
 
-/// What a lock is called, with its place in the table; nothing for ours with options that few users
-/// set.
+/// The name of a lock and its place in the table; `None` for ours with options that few users set.
 pub(super) fn name(subject: &Subject) -> Option<(usize, String)> {
     let through_server = is_through_server(subject);
     let mut options = subject.options.keys();
@@ -233,7 +232,7 @@ pub(super) fn name(subject: &Subject) -> Option<(usize, String)> {
     Some((place, name))
 }
 
-/// Ours against the others, a sentence for each figure.
+/// Compares ours with the others, a sentence for each figure.
 fn said(ours: &Cell, named: &BTreeMap<(usize, String), &Cell>) -> Vec<String> {
     let through_server = named.values().copied().find(|cell| {
         cell.subject.strategy == OURS
@@ -286,9 +285,8 @@ fn said(ours: &Cell, named: &BTreeMap<(usize, String), &Cell>) -> Vec<String> {
 /// A figure by the number of its round.
 pub(super) type Rounds = BTreeMap<u32, f64>;
 
-/// How ours compares with each of the others:
-/// `: 2.0x faster than A (1.9 to 2.1), about the same as B and C`. Empty where nothing can be
-/// compared.
+/// How ours compares with each of the others: `: 2.0x faster than A (1.9 to 2.1), about the same as
+/// B and C`. Empty where nothing can be compared.
 pub(super) fn against<'a>(
     ours: &Rounds,
     others: impl Iterator<Item = (&'a str, Rounds)>,
@@ -317,7 +315,7 @@ pub(super) fn against<'a>(
     }
 }
 
-/// Ours beside another.
+/// How ours compares with another.
 #[derive(Debug, PartialEq)]
 enum Versus {
     /// All rounds agree which one is better.
@@ -326,7 +324,7 @@ enum Versus {
     Alike,
 }
 
-/// How ours compares with another, round by round; nothing where that is not at least two rounds.
+/// Compares ours with another round by round; `None` with fewer than two common rounds.
 fn versus(ours: &Rounds, other: &Rounds, [better, worse]: [&str; 2]) -> Option<Versus> {
     let ratio = Spread::of(ratios(other, ours).into_values()).filter(|ratio| ratio.rounds > 1)?;
     let different = |median, min, max, word| Versus::Different {
@@ -342,7 +340,7 @@ fn versus(ours: &Rounds, other: &Rounds, [better, worse]: [&str; 2]) -> Option<V
     })
 }
 
-/// A factor with as many digits as it can be trusted with.
+/// A factor with the digits that it is good for.
 fn times(factor: f64) -> String {
     match factor {
         factor if factor < 9.95 => format!("{factor:.1}"),
@@ -411,7 +409,7 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found[0].said[1].starts_with("If each hand-off goes through the server"));
         assert!(found[1].title.ends_with("each holds it for 5 ms"));
-        // Alone: a figure, and nothing to compare it with.
+        // Alone, a lock has figures and nothing to compare them with.
         assert_eq!(found[1].rows.len(), 1);
         assert!(!found[1].said[0].contains("than"), "{found:?}");
     }
@@ -431,7 +429,7 @@ mod tests {
         assert_eq!(said, ": about the same as A and B");
     }
 
-    /// Rounds of another run are other rounds.
+    /// Rounds of different runs have nothing in common.
     #[test]
     fn only_what_was_measured_in_one_run_is_compared() {
         let mut all = cells(synthetic::shared());
@@ -444,7 +442,7 @@ mod tests {
         assert!(!said.contains("rslock"), "{said}");
     }
 
-    /// The better of one and two Java machines stands for Redisson.
+    /// Redisson is shown with the better of one and two JVMs.
     #[test]
     fn the_better_of_two_stands_for_both() {
         let mut all = cells(synthetic::shared());

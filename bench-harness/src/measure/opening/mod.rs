@@ -1,4 +1,4 @@
-//! What report and page begin with: one lock that many workers want, ours beside others, in words,
+//! The opening of report and page: one lock that many workers want, ours beside others, in words,
 //! as a table and as a picture.
 
 mod findings;

@@ -1,10 +1,10 @@
-//! The opening as a picture that stands alone.
+//! The opening as a picture on its own.
 
 use super::{Headline, HeadlineRow, Who};
 use crate::shared::render::format::{self, NONE};
 use crate::shared::render::svg::{Anchor, Svg};
 
-/// Colours for a page that is light or dark; the picture stands alone, so it brings its own.
+/// Colours for a light and a dark page; the picture is a file of its own, so it brings its style.
 const STYLE: &str = "text{font:13px system-ui,'Segoe UI',Roboto,Arial,sans-serif;fill:#171a20}\
     .bg{fill:#ffffff;stroke:#dfe3e9}.head{font-weight:600}.dim{fill:#5a6270;font-size:12px}\
     .bar{stroke-width:13;stroke:#a3abb8}.ours{stroke:#1f5fbf}.floor{stroke:#0b7f6b}.zero{stroke:#dfe3e9}\
@@ -15,7 +15,7 @@ const WIDTH: f64 = 880.0;
 const LEFT: f64 = 20.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 26.0;
-/// Where the panels begin, how long their longest bar is, and what they show.
+/// The panels: where each begins, how long its longest bar is, and what it shows.
 const PANELS: [Panel; 3] = [
     Panel {
         at: 205.0,
@@ -56,13 +56,14 @@ fn median(one: &HeadlineRow, column: usize) -> Option<f64> {
         .map(|spread| spread.median)
 }
 
-/// What is passed on inside a process is no hand-off between processes, and would dwarf them.
+/// A lock that is passed on inside a process has no hand-off between processes, and its bar would
+/// dwarf the others.
 fn drawn(headline: &Headline) -> Vec<&HeadlineRow> {
     let rows = headline.rows.iter();
     rows.filter(|row| row.who != Who::Ours).collect()
 }
 
-/// The picture of the first headline; `None` where nothing was compared.
+/// The picture of the first headline; `None` if it compares nothing.
 #[must_use]
 pub fn picture(headlines: &[Headline]) -> Option<String> {
     let headline = headlines.first()?;
@@ -107,7 +108,7 @@ fn draw(svg: &mut Svg, panel: &Panel, one: &HeadlineRow, all: &[&HeadlineRow], y
     } else {
         0.0
     };
-    // What is next to nothing is still there.
+    // Even a tiny value gets a visible bar.
     let end = panel.at + length.max(1.5);
     let class = match one.who {
         Who::Ours | Who::OursThroughServer => "bar ours",
@@ -120,7 +121,7 @@ fn draw(svg: &mut Svg, panel: &Panel, one: &HeadlineRow, all: &[&HeadlineRow], y
     svg.text("num", (end + 6.0, y + 4.5), Anchor::Start, &text);
 }
 
-/// Without what the line below the bars says of all of them.
+/// The name without what the line below the bars says about all of them.
 fn short(name: &str) -> &str {
     let end = [", each hand-off", ", in one process", ", in 2 processes"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! A cell of a scenario file: what its lists stand for.
+//! A cell of a scenario file, and the tasks that its lists expand to.
 
 use std::time::Duration;
 
@@ -72,13 +72,13 @@ fn one_second() -> Duration {
 fn three_seconds() -> Duration {
     Duration::from_secs(3)
 }
-/// How long a JVM needs to compile all the code that a lock runs.
+/// A JVM needs this long to compile all the code of a lock.
 fn ten_seconds() -> Duration {
     Duration::from_secs(10)
 }
 
 impl CellSpec {
-    /// The cell as flags change it.
+    /// The cell with the changes of the flags.
     pub(super) fn changed(&self, filter: &Filter) -> Self {
         let mut cell = self.clone();
         let many = matches!(
@@ -116,7 +116,7 @@ impl CellSpec {
         for &client in &self.clients {
             let topologies: &[Topology] = match client {
                 Client::Memory => &[Topology::InProcess],
-                // Elsewhere there is nothing to find.
+                // Elsewhere it is the same as redis-rs.
                 Client::RedisRsRouter if !self.topologies.contains(&Topology::Cluster) => &[],
                 Client::RedisRsRouter => &[Topology::Cluster],
                 Client::RedisRs | Client::Fred | Client::Redisson => &self.topologies,
@@ -134,7 +134,7 @@ impl CellSpec {
         }
     }
 
-    /// The task once for each distance to the servers; as it is where the cell names none.
+    /// The task once for each distance to the servers; unchanged if the cell names none.
     fn at_distances(&self, task: Task) -> Vec<Task> {
         if self.round_trips.is_empty() {
             return vec![task];

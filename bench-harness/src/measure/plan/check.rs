@@ -1,4 +1,4 @@
-//! What a cell must be to make sense.
+//! Checks that a cell makes sense.
 
 use locktopus::url::BackendUrl;
 
@@ -7,7 +7,7 @@ use super::{Client, Kind, Scenario, Strategy};
 use crate::measure::model::Topology;
 
 impl CellSpec {
-    /// What holds for files and for what flags make of them.
+    /// Rules for files and for what flags turn them into.
     pub(super) fn check(&self) -> Result<(), String> {
         let lists_full =
             !(self.strategies.is_empty() || self.clients.is_empty() || self.kinds.is_empty());
@@ -58,8 +58,8 @@ impl CellSpec {
         }
     }
 
-    /// Lines lie in front of servers that were started for the run, and Sentinel and cluster
-    /// clients go where nodes send them.
+    /// Only servers that the run starts can have a slow line before them, and clients of Sentinel
+    /// and clusters bypass it: they connect to the addresses that nodes give them.
     fn check_distance(&self) -> Result<(), String> {
         if self.round_trips.is_empty() {
             return Ok(());
@@ -78,7 +78,7 @@ impl CellSpec {
         Ok(())
     }
 
-    /// What only some scenarios need.
+    /// Needs of single scenarios.
     fn check_scenario(&self) -> Result<(), String> {
         if self.threads == 0 {
             return Err("there must be at least one thread".to_owned());
@@ -148,8 +148,8 @@ impl CellSpec {
         }
     }
 
-    /// Flags may leave a strategy without a kind it knows, which then is not measured; a file may
-    /// not.
+    /// Flags may leave a strategy without a kind that it knows, and it is then not measured; a file
+    /// may not.
     pub(super) fn check_strategies(&self) -> Result<(), String> {
         for &strategy in &self.strategies {
             let possible = self.clients.iter().any(|&client| {

@@ -1,4 +1,4 @@
-//! How long a plan takes, as far as that can be known before.
+//! Estimates in advance how long a plan takes.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use crate::measure::model::Topology;
 const EACH: Duration = Duration::from_millis(450);
 /// One more process.
 const PROCESS: Duration = Duration::from_millis(15);
-/// A Java machine, with Redisson's pools connected.
+/// A JVM, with Redisson's pools connected.
 const JAVA: Duration = Duration::from_millis(1_800);
-/// One lock to take before and to give back after the measured part.
+/// One lock to take before the measured part and to release after it.
 const HELD: Duration = Duration::from_micros(80);
-/// Round trips with servers far away until everything is connected and closed again.
+/// Round trips for connecting to distant servers and closing again.
 const EXCHANGES: u32 = 12;
 
 impl Task {
-    /// In how many of `rounds` it is measured.
+    /// The number of rounds in which it is measured, out of `rounds`.
     #[must_use]
     pub fn rounds_of(&self, rounds: u32) -> u32 {
         self.rounds.map_or(rounds, |most| most.min(rounds))
     }
 
-    /// How long a round of it takes with everything around.
+    /// How long one of its rounds takes, with everything around it.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         let java = self.strategy == Strategy::Redisson;
@@ -72,7 +72,7 @@ pub fn whole(tasks: &[Task], rounds: u32) -> Duration {
     starts + cells
 }
 
-/// A line for each cell, and what they come to.
+/// A line for each cell, and the total.
 #[must_use]
 pub fn list(tasks: &[Task], rounds: u32) -> String {
     let mut out = String::new();
@@ -94,7 +94,7 @@ pub fn list(tasks: &[Task], rounds: u32) -> String {
     out
 }
 
-/// Nothing here is known to the second.
+/// Rounded, because no estimate is exact to the second.
 #[must_use]
 pub fn in_words(length: Duration) -> String {
     match length.as_secs() {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::measure::plan::{Filter, ScenarioFile};
 
-    /// What the page is made from is one run that somebody can wait for.
+    /// The run behind the page must be short enough to wait for.
     #[test]
     fn the_run_of_the_targets_takes_no_longer_than_a_coffee() {
         let text = include_str!("../../../scenarios/targets.toml");

@@ -25,10 +25,10 @@ pub enum PlanError {
     Read {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The scenario file is not what it should be.
+    /// The scenario file is invalid.
     #[error("bad scenario file {name}: {problem}")]
     Bad {
         /// Which file.
@@ -36,7 +36,7 @@ pub enum PlanError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The flags leave nothing of the file.
+    /// The flags select nothing from the file.
     #[error("nothing to measure: no cell of the scenario file passes the flags given")]
     Nothing,
 }
@@ -77,7 +77,7 @@ impl ScenarioFile {
         Ok(file)
     }
 
-    /// The tasks that are left after the flags, grouped by topology in the order of the file.
+    /// The tasks that the flags select, grouped by topology in the order of the file.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl ScenarioFile {
             let mut wanted = Vec::new();
             cell.expand(&mut wanted);
             wanted.retain(|task| filter.keeps(task));
-            // What flags leave out may not fit the values that other flags give.
+            // A cell that the flags leave out need not fit the values of other flags.
             if wanted.is_empty() {
                 continue;
             }
@@ -166,7 +166,7 @@ mod tests {
         };
         assert!(count(&["one"]) > 0 && count(&["two"]) > 0);
         assert_eq!(count(&["no such group"]), 0);
-        // The same lock under the same load stands in both groups, and is measured once.
+        // The same lock under the same load is in both groups, and is measured once.
         assert_eq!(count(&["one", "two"]), count(&["one"]));
     }
 

@@ -1,11 +1,11 @@
-//! The flags that narrow or change what a scenario file says.
+//! The flags that narrow or change a scenario file.
 
 use std::time::Duration;
 
 use super::{Client, Kind, Scenario, Strategy, Task};
 use crate::measure::model::Topology;
 
-/// What flags keep of a file, and what they change.
+/// How flags select from a file and change it.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only these groups of cells.
@@ -18,19 +18,19 @@ pub struct Filter {
     pub clients: Vec<Client>,
     /// Only these topologies.
     pub topologies: Vec<Topology>,
-    /// These kinds instead.
+    /// Replaces the kinds.
     pub kinds: Vec<Kind>,
-    /// These numbers of workers instead, where a scenario has several.
+    /// Replaces the numbers of workers, where a scenario has several.
     pub workers: Vec<u32>,
-    /// This number of processes instead, where a scenario has several.
+    /// Replaces the number of processes, where a scenario has several.
     pub processes: Option<u32>,
-    /// This number of locks instead, in the renewal scenario.
+    /// Replaces the number of locks in the renewal scenario.
     pub locks: Option<u32>,
-    /// This hold time instead.
+    /// Replaces the hold time.
     pub hold: Option<Duration>,
-    /// This duration instead.
+    /// Replaces the duration.
     pub duration: Option<Duration>,
-    /// This warm-up of strategies in Java instead.
+    /// Replaces the warm-up of strategies in Java.
     pub warm_up: Option<Duration>,
 }
 
@@ -45,7 +45,7 @@ impl Filter {
             && passes(&self.scenarios, &task.scenario)
             && passes(&self.strategies, &task.strategy)
             && passes(&self.clients, &task.client)
-            // The embedded backend has no topology to be left out.
+            // The in-memory backend has no topology to filter by.
             && (task.topology == Topology::InProcess || passes(&self.topologies, &task.topology))
     }
 }

@@ -1,4 +1,4 @@
-//! What to measure: scenario files, flags on top of them, and the list of tasks they amount to.
+//! What to measure: scenario files, flags on top of them, and the resulting list of tasks.
 
 mod cell;
 mod check;

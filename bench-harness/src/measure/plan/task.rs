@@ -13,21 +13,22 @@ use crate::shared::names::names;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
-    /// One worker takes and gives back a lock nobody else wants.
+    /// One worker takes and releases a lock that no other worker wants.
     Uncontended,
     /// Every worker has a lock of its own; all share one connection.
     ManyLocks,
     /// All workers want the same lock, from several processes.
     HotLock,
-    /// All workers but one want the same lock in one process, and one wants it in another.
+    /// All workers except one want the same lock in one process, and that one wants it in another.
     RemoteWaiter,
     /// Odd workers write, even workers read.
     ReadersWriters,
     /// Many locks are held and renewed by the watchdog.
     Renewal,
-    /// Many locks are held: what they occupy in the memory of the process.
+    /// Many locks are held, to measure what they occupy in the memory of the process.
     HeldMemory,
-    /// Many tasks wait for locks that others hold: what they occupy in the memory of the process.
+    /// Many tasks wait for locks that others hold, to measure what they occupy in the memory of the
+    /// process.
     WaitingMemory,
 }
 
@@ -41,23 +42,24 @@ impl Scenario {
         )
     }
 
-    /// Whether workers take and give back locks, again and again.
+    /// Whether workers take and release locks again and again.
     #[must_use]
     pub const fn is_loop(self) -> bool {
         self.is_contended() || matches!(self, Self::Uncontended | Self::ManyLocks)
     }
 }
 
-/// Whose way of locking is measured.
+/// The library or reference that does the locking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// This library.
     Locktopus,
-    /// The floor: a bare hand-off, a lock only while nobody dies, and for nobody to use (feature
-    /// `peers`).
+    /// The floor: a bare hand-off, which is a lock only while no process dies, and not meant for
+    /// use (feature `peers`).
     Bare,
-    /// The reference: a hash, publish on release, everybody tries again (feature `peers`).
+    /// The reference: a hash, a message on release, and then all waiters try again (feature
+    /// `peers`).
     R1,
     /// The rslock crate (feature `peers`).
     Rslock,
@@ -97,7 +99,7 @@ names! {
 pub struct Task {
     /// What the workers do.
     pub scenario: Scenario,
-    /// Whose way of locking.
+    /// Who does the locking.
     pub strategy: Strategy,
     /// Through which library.
     pub client: Client,
@@ -111,16 +113,16 @@ pub struct Task {
     pub processes: u32,
     /// Threads of the runtime in each process.
     pub threads: u32,
-    /// Of how many servers of a quorum; all of them without. One is asked directly, without a
-    /// quorum.
+    /// Number of servers of a quorum to use; all of them by default. With 1 the server is used
+    /// directly, without a quorum.
     pub nodes: Option<u32>,
-    /// How often a lock is passed on inside a process before it goes back; the library's default
-    /// without.
+    /// How often a lock is passed on inside a process before it returns to the server; the
+    /// library's default if `None`.
     pub turns: Option<u32>,
-    /// How long a process keeps a lease that nobody wants after the release; zero for not at all.
+    /// How long a process keeps an unwanted lease after the release; zero turns the cache off.
     pub lease_cache: Duration,
-    /// The safety mode as a URL has it, with its further options: `replicated&replicas=all`; plain
-    /// without.
+    /// The safety mode as in a URL, with its further options: `replicated&replicas=all`; plain if
+    /// `None`.
     pub safety: Option<String>,
     /// Distinct locks.
     pub locks: u32,
@@ -128,18 +130,17 @@ pub struct Task {
     pub hold: Duration,
     /// Length of the measured part.
     pub duration: Duration,
-    /// Arrivals per second over all workers; closed loop without.
+    /// Arrivals per second over all workers; `None` for a closed loop.
     pub arrivals_per_second: Option<u64>,
     /// Lease of the held locks, for the renewal scenario.
     pub lease: Duration,
-    /// How much longer an exchange with the servers takes than on this machine; no line in between
-    /// without.
+    /// Delay to add to each round trip to the servers; `None` for a direct connection.
     pub round_trip: Option<Duration>,
-    /// In how many of the rounds it is measured; in all of them without.
+    /// Number of rounds in which it is measured; `None` for all.
     pub rounds: Option<u32>,
     /// How long a strategy in Java runs the workload before it counts; zero for the others.
     pub warm_up: Duration,
-    /// Name of the part of the scenario file; says nothing about what is measured.
+    /// Name of the group in the scenario file; it has no effect on what is measured.
     pub group: Option<String>,
 }
 

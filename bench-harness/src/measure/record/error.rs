@@ -1,4 +1,4 @@
-//! What can go wrong when records are put together.
+//! Errors of merging records.
 
 use crate::measure::model::HistogramError;
 
@@ -9,12 +9,12 @@ pub enum RecordError {
     /// Time series of different operations or intervals.
     #[error("recorders of one round must share their series: {ours} against {theirs}")]
     SeriesMismatch {
-        /// Series of the recorder merged into.
+        /// The series of the recorder that was merged into.
         ours: String,
-        /// Series of the other one.
+        /// The series of the other recorder.
         theirs: String,
     },
-    /// Histograms did not add up.
+    /// Histograms could not be added.
     #[error("histograms do not merge: {0}")]
     Merge(String),
     /// A histogram could not be stored.

@@ -2,7 +2,7 @@
 
 /// Jain's index of `counts`: 1 when all are equal, `1/n` when one worker got everything.
 ///
-/// `None` when nobody got anything, because then nothing was shared.
+/// `None` when there were no grants, so nothing was shared.
 #[must_use]
 pub fn jain(counts: &[u64]) -> Option<f64> {
     let sum: f64 = counts.iter().map(|&count| count as f64).sum();
@@ -10,9 +10,9 @@ pub fn jain(counts: &[u64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (counts.len() as f64 * squares))
 }
 
-/// The largest count over the smallest; infinite when somebody starved.
+/// The largest count over the smallest; infinite when a worker starved.
 ///
-/// `None` when nobody got anything.
+/// `None` when there were no grants.
 #[must_use]
 pub fn max_over_min(counts: &[u64]) -> Option<f64> {
     let (min, max) = (*counts.iter().min()?, *counts.iter().max()?);

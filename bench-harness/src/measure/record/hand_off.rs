@@ -4,10 +4,10 @@ use super::{Hold, Recorder};
 use crate::measure::model::op;
 
 impl Recorder {
-    /// Adds the hand-offs between the recorded holds: for each lock and each change of holder, the
-    /// time from when the former began its release until the latter had its grant. Only meaningful
-    /// after all workers were merged, and while somebody always waits. Holds that began after
-    /// `end_ns` do not count: by then others had stopped asking.
+    /// Adds the hand-offs between the recorded holds. For each lock and each change of holder, that
+    /// is the time from the start of the release until the next holder has its grant. Call it after
+    /// merging all workers. It means something only while there is always a waiter, so holds that
+    /// began after `end_ns` do not count: by then other workers had stopped asking.
     pub fn add_hand_offs(&mut self, end_ns: u64) {
         let mut holds: Vec<Hold> = self.holds.clone();
         holds.sort_unstable_by_key(|hold| (hold.lock, hold.start_ns));

@@ -1,11 +1,11 @@
-//! One hold of one lock, and many of them in few bytes.
+//! One hold of one lock, and a compact encoding of many.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-/// The time during which a worker believed to hold a lock.
+/// The time during which a worker believed that it holds a lock.
 ///
-/// Both ends have to be taken inside the belief: the start after the grant arrived, the end
-/// before the release is sent. A wider interval would report overlaps that did not happen.
+/// Both ends must lie inside it: take the start after the grant arrived, and the end before sending
+/// the release. A wider interval would report overlaps that did not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hold {
     /// Which lock, for workloads with several.
@@ -25,7 +25,7 @@ pub enum WireError {
     /// The text is not base64.
     #[error("recorded holds are not base64 ({0}); the worker process was probably killed")]
     Base64(#[from] base64::DecodeError),
-    /// The bytes end inside a hold or hold impossible numbers.
+    /// The bytes end inside a hold or contain impossible numbers.
     #[error("recorded holds are damaged at byte {0}; the worker process was probably killed")]
     Damaged(usize),
     /// A histogram is damaged.
@@ -33,8 +33,8 @@ pub enum WireError {
     Histogram(#[from] crate::measure::model::HistogramError),
 }
 
-/// Packs holds as base64 of variable-length integers, starts as differences: about seven bytes
-/// for a hold of some microseconds, against sixty as JSON.
+/// Packs holds as base64 of variable-length integers, starts as differences: about seven bytes for
+/// a hold of some microseconds, against sixty as JSON.
 pub(super) fn encode(holds: &[Hold]) -> String {
     let mut sorted = holds.to_vec();
     sorted.sort_unstable_by_key(|hold| hold.start_ns);

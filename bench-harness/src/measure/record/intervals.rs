@@ -59,7 +59,7 @@ impl Intervals {
         Ok(())
     }
 
-    /// The series of a round of `duration_ns`; what ended after it is left out.
+    /// The series of a round of `duration_ns`; later operations are left out.
     pub(super) fn into_series(self, duration_ns: u64) -> TimeSeries {
         let wanted = usize::try_from(duration_ns.div_ceil(self.interval_ns)).unwrap_or(0);
         let mut points: Vec<_> = self.histograms.iter().take(wanted).map(point).collect();
@@ -78,7 +78,8 @@ impl Intervals {
     }
 }
 
-/// A clock that jumps must not allocate without end: a round of 60 s in intervals of 10 ms fits.
+/// The limit keeps a clock that jumps from allocating without end. A round of 60 s in intervals of
+/// 10 ms fits.
 const MAX_INTERVALS: usize = 6_000;
 
 pub(super) fn empty() -> Histogram<u32> {

@@ -1,8 +1,8 @@
-//! What workers write while a round runs, and how it becomes a [`crate::measure::model::Round`].
+//! What workers record while a round runs, and how it becomes a [`crate::measure::model::Round`].
 //!
 //! Each worker owns a [`Recorder`], so recording takes no lock. Recorders merge within a process,
-//! cross process borders as [`WireRecorder`], merge again, and end in [`Recorder::into_round`].
-//! All times are nanoseconds since the start of the round on a clock the processes share.
+//! cross process borders as [`WireRecorder`], merge again, and end in [`Recorder::into_round`]. All
+//! times are nanoseconds since the start of the round, on a clock that the processes share.
 
 mod error;
 mod fairness;

@@ -9,9 +9,9 @@ use crate::measure::model::OverlapCheck;
 /// Who may hold a lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exclusion {
-    /// As many as this.
+    /// At most this many holders.
     Permits(usize),
-    /// Even workers together, or an odd one alone: how workers read and write a read-write lock.
+    /// Any number of even workers, or a single odd one: even workers read and odd workers write.
     OddWorkersWrite,
 }
 
@@ -25,8 +25,8 @@ impl Exclusion {
     }
 }
 
-/// Counts holds that began while a writer was active, and those of writers that began while anybody
-/// was.
+/// Counts holds that began while a writer was active, and holds of writers that began while another
+/// holder was.
 fn check_writers(holds: &mut [Hold]) -> OverlapCheck {
     holds.sort_unstable();
     let mut check = OverlapCheck {
@@ -54,9 +54,9 @@ fn check_writers(holds: &mut [Hold]) -> OverlapCheck {
 
 /// Replays `holds` in O(n log n): at most `permits` of one lock may be in force at a time.
 ///
-/// Holds that touch (one ends in the nanosecond in which the next begins) do not overlap. One
-/// worker overlapping itself counts: a lock that is granted twice is granted twice. `holds` is
-/// sorted in place.
+/// Holds that touch (one ends in the nanosecond in which the next begins) do not overlap. A worker
+/// that overlaps itself counts, because the lock was still granted twice. `holds` is sorted in
+/// place.
 pub fn check_overlaps(holds: &mut [Hold], permits: usize) -> OverlapCheck {
     holds.sort_unstable();
     let mut check = OverlapCheck {
@@ -69,8 +69,8 @@ pub fn check_overlaps(holds: &mut [Hold], permits: usize) -> OverlapCheck {
     check
 }
 
-/// `ends` holds the ends of holds in force, earliest first. While more than `permits` are in
-/// force the excess lasts until enough of them have ended.
+/// `ends` contains the ends of holds in force, earliest first. While more than `permits` are in
+/// force, the excess lasts until enough of them have ended.
 fn replay(holds: &[Hold], permits: usize, check: &mut OverlapCheck) {
     let mut ends: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
     let mut excess_since: Option<u64> = None;
@@ -90,7 +90,7 @@ fn replay(holds: &[Hold], permits: usize, check: &mut OverlapCheck) {
     let mut overlaps = 0;
     for hold in holds {
         end_until(&mut ends, hold.start_ns, &mut excess_since);
-        // A hold of no length is over when it begins, unless it falls inside another one.
+        // A hold of no length ends when it begins, unless it falls inside another one.
         ends.push(Reverse(hold.end_ns.max(hold.start_ns)));
         if ends.len() > permits {
             overlaps += 1;

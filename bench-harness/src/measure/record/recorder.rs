@@ -11,16 +11,16 @@ use crate::measure::model::{ClientCost, Round, ServerCost, StoredHistogram};
 use crate::shared::stall::MachineStall;
 
 const DIGITS: u8 = 3;
-/// Histograms are sized for this at first and grow by themselves.
+/// The initial range of histograms; they grow when needed.
 const EXPECTED_MAX_NS: u64 = 1_000_000;
-/// Latencies are held at this; a wait of a minute is a hang, whatever its exact length.
+/// Longer latencies are recorded as this: a wait of a minute is a hang, whatever its exact length.
 const CEILING_NS: u64 = 60_000_000_000;
 
 /// Handle of an operation within a [`Recorder`]; cheaper than its name on the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpId(usize);
 
-/// What the runner knows about a round besides what the workers recorded.
+/// What the runner knows about a round, besides the workers' records.
 #[derive(Clone, Debug)]
 pub struct RoundFacts {
     /// Number of the round, from 0.
@@ -29,17 +29,17 @@ pub struct RoundFacts {
     pub position: u32,
     /// Length of the measured part.
     pub duration: Duration,
-    /// Number of workers, so that one which never got the lock counts as 0.
+    /// Number of workers, so that a worker that never got the lock counts as 0.
     pub workers: u32,
     /// Round trips of PING in this round; recorded into a [`Recorder::new_histogram`].
     pub ping: Option<Histogram<u64>>,
-    /// What the servers' counters say.
+    /// The servers' counters.
     pub server_cost: Option<ServerCost>,
-    /// What the processes of the workers spent.
+    /// The cost for the workers' processes.
     pub client_cost: Option<ClientCost>,
-    /// What the machine did meanwhile.
+    /// Stalls of the machine meanwhile.
     pub machine: Option<MachineStall>,
-    /// Who may hold a lock at the same time, or `None` when overlaps are not to be checked.
+    /// Who may hold a lock at the same time, or `None` to skip the overlap check.
     pub exclusion: Option<Exclusion>,
 }
 
@@ -55,8 +55,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of `worker`. Besides histograms it keeps the course of `series_of` in steps of
-    /// `interval`; all recorders of a round need the same two.
+    /// A recorder of `worker`. Besides histograms it keeps a time series of the operation
+    /// `series_of` in steps of `interval`; all recorders of a round need the same two.
     #[must_use]
     pub fn new(worker: u32, series_of: &str, interval: Duration) -> Self {
         Self {
@@ -102,8 +102,8 @@ impl Recorder {
 
     /// Records one operation that took from `start_ns` to `end_ns`.
     ///
-    /// In an open loop `start_ns` is when the operation was *due*, which is what corrects for
-    /// coordinated omission. Latencies below 1 ns count as 1 ns, above 60 s as 60 s.
+    /// In an open loop `start_ns` is when the operation was *due*, which corrects for coordinated
+    /// omission. Latencies below 1 ns count as 1 ns, above 60 s as 60 s.
     ///
     /// # Panics
     ///
@@ -122,8 +122,8 @@ impl Recorder {
         *self.grants.entry(self.worker).or_default() += 1;
     }
 
-    /// Counts one grant and keeps the hold for the overlap check. Both times have to lie within
-    /// the hold; see [`Hold`].
+    /// Counts one grant and keeps the hold for the overlap check. Both times must lie within the
+    /// hold; see [`Hold`].
     pub fn held(&mut self, lock: u32, start_ns: u64, end_ns: u64) {
         self.granted();
         self.holds.push(Hold {
@@ -142,7 +142,7 @@ impl Recorder {
         }
     }
 
-    /// Adds everything another recorder of the same round holds.
+    /// Adds the records of another recorder of the same round.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// The round these records amount to.
+    /// The round of these records.
     ///
     /// # Errors
     ///

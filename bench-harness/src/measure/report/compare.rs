@@ -6,10 +6,10 @@ use crate::measure::completeness;
 use crate::measure::derive::{Better, Measure, Spread, measures, operations, overlaps};
 use crate::measure::model::{Cell, Report, op};
 
-/// Operations that happen in one run and not in another without anything being wrong.
+/// Operations that may happen in only one of two runs although nothing is wrong.
 const BY_CHANCE: [&str; 2] = [op::OWN_LEASE, op::OUTAGE];
 
-/// What became of one figure.
+/// How one figure changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every round of the second run beats every round of the first.
@@ -18,7 +18,7 @@ pub enum Verdict {
     Worse,
     /// The rounds of the two runs interleave.
     WithinNoise,
-    /// One of the runs has so few rounds that their range is no interval.
+    /// One of the runs has too few rounds for a range.
     NoiseUnknown,
 }
 
@@ -33,7 +33,7 @@ pub struct Delta {
     pub after: Spread,
     /// Change of the medians in percent of the first; positive is more, not better.
     pub percent: f64,
-    /// What that means.
+    /// The verdict on the change.
     pub verdict: Verdict,
 }
 
@@ -55,7 +55,7 @@ pub struct Comparison<'a> {
     pub before: &'a Report,
     /// The second run.
     pub after: &'a Report,
-    /// What differs besides the code: while this is not empty, absolute figures mean little.
+    /// Differences besides the code: unless this is empty, absolute figures mean little.
     pub differences: Vec<String>,
     /// Cells found in both.
     pub pairs: Vec<Pair<'a>>,
@@ -65,8 +65,8 @@ pub struct Comparison<'a> {
     pub only_after: Vec<&'a Cell>,
 }
 
-/// Compares two runs. Cells match when they measured the same under the same load, whatever
-/// server and provider they ran on; those are reported as differences.
+/// Compares two runs. Cells match if they measured the same under the same load. Server and
+/// provider may differ; those are reported as differences.
 #[must_use]
 pub fn compare<'a>(before: &'a Report, after: &'a Report) -> Comparison<'a> {
     let mut pairs = Vec::new();
@@ -110,8 +110,10 @@ pub fn compare<'a>(before: &'a Report, after: &'a Report) -> Comparison<'a> {
 impl Comparison<'_> {
     /// Why the second run fails a gate of `percent`; empty when it passes.
     ///
-    /// A figure fails when it is worse beyond noise *and* by more than
-    /// `percent`. So do overlaps, operations or a look for overlaps that are gone, cells that are in one run only, and a comparison of nothing: a gate that passes because it found nothing to look at guards nothing. Whether the runs are fit to be compared at all is told by [`Comparison::unfit`].
+    /// A figure fails when it is worse beyond noise *and* by more than `percent`. The gate also
+    /// fails for new overlaps, for operations or overlap checks that are gone, for cells in one run
+    /// only, and for a comparison of nothing: a gate that passes because it found nothing to
+    /// compare is useless. [`Comparison::unfit`] tells whether the runs can be compared at all.
     #[must_use]
     pub fn failures(&self, percent: f64) -> Vec<String> {
         let mut failures = Vec::new();
@@ -146,9 +148,9 @@ impl Comparison<'_> {
         failures
     }
 
-    /// Why the runs cannot be compared as a guard, a sentence each: what [`completeness`] says is
-    /// missing in one of them, or failed. Rounds in which nothing was granted, or that are not
-    /// there, are slower than nothing.
+    /// Why the runs cannot be compared, a sentence each: what [`completeness`] says is missing or
+    /// failed in one of them. Missing rounds, or rounds without grants, would make any comparison
+    /// meaningless.
     #[must_use]
     pub fn unfit(&self) -> Vec<String> {
         let sides = [("first", self.before), ("second", self.after)];
@@ -161,7 +163,7 @@ impl Comparison<'_> {
 }
 
 impl Pair<'_> {
-    /// Operations that the second run has no latencies of.
+    /// Operations without latencies in the second run.
     fn lost(&self) -> Vec<&str> {
         let has = |name: &str| operations(self.after).contains(&name);
         let lost = operations(self.before).into_iter();
@@ -171,8 +173,8 @@ impl Pair<'_> {
 }
 
 impl Delta {
-    /// Whether the figure got worse beyond noise and by more than `percent`. Without a noise
-    /// figure the threshold alone decides.
+    /// Whether the figure got worse beyond noise and by more than `percent`. Without a noise figure
+    /// the threshold alone decides.
     #[must_use]
     pub fn is_worse_by(&self, percent: f64) -> bool {
         let worse = match self.measure.better() {
@@ -280,8 +282,8 @@ mod tests {
         assert!(!compare(&after, before).failures(99.0).is_empty());
     }
 
-    /// What the second run has more was never compared either, and stays unguarded until it is
-    /// measured on both sides.
+    /// What only the second run has was not compared either, and stays unguarded until both sides
+    /// have it.
     #[test]
     fn what_one_run_lacks_is_a_failure_of_the_gate() {
         let before = synthetic::shared();
@@ -309,7 +311,7 @@ mod tests {
         assert_eq!(compare(before, &unseen).failures(99.0).len(), 1);
     }
 
-    /// Each of these once passed: what is empty or failed has nothing that could be worse.
+    /// Each of these passed once: something empty or failed cannot get worse.
     #[test]
     fn runs_that_are_incomplete_are_unfit_for_the_gate() {
         let mut whole = synthetic::shared().clone();

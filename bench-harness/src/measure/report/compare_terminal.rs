@@ -1,4 +1,4 @@
-//! A comparison as text for people at a terminal.
+//! A comparison as text for the terminal.
 
 use std::fmt::Write as _;
 

@@ -63,7 +63,7 @@ const LATENCY_COLUMNS: usize = 12;
 ///
 /// # Errors
 ///
-/// Whatever the CSV writer reports; writing to memory does not fail.
+/// Any error of the CSV writer; writing to memory does not fail.
 pub fn render(report: &Report) -> Result<String, ::csv::Error> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     writer.write_record(COLUMNS)?;

@@ -1,11 +1,11 @@
-//! What besides the code differs between two runs.
+//! Differences between two runs besides the code.
 
 use std::collections::BTreeSet;
 
 use super::format;
 use crate::measure::model::{Cell, Report};
 
-/// One sentence per difference that can move figures by itself.
+/// One sentence for each difference that can change figures.
 pub(super) fn between(before: &Report, after: &Report, pairs: &[(&Cell, &Cell)]) -> Vec<String> {
     let (a, b) = (&before.environment, &after.environment);
     let (ha, hb) = (&before.harness, &after.harness);
@@ -61,7 +61,7 @@ pub(super) fn between(before: &Report, after: &Report, pairs: &[(&Cell, &Cell)])
     found
 }
 
-/// A load that differs by a core's worth competes with what is measured.
+/// A difference of one core's worth of load competes with what is measured.
 fn busier(before: &Report, after: &Report) -> Option<String> {
     let [a, ..] = before.environment.load_average_at_start?;
     let [b, ..] = after.environment.load_average_at_start?;

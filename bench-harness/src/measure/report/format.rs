@@ -18,7 +18,7 @@ pub fn value(value: f64, unit: Unit) -> String {
     }
 }
 
-/// What follows a value in `unit`.
+/// The suffix of a value in `unit`.
 #[must_use]
 pub const fn suffix(unit: Unit) -> &'static str {
     match unit {
@@ -29,12 +29,12 @@ pub const fn suffix(unit: Unit) -> &'static str {
     }
 }
 
-/// From here on a share of the median says nothing: rounds lie a multiple of it apart, or it is
-/// next to zero.
+/// Beyond this, a percentage means nothing: rounds differ by a multiple of the median, or the
+/// median is close to zero.
 const WILD_PERCENT: f64 = 100.0;
 
-/// Noise of a figure as `±3 %`; as the smallest and the largest round where there are only two, or
-/// where these are far apart.
+/// Noise of a figure as `±3 %`; as the smallest and the largest round if there are only two, or if
+/// they are far apart.
 #[must_use]
 pub fn noise(spread: Option<Spread>, unit: Unit) -> String {
     let Some(spread) = spread.filter(|spread| spread.rounds > 1) else {
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(noise(&[9_990.0, 10_000.0, 10_010.0]), "±0.1%");
         // Two rounds give no interval.
         assert_eq!(noise(&[9_000.0, 11_000.0]), "9.00–11.0");
-        // A median of next to nothing.
+        // A median close to zero.
         assert_eq!(noise(&[1.0, 1.0, 127_000_000.0]), "0.001–127,000");
         assert_eq!(noise(&[0.0, 0.0, 0.0]), "0–0");
     }

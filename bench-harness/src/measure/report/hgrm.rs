@@ -97,7 +97,7 @@ fn file_name(at: usize, cell: &Cell, operation: &str) -> String {
     let mut name = format!("{at:03}");
     for part in parts {
         name.push('-');
-        // Peers name themselves; nothing of that may become a path.
+        // Peers choose their own names, so a name must not become a path.
         name.extend(
             part.chars()
                 .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }),

@@ -1,4 +1,4 @@
-//! The aligned table for people at a terminal.
+//! The aligned tables for the terminal.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::measure::opening;
 use crate::measure::summary::SummaryCell;
 use crate::shared::render::table::{self, Style, wrap};
 
-/// How the tables are to be read.
+/// How to read the tables.
 const READ_AS: [&str; 3] = [
     "Latencies in µs: medians over rounds; ± is half the range of the rounds, or the range itself where it is wide or of two \
      rounds.",
@@ -141,8 +141,8 @@ fn context(group: &Group<'_>) -> Vec<String> {
     vec![constants.join(", "), x]
 }
 
-/// What one number per cell can say. In a narrow terminal client CPU and the noise are for the
-/// other formats.
+/// One number per cell. A narrow terminal drops client CPU and the noise, which the other formats
+/// show.
 fn cells(group: &Group<'_>, style: Style) -> String {
     let order = ["client CPU µs/acq", "±", "max/min", "script p50 µs"];
     narrowed(group, style, &order, |left_out| {
@@ -150,8 +150,8 @@ fn cells(group: &Group<'_>, style: Style) -> String {
     })
 }
 
-/// A table as wide as the terminal: columns are left out in this order while it is wider, and while
-/// a name in it takes more than two lines. Where that cannot be had it is as full as fits.
+/// A table no wider than the terminal. It drops columns in this order while the table is too wide
+/// or a name in it takes more than two lines. If that is not enough, it shows as much as fits.
 fn narrowed(
     group: &Group<'_>,
     style: Style,
@@ -180,7 +180,7 @@ fn narrowed(
     chosen.map_or_else(String::new, |(_, text)| text.clone())
 }
 
-/// Characters of a line that take room: colour codes do not.
+/// Visible characters of a line, without colour codes.
 fn visible(line: &str) -> usize {
     let mut parts = line.split('\u{1b}');
     let plain = parts.next().map_or(0, |start| start.chars().count());
@@ -219,7 +219,7 @@ fn cell_table(group: &Group<'_>, style: Style, left_out: &[&str]) -> Table {
     table
 }
 
-/// What is worth a column besides, depending on what the group is about.
+/// Further columns that suit the group.
 fn further(group: &Group<'_>) -> Vec<(&'static str, Measure)> {
     let shared = [("Jain", Measure::Jain), ("max/min", Measure::MaxOverMin)];
     let spent = [
@@ -239,10 +239,10 @@ fn further(group: &Group<'_>) -> Vec<(&'static str, Measure)> {
         .collect()
 }
 
-/// What is said of an operation.
+/// The columns of an operation.
 const LATENCIES: [&str; 7] = ["p50", "±", "p99", "p99.9", "max", "p50 RTT", "p99 RTT"];
 
-/// One row per cell and operation; the cell is named in its first row only.
+/// One row per cell and operation; only the first row names the cell.
 fn latencies(group: &Group<'_>, style: Style) -> String {
     let order = ["p99.9", "p99 RTT", "±", "max"];
     narrowed(group, style, &order, |left_out| {
@@ -362,7 +362,7 @@ mod tests {
         assert!(!text.contains('\u{1b}'));
     }
 
-    /// Words stay whole, whatever is in them: a name that is broken over two lines is read as two.
+    /// Words stay whole: a name that is broken over two lines reads as two.
     #[test]
     fn in_eighty_columns_words_are_not_broken() {
         let text = render(
@@ -390,7 +390,7 @@ mod tests {
         }
     }
 
-    /// A name over three lines is hard to find again; columns that say least make room for it.
+    /// A name over three lines is hard to find again; the least important columns make room for it.
     #[test]
     fn columns_make_room_for_long_names() {
         let groups = groups(synthetic::shared());
@@ -413,8 +413,8 @@ mod tests {
                 table::align(&mut table, 1);
                 table
             });
-            // Three rules and the header; while there is a column to leave out no name has a third
-            // line.
+            // Three rules and the header; no name has a third line while there is a column left to
+            // drop.
             let lines = text.lines().count();
             assert!(
                 !text.contains("second") || lines <= 4 + 2 * rows,
@@ -423,7 +423,7 @@ mod tests {
         }
     }
 
-    /// Colours take no room, so no column is left out for them.
+    /// Colour codes take no room, so no column is dropped for them.
     #[test]
     fn colours_change_no_columns() {
         let heads = |colour| {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::measure::plan::Strategy;
 use crate::measure::worker::{Answer, Job, Start};
 
-/// A worker process. Ended when dropped.
+/// A worker process. Dropping it kills the process.
 pub(super) struct Worker {
     process: Child,
     to: ChildStdin,
@@ -19,7 +19,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a process and gives it its job. `redisson` is what runs a worker of Redisson.
+    /// Starts a process and gives it its job. `redisson` is the command of a Redisson worker.
     pub(super) async fn spawn(job: &Job, redisson: Option<&[OsString]>) -> Result<Self, String> {
         let mut process = program(job, redisson)?
             .stdin(Stdio::piped())
@@ -53,8 +53,8 @@ impl Worker {
         self.tell(&start).await
     }
 
-    /// Waits for what the worker recorded. It still holds what it does not give back within its
-    /// workload.
+    /// Waits for the worker's records. The worker still holds the locks that its workload does not
+    /// release.
     pub(super) async fn done(&mut self, within: Duration) -> Result<Answer, String> {
         let answer = self.hear(within).await?;
         match answer {
@@ -63,7 +63,7 @@ impl Worker {
         }
     }
 
-    /// Lets the worker give back what it holds, and end. Ends it if that takes too long.
+    /// Lets the worker release what it holds, and exit. Kills it if that takes too long.
     pub(super) async fn end(self, within: Duration) {
         let Self {
             mut process, to, ..
@@ -108,7 +108,7 @@ fn program(job: &Job, redisson: Option<&[OsString]>) -> Result<Command, String> 
     let mut command = match job.core {
         None => Command::new(java),
         Some(core) => {
-            // Java has threads before it could pin itself.
+            // A JVM has started threads before it could pin itself.
             let mut command = Command::new("taskset");
             command.args(["--cpu-list", &core.to_string()]).arg(java);
             command

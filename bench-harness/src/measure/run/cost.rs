@@ -1,4 +1,4 @@
-//! What the servers say they did, from their own counters.
+//! The work of the servers, from their own counters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::measure::plan::Strategy;
 pub(super) struct Counters {
     /// One for each independent system: several for a quorum.
     clients: Vec<Arc<dyn RedisClient>>,
-    /// Whether statistics began with the round, so that those that cannot be subtracted mean
-    /// something.
+    /// Whether the statistics were reset for this run. Script times cannot be subtracted, so they
+    /// mean nothing without a reset.
     afresh: bool,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Counters {
 pub(super) struct Reading {
     calls: BTreeMap<String, u64>,
     cpu_ns: Option<u64>,
-    /// Of the server that ran most scripts, and how many.
+    /// Script times of the server that ran most scripts, and how many it ran.
     scripts: Option<(u64, ScriptTimes)>,
 }
 
 impl Counters {
-    /// Connects. The statistics of servers that are ours are started afresh.
+    /// Connects. Resets the statistics of servers that the run started.
     pub(super) async fn connect(
         urls: &[String],
         ours: bool,
@@ -50,7 +50,7 @@ impl Counters {
         replies.is_some_and(|replies| !replies.is_empty())
     }
 
-    /// `None` if the servers do not tell.
+    /// `None` if the servers do not report them.
     pub(super) async fn read(&self) -> Option<Reading> {
         let mut reading = Reading {
             cpu_ns: Some(0),
@@ -120,7 +120,7 @@ impl Reading {
         };
     }
 
-    /// What happened between an earlier reading and this one.
+    /// The cost between an earlier reading and this one.
     pub(super) fn since(&self, earlier: &Self, strategy: Strategy) -> ServerCost {
         let by_command: BTreeMap<String, u64> = self
             .calls
@@ -142,8 +142,8 @@ impl Reading {
         };
         let mut commands = sum(&|name| is_sent(name, strategy));
         if strategy == Strategy::Redisson {
-            // A release deletes the lock in its script, and then sends a DEL for the key by which
-            // the script knows a repeated request.
+            // A release deletes the lock in its script, then sends a DEL for the key by which the
+            // script recognises a repeated request.
             commands += by_command.get("del").copied().unwrap_or(0) / 2;
         }
         ServerCost {
@@ -159,7 +159,7 @@ impl Reading {
     }
 }
 
-/// `p50=3.007,p99=8.031,p99.9=20.095`, in microseconds.
+/// Parses `p50=3.007,p99=8.031,p99.9=20.095`, in microseconds.
 fn script_times(text: &str) -> Option<ScriptTimes> {
     let at = |name: &str| {
         let mut parts = text.split(',').filter_map(|part| part.split_once('='));
@@ -172,7 +172,7 @@ fn script_times(text: &str) -> Option<ScriptTimes> {
     })
 }
 
-/// What the harness, replicas and sentinels send, not the workers.
+/// Commands of the harness, replicas and sentinels, not of the workers.
 fn is_noise(name: &str) -> bool {
     let base = name.split('|').next().unwrap_or(name);
     matches!(
@@ -193,20 +193,19 @@ fn is_noise(name: &str) -> bool {
     )
 }
 
-/// What arrives from clients, as opposed to what scripts call.
+/// Commands that clients send, as opposed to commands that scripts call.
 fn is_sent(name: &str, strategy: Strategy) -> bool {
     let script_or_subscription = matches!(
         name,
         "eval" | "evalsha" | "subscribe" | "unsubscribe" | "ssubscribe" | "sunsubscribe"
     );
     let own = match strategy {
-        // Where replicas have to confirm: both follow the script in one pipeline, and no script
-        // calls them.
+        // For waits on replicas: both follow the script in one pipeline, and no script calls them.
         Strategy::Locktopus => matches!(name, "wait" | "role"),
         Strategy::Bare | Strategy::R1 => false,
-        // Takes its locks by plain SET.
+        // It takes its locks with plain SET.
         Strategy::Rslock => name == "set",
-        // Waits for replicas, where there are some.
+        // It waits for replicas, if there are any.
         Strategy::Redisson => name == "wait",
     };
     script_or_subscription || own
@@ -234,8 +233,7 @@ mod tests {
         assert_eq!((times.p50_ns, times.p99_ns), (2_007, 31_103));
     }
 
-    /// The script, the write whose place replicas are asked for, `WAIT` and `ROLE`; and the
-    /// release.
+    /// The script, the write that replicas must confirm, `WAIT` and `ROLE`; and the release.
     #[test]
     fn what_replicas_confirm_costs_five_commands() {
         let mut reading = Reading::default();

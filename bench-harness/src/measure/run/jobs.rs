@@ -1,4 +1,4 @@
-//! From a task to what each of its processes is told, and to what the report calls it.
+//! Turns a task into the jobs of its processes and the subject of its cell.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::measure::worker::Job;
 /// What all processes of all tasks have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// Unique start of every lock name of this task in this round: nothing is left over from
-    /// before.
+    /// Unique start of every lock name of this task in this round, so that no earlier lock is in
+    /// use.
     pub(super) prefix: String,
     /// Round trips of PING that the first process times.
     pub(super) pings: u32,
@@ -75,7 +75,7 @@ fn share(whole: u32, process: u32, processes: u32) -> u32 {
     whole / processes + u32::from(process < whole % processes)
 }
 
-/// Who may hold a lock of a task at the same time; `None` if nobody is in another's way.
+/// Who may hold a lock of a task at the same time; `None` if no lock is shared.
 pub(super) fn exclusion(scenario: Scenario) -> Option<Exclusion> {
     match scenario {
         Scenario::ReadersWriters => Some(Exclusion::OddWorkersWrite),
@@ -84,7 +84,7 @@ pub(super) fn exclusion(scenario: Scenario) -> Option<Exclusion> {
     }
 }
 
-/// What the report calls it.
+/// The subject of its cell in the report.
 pub(super) fn subject(place: &Place, task: &Task) -> Subject {
     let lock_kind = match task.strategy {
         Strategy::Locktopus | Strategy::Redisson => task.kind.name(),
@@ -110,7 +110,7 @@ pub(super) fn subject(place: &Place, task: &Task) -> Subject {
         locks: task.locks,
         pacing: task.pacing(),
         hold_ns: duration_ns(task.hold),
-        // The engine's port map is a process in user space between client and server, and so is a
+        // The engine's port map is a user-space process between client and server, and so is a slow
         // line.
         through_proxy: place.provider == Provider::Container || task.round_trip.is_some(),
         options: options(task),

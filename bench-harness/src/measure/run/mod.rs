@@ -1,4 +1,4 @@
-//! The parent's side: places, rounds, children, and what the servers say they did.
+//! The parent's side: places, rounds, children, and the servers' own counters.
 
 mod child;
 mod cost;

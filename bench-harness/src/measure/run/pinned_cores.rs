@@ -1,7 +1,7 @@
-//! Cores that a run is pinned to: servers on one, workers on the other, and both kept awake.
+//! Pins a run to cores: servers on one, workers on the other, and both kept awake.
 //!
-//! Without this a round trip on a small machine has two modes (a core that sleeps takes four times
-//! as long to answer), and every ratio depends on which one was met.
+//! Without this a round trip on a small machine has two modes, because a sleeping core takes four
+//! times as long to answer, and every ratio depends on the mode.
 
 use std::process::Stdio;
 
@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::measure::model::Pinning;
 
-/// The cores a run is pinned to. Its spinners end when it is dropped.
+/// The cores of a pinned run. Dropping this ends its spinners.
 #[derive(Debug)]
 pub struct PinnedCores {
     pinning: Pinning,
@@ -34,11 +34,11 @@ impl PinnedCores {
     }
 
     /// Servers on the first core that this process may use, workers on the second, and on both a
-    /// process of idle priority that keeps the core from sleeping.
+    /// process of idle priority that keeps the core awake.
     ///
     /// # Errors
     ///
-    /// What is missing on this machine.
+    /// What this machine lacks.
     pub fn on() -> Result<Self, String> {
         let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
         let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
@@ -69,7 +69,7 @@ impl PinnedCores {
         })
     }
 
-    /// What the report says about it.
+    /// The setting as the report shows it.
     #[must_use]
     pub fn pinning(&self) -> Pinning {
         self.pinning.clone()
@@ -81,7 +81,7 @@ impl PinnedCores {
         self.pinning.client_cores.first().copied()
     }
 
-    /// Puts server processes on their core.
+    /// Moves server processes to their core.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl PinnedCores {
         for &pid in pids {
             let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
             let process = process.ok_or_else(|| format!("{pid} is no process id"))?;
-            // Redis has helper threads, but what serves commands is the main thread.
+            // Redis has helper threads, but the main thread serves commands.
             sched_setaffinity(Some(process), &set)
                 .map_err(|error| format!("cannot pin process {pid}: {error}"))?;
         }

@@ -1,4 +1,4 @@
-//! Where a measurement happens: servers that were started for it, or that were there.
+//! The servers of a measurement: started for it, or running already.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use locktopus_servers::topology::{
 use crate::measure::model::{Provider, Server, Topology};
 use crate::measure::plan::Client;
 
-/// How servers are to be had.
+/// How to get servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProviderChoice {
     /// Server processes if there is a server program, else containers, else none.
@@ -20,20 +20,20 @@ pub enum ProviderChoice {
     Plain,
     /// Containers.
     Pod,
-    /// No servers: only the embedded backend.
+    /// No servers: only the in-memory backend.
     Memory,
 }
 
-/// A place where locks are kept.
+/// The place where locks are kept.
 #[derive(Debug)]
 pub struct Place {
     deployment: Option<Deployment>,
     urls: Vec<String>,
-    /// How its servers are arranged.
+    /// The arrangement of its servers.
     pub topology: Topology,
     /// How its servers were started.
     pub provider: Provider,
-    /// What its servers are.
+    /// Product and version of its servers.
     pub server: Option<Server>,
     /// How many servers there are, sentinels included.
     pub nodes: u32,
@@ -54,7 +54,7 @@ pub enum PlaceError {
 }
 
 impl Place {
-    /// The embedded backend.
+    /// The in-memory backend.
     #[must_use]
     pub fn memory() -> Self {
         Self {
@@ -110,8 +110,8 @@ impl Place {
         })
     }
 
-    /// The URLs through which a client reaches it: several for a quorum, of which `nodes` limits
-    /// the number.
+    /// The URLs through which a client reaches it: several for a quorum; `nodes` limits their
+    /// number.
     #[must_use]
     pub fn urls(&self, client: Client, nodes: Option<u32>) -> Vec<String> {
         let most = nodes.map_or(usize::MAX, |nodes| usize::try_from(nodes).unwrap_or(1));
@@ -127,21 +127,21 @@ impl Place {
         self.urls.iter().take(most).map(url).collect()
     }
 
-    /// Whether its servers were started for the run and serve nobody else.
+    /// Whether its servers were started for the run and have no other clients.
     #[must_use]
     pub const fn is_ours(&self) -> bool {
         matches!(self.provider, Provider::Plain | Provider::Container)
     }
 
-    /// Puts its servers at a distance. Those that were started without a line in front of them stay
-    /// where they are.
+    /// Delays each round trip to its servers. Servers that were started without a slow line stay
+    /// undelayed.
     pub fn put_away(&self, round_trip: Duration) {
         if let Some(deployment) = &self.deployment {
             deployment.set_round_trip(round_trip);
         }
     }
 
-    /// The processes of its servers, where they are processes of this machine.
+    /// The processes of its servers, if they run on this machine.
     pub async fn pids(&self) -> Vec<u32> {
         let Some(deployment) = &self.deployment else {
             return Vec::new();
@@ -174,13 +174,12 @@ impl Place {
 
 fn with_options(url: &str, library: &str) -> String {
     let joint = if url.contains('?') { '&' } else { '?' };
-    // Checks take a probe lock, which would be counted. Many processes that start together on few
-    // cores take longer to connect than a service should.
+    // The checks take a probe lock, which would be counted. Many processes that start together on
+    // few cores take longer to connect than a service should.
     format!("{url}{joint}client={library}&checks=off&timeout=5s&connect_timeout=10s")
 }
 
-/// A standalone deployment may have several servers that have nothing to do with each other; one is
-/// measured.
+/// A standalone deployment may have several independent servers; only one is measured.
 fn systems(topology: Topology, deployment: &Deployment) -> Vec<String> {
     if topology == Topology::Quorum {
         deployment.urls()
@@ -201,7 +200,7 @@ pub fn kind(topology: Topology) -> Option<TopologyKind> {
     }
 }
 
-/// `redis 7.0.15` and the like.
+/// Parses `redis 7.0.15` and the like.
 fn parse_version(text: &str) -> Option<Server> {
     let (flavour, version) = text.split_once(' ')?;
     Some(Server {

@@ -17,17 +17,17 @@ use crate::measure::record::{Recorder, RoundFacts};
 use crate::measure::worker::{Answer, Start, monotonic_ns};
 use crate::shared::stall::StallWatch;
 
-/// How long workers may take to connect, ping and (for renewal) take their locks; besides a
+/// How long workers may take to connect, ping and (for renewal) take their locks, not counting a
 /// warm-up.
 const READY_WITHIN: Duration = Duration::from_secs(180);
-/// How long after the measured part workers may take to come back.
+/// How long workers may take to finish after the measured part.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
-/// How long they may take to give back what they hold.
+/// How long they may take to release what they hold.
 const END_WITHIN: Duration = Duration::from_secs(60);
-/// Between the starting signal and the start: every worker must have read the signal by then.
+/// From the starting signal to the start: every worker must have read the signal by then.
 const COUNTDOWN: Duration = Duration::from_millis(30);
 
-/// Why a measurement could not be made.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{task}: {reason}")]
 pub struct RunError {
@@ -46,7 +46,7 @@ pub struct Runner<'a> {
     pub prefix: String,
     /// Round trips of PING to time in each round.
     pub pings: u32,
-    /// Program and arguments of Redisson's worker, where there is one.
+    /// Program and arguments of Redisson's worker, if there is one.
     pub redisson: Option<Vec<OsString>>,
 }
 
@@ -119,7 +119,7 @@ impl Runner<'_> {
                 .map(|(before, after)| after.since(&before, task.strategy));
             counters.close().await;
         }
-        // Together, because each may have much to give back.
+        // In parallel, because each may have much to release.
         futures_util::future::join_all(workers.into_iter().map(|worker| worker.end(END_WITHIN)))
             .await;
         let mut recorder = sum
@@ -147,12 +147,12 @@ impl Runner<'_> {
     }
 }
 
-/// What all processes of a round said.
+/// The combined answers of all processes of a round.
 #[derive(Default)]
 struct Sum {
     recorder: Option<Recorder>,
     ping: Option<Histogram<u64>>,
-    /// `None` once a process does not tell.
+    /// `None` once a process does not report it.
     cost: Option<ClientCost>,
     answers: usize,
 }

@@ -7,7 +7,7 @@ use crate::measure::model::{Pacing, Provider, Report, Server, ServerCost, Subjec
 use crate::measure::record::{Exclusion, Recorder, RoundFacts};
 use crate::shared::random::Random;
 
-/// Figures a strategy is simulated with.
+/// The parameters of a simulated strategy.
 struct Shape {
     /// Median hand-off as a multiple of the RTT.
     hand_off_x: f64,
@@ -15,7 +15,7 @@ struct Shape {
     spread: f64,
     commands: f64,
     cpu_us: f64,
-    /// 0 serves in turn; larger values favour some workers ever more.
+    /// With 0 workers are served in turn; larger values favour some workers more and more.
     greed: f64,
 }
 
@@ -139,7 +139,7 @@ pub(super) fn memory(report: &mut Report, random: &mut Random) {
     }
 }
 
-/// What a simulated round leaves behind.
+/// The result of a simulated round.
 struct Simulated {
     recorder: Recorder,
     grants: u64,
@@ -214,7 +214,7 @@ fn simulate(subject: &Subject, shape: &Shape, x: f64, random: &mut Random) -> Si
     }
     let mut recorder = Recorder::new(0, op::HAND_OFF, interval);
     for other in recorders {
-        // The same series by construction, so merging cannot fail.
+        // Both have the same series, so merging cannot fail.
         drop(recorder.merge(other));
     }
     Simulated {

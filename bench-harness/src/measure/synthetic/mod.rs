@@ -1,8 +1,8 @@
 //! Invented reports for tests and for work on the renderers.
 //!
-//! Nothing here was measured, and every report says so in its first note. The data is drawn from a
+//! Nothing here was measured, and every report says so in its first note. The data comes from a
 //! seeded generator and goes through the real [`crate::measure::record::Recorder`], so renderers
-//! see what a runner would give them. No subcommand of the binary reaches this module.
+//! see the same as from a runner. No subcommand of the binary uses this module.
 
 mod hot;
 mod planned;
@@ -41,7 +41,7 @@ pub fn report(seed: u64) -> Report {
     report
 }
 
-/// [`report`] of one seed, made once per process: drawing it takes seconds without optimisation.
+/// [`report`] of one seed, made once per process, because it takes seconds without optimisation.
 #[must_use]
 pub fn shared() -> &'static Report {
     static SHARED: LazyLock<Report> = LazyLock::new(|| report(7));
@@ -82,7 +82,7 @@ pub fn memory_only(seed: u64) -> Report {
     report
 }
 
-/// A run that measured nothing at all; renderers must survive it.
+/// A run without measurements; renderers must survive it.
 #[must_use]
 pub fn empty() -> Report {
     base(1, "synthetic-empty")

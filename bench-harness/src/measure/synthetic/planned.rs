@@ -11,12 +11,12 @@ use crate::measure::model::{
 };
 use crate::measure::plan::{Filter, Scenario, ScenarioFile, Strategy, Task};
 
-/// A run of all that this plan asks for, in which every cell has the same figures and nothing
-/// failed. Its histograms hold few values, because there are thousands of them.
+/// A run of everything that this plan asks for, in which every cell has the same figures and
+/// nothing failed. Its histograms contain few values, because there are thousands of them.
 ///
 /// # Panics
 ///
-/// If the plan is none: it comes with the source.
+/// If the plan is invalid; plans come with the source.
 #[must_use]
 pub fn planned(plan: &str) -> Report {
     let file = ScenarioFile::parse(plan, "planned").expect("a plan");
@@ -39,7 +39,7 @@ fn latencies() -> StoredHistogram {
     StoredHistogram::from_histogram(&histogram).expect("a small one")
 }
 
-/// A round that has every figure there is, but memory, which is only had where it is asked for.
+/// A round with all figures except memory, which only some tasks ask for.
 fn round(task: &Task, index: u32, latencies: &StoredHistogram) -> Round {
     let workers = task.workers as usize;
     let each = 1_000;

@@ -1,4 +1,4 @@
-//! The tables that the page opens with.
+//! The tables at the start of the page.
 
 use super::tables::Figure;
 use crate::measure::derive::{Spread, Unit};
@@ -41,7 +41,7 @@ impl From<Headline> for HeadlineTable {
     }
 }
 
-/// With its unit, as the times of a table lie a thousandfold apart.
+/// With a unit, because the times of a table may differ a thousandfold.
 fn figure(spread: Option<Spread>, unit: Unit) -> Figure {
     let text = |value: f64| match unit {
         Unit::Nanos => format::natural(value),

@@ -1,4 +1,4 @@
-//! One self-contained HTML page: no request leaves it, and it can be read without its script.
+//! One self-contained HTML page: it loads nothing, and can be read without its script.
 
 mod charts;
 mod facts;
@@ -18,7 +18,7 @@ pub enum HtmlError {
     /// A stored histogram is damaged.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
-    /// A template could not be filled.
+    /// A template could not be rendered.
     #[error("cannot fill the page: {0}")]
     Template(#[from] askama::Error),
 }
@@ -32,8 +32,8 @@ pub fn render(report: &Report) -> Result<String, HtmlError> {
     Ok(page::Page::of(report)?.render()?)
 }
 
-/// The report as JSON that can stand inside a `<script>` element: no text in it can end the
-/// element or open a comment.
+/// The report as JSON inside a `<script>` element: no text in it can end the element or open a
+/// comment.
 fn embedded_json(report: &Report) -> String {
     to_json(report)
         .replace('<', "\\u003c")

@@ -1,4 +1,4 @@
-//! What the page template is filled with.
+//! The values for the page template.
 
 use askama::Template;
 
@@ -16,17 +16,17 @@ use crate::measure::summary::SummaryCell;
 #[template(path = "report.html")]
 pub(super) struct Page<'a> {
     report: &'a Report,
-    /// How the reference is to be read.
+    /// How to read the reference.
     reference: Option<&'static str>,
-    /// In words, what matters most first.
+    /// In words, the most important first.
     findings: Vec<String>,
-    /// What the page opens with.
+    /// The start of the page.
     headlines: Vec<HeadlineTable>,
     headline_note: &'static str,
     cards: Vec<Card>,
     sections: Vec<Section>,
     facts: Vec<(&'static str, Vec<Fact>)>,
-    /// What the data says against itself, then what the runner noted.
+    /// Caveats from the data, then the runner's notes.
     notes: Vec<String>,
     skipped: &'a [Skipped],
     json: String,
@@ -35,7 +35,7 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Gathers everything `report` says.
+    /// Collects everything that the page shows of `report`.
     pub(super) fn of(report: &'a Report) -> Result<Self, HistogramError> {
         Ok(Self {
             report,

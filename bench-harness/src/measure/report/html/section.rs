@@ -18,7 +18,7 @@ pub(super) struct Block {
     pub(super) title: String,
     pub(super) caption: &'static str,
     pub(super) figures: Vec<Figure>,
-    /// Shown folded: further operations.
+    /// Folded when the page opens: further operations.
     pub(super) folded: bool,
 }
 
@@ -89,7 +89,7 @@ fn section(
     })
 }
 
-/// What tells most comes first; further operations are folded away below.
+/// The most important first; further operations are folded away below.
 fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramError> {
     let block = |title: String, caption, figures| Block {
         title,
@@ -147,11 +147,11 @@ fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramErr
     Ok(blocks)
 }
 
-/// What somebody waits for while another holds the lock: here the whole distribution counts, not a
+/// Waits for a lock that another worker holds: here the whole distribution counts, not one
 /// quantile.
 const WAITS: [&str; 4] = [op::HAND_OFF, op::REMOTE_WAIT, op::WRITE_WAIT, op::READ_WAIT];
 
-/// Operations of the whole group, most telling first.
+/// Operations of the whole group, most important first.
 fn operations<'a>(group: &Group<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = group
         .rows

@@ -40,7 +40,7 @@ pub(super) struct Column {
     measure: Measure,
 }
 
-/// The figures that some cell of the group has.
+/// The figures that at least one cell of the group has.
 pub(super) fn columns(group: &Group<'_>) -> Vec<Column> {
     let all = [
         ("Acquisitions/s", Measure::Throughput),

@@ -1,4 +1,4 @@
-//! Cumulative distribution of a latency: which part was done by then.
+//! Cumulative distribution of a latency: the share that was done by then.
 
 use hdrhistogram::Histogram;
 
@@ -12,8 +12,8 @@ use crate::shared::render::svg::Svg;
 
 const HEIGHT: f64 = 300.0;
 
-/// Where curves end: the slowest of all would squeeze the rest into a corner, and the percentile
-/// chart has them.
+/// Where curves end: the slowest ones would squeeze the rest into a corner, and the percentile
+/// chart shows them.
 const LAST: f64 = 0.999;
 
 /// One chart per load of `group`, on common scales.
@@ -68,7 +68,7 @@ pub(in super::super) fn figures(
     Ok(figures)
 }
 
-/// Durations are wide: more than this would run into each other.
+/// Labels of durations are wide, so more of them would overlap.
 fn thin(ticks: &mut Vec<(f64, String)>) {
     const MOST: usize = 8;
     let every = ticks.len().div_ceil(MOST);

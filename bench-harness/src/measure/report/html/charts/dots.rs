@@ -12,7 +12,7 @@ const TOP: f64 = 30.0;
 /// Room for the two figures at the right.
 const FIGURES: f64 = 108.0;
 
-/// The chart in µs, and the one in multiples of the RTT when that was measured.
+/// The chart in µs, and the one in multiples of the RTT if that was measured.
 pub(in super::super) fn figures(
     group: &Group<'_>,
     operation: &str,
@@ -129,7 +129,7 @@ fn grid(svg: &mut Svg, scale: &Scale, unit: Unit, height: f64) {
     svg.text("axis", (WIDTH, 12.0), Anchor::End, "p99");
 }
 
-/// `10k` rather than `10,000`: ticks stand close.
+/// `10k` rather than `10,000`, because ticks are close together.
 fn short(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{}M", v / 1e6),

@@ -1,4 +1,4 @@
-//! What each worker got of its fair share.
+//! Each worker's grants, relative to a fair share.
 
 use super::{Figure, Label, WIDTH};
 use crate::measure::derive::{Group, Measure, Row};
@@ -11,7 +11,7 @@ const HEAD: f64 = 24.0;
 const TOP: f64 = 22.0;
 const FIGURE: f64 = 52.0;
 
-/// Cells from which on the chart is split in two, to stand side by side.
+/// With this many cells the chart is split in two, side by side.
 const MANY: usize = 9;
 
 struct Strip<'a> {
@@ -20,7 +20,7 @@ struct Strip<'a> {
     shares: Vec<f64>,
 }
 
-/// A strip of dots per cell with several workers, on common scales; empty when there is none.
+/// A strip of dots for each cell with several workers, on common scales; empty if there is none.
 pub(in super::super) fn figures(group: &Group<'_>, slots: &[usize]) -> Vec<Figure> {
     let strips: Vec<Strip<'_>> = group
         .rows

@@ -8,7 +8,7 @@ const LEFT: f64 = 58.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 22.0;
 
-/// One axis: where values go and what is written beside them.
+/// One axis: where values go and the text beside them.
 pub(super) struct Axis {
     pub(super) scale: Scale,
     pub(super) ticks: Vec<(f64, String)>,

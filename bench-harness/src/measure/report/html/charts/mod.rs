@@ -1,4 +1,4 @@
-//! The charts of the page, drawn as SVG so that it needs no script to be read.
+//! The charts of the page, drawn as SVG, so they need no script.
 
 pub(super) mod cdf;
 pub(super) mod dots;
@@ -8,16 +8,16 @@ pub(super) mod percentiles;
 pub(super) mod scaling;
 pub(super) mod timeline;
 
-/// Width of every chart in user units; about what a phone offers in pixels.
+/// Width of every chart in user units; about a phone's width in pixels.
 const WIDTH: f64 = 460.0;
 
-/// Where the names of rows stand: beside their marks while they are short, above them else. They
-/// are never cut, because what is cut may be what tells two of them apart.
+/// Where the names of rows go: beside their marks while they are short, otherwise above them. They
+/// are never cut, because the cut part may be what tells two of them apart.
 #[derive(Clone, Copy, Debug)]
 struct Label {
     /// Where the marks begin.
     left: f64,
-    /// How far above them a name stands.
+    /// How far above the marks a name goes.
     above: f64,
 }
 

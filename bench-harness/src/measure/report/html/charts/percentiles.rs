@@ -113,7 +113,7 @@ fn percentile_axis(most: u64) -> Axis {
     }
 }
 
-/// The curve of one histogram; `name` is given for the merged one, which carries marks.
+/// The curve of one histogram; only the merged one has a `name`, and carries marks.
 fn curve(slot: usize, histogram: &Histogram<u64>, name: Option<&String>) -> Curve {
     let last = (histogram.len() as f64).log10();
     let mut points = Vec::new();

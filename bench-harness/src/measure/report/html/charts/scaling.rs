@@ -85,8 +85,8 @@ fn figure(
     }
     for curve in &mut curves {
         if curve.points.len() < 2 {
-            // A lone mark has no end to be named at; the legend and its text on hover say what it
-            // is.
+            // A single mark has no curve whose end could carry the name; the legend and the text on
+            // hover name it.
             curve.name.clear();
         }
         curve.points.sort_by(|a, b| {

@@ -1,4 +1,4 @@
-//! How rounds went: throughput and p99 over time.
+//! Rounds over time: throughput and p99.
 
 use super::lines::{Axis, Curve, plot};
 use super::{Figure, WIDTH};
