@@ -1,27 +1,26 @@
-//! The one rule of what counts: nothing that is empty passes, and nothing that failed does.
+//! The rule of what counts: nothing that is empty passes, and nothing that failed does.
 //!
-//! A run that granted nothing finds no overlap, and a cell that was not run breaks no promise. What
-//! is measured and what is done to servers are told by different reports; both bring what they have
-//! as [`Evidence`].
+//! A run that granted nothing finds no overlap, and a cell that did not run breaks no promise.
+//! Measurements and fault runs have different reports; both pass what they have as [`Evidence`].
 
 use std::collections::BTreeMap;
 
-/// What a part of a run has to show for itself.
+/// The evidence that a part of a run happened.
 #[derive(Debug)]
 pub struct Evidence<'a, F> {
-    /// Whether something was granted, or whatever else it is there for was had.
+    /// Whether it granted locks, or achieved its purpose in another way.
     pub granted: bool,
-    /// What was done of what was planned, and in which words:
-    /// `(done, planned, "faults were done")`.
+    /// What was done, what was planned, and the words for it: `(done, planned, "faults were
+    /// done")`.
     pub done: Option<(u64, u64, &'static str)>,
-    /// What failed, by kind.
+    /// Failures, by kind.
     pub errors: &'a BTreeMap<String, u64>,
     /// Whether the plan explains errors of a kind.
     pub is_expected: F,
 }
 
 impl<F: Fn(&str) -> bool> Evidence<'_, F> {
-    /// What keeps it from counting, a sentence each.
+    /// Why it does not count, a sentence each.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -44,7 +43,7 @@ impl<F: Fn(&str) -> bool> Evidence<'_, F> {
     }
 }
 
-/// A run without parts.
+/// The problem of a run without cells.
 #[must_use]
 pub fn nothing(parts: usize) -> Option<String> {
     (parts == 0).then(|| "no cell was run".to_owned())

@@ -1,36 +1,35 @@
-//! How much, and for how long.
+//! The size and length of a soak.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// What a soak is asked to do. None of it is a limit of the machine: what cannot be reached is a
-/// failure.
+/// The settings of a soak. If the machine cannot reach them, the soak fails.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
     /// How long the stream of acquisitions lasts.
     #[serde(with = "humantime_serde")]
     pub lasts: Duration,
-    /// Locks that are held and renewed all the time.
+    /// Locks that are held and renewed throughout.
     pub held: usize,
-    /// Waiters on one lock, all of which are served, again and again.
+    /// Waiters on one lock; each is served again and again.
     pub waiters: usize,
-    /// Acquisitions begun each second, whatever became of those before.
+    /// Acquisitions started each second, even if earlier ones have not ended.
     pub rate: u32,
-    /// How often the server is restarted, in turn by SIGKILL and in good order.
+    /// How often the server is restarted, alternately with SIGKILL and cleanly.
     pub restarts: u32,
-    /// What is planted.
+    /// The faults to plant.
     pub leaks: Vec<Leak>,
 }
 
-/// A fault of the soak's own, to see that a check fails.
+/// A fault that the soak plants, to see that a check fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Leak {
-    /// A key that is no lock's and does not expire.
+    /// A key that belongs to no lock and does not expire.
     Key,
-    /// A place in a queue of which nobody knows.
+    /// A place in a queue without a waiter.
     Waiter,
     /// A subscription to a channel.
     Channel,
@@ -44,13 +43,13 @@ pub enum Leak {
     Memory,
     /// A held lock is deleted.
     Held,
-    /// Somebody is inside of every contended lock who holds none of them.
+    /// A worker enters every contended lock without holding it.
     Overlap,
     /// Every second acquisition is left out.
     Rate,
     /// A waiter gives up.
     Crowd,
-    /// A request that no server can be blamed for fails.
+    /// A request fails for a reason that is no server's fault.
     Error,
     /// A restart is left out.
     Restart,

@@ -1,4 +1,4 @@
-//! What must be true at the end of a soak, with every limit, and the table of it.
+//! The checks at the end of a soak, with every limit, and their table.
 
 use std::collections::BTreeMap;
 
@@ -9,45 +9,45 @@ use super::crowd::Crowds;
 use super::witness::{Left, Own};
 use crate::shared::render::table::{self, Style};
 
-/// The share of the acquisitions asked for that must be granted. What a restart costs is made up
-/// for, not left out.
+/// The share of the requested acquisitions that must be granted. Time lost to restarts must be made
+/// up for.
 const REACHED: f64 = 0.99;
-/// What memory may grow by from the first third of the run to its end: a share of what it is then,
-/// or so much if that is more.
+/// How much memory may grow from the first third of the run to its end: this share of it, or
+/// [`GROWTH_BYTES`] if that is more.
 const GROWTH: f64 = 0.05;
 const GROWTH_BYTES: f64 = 24.0 * 1024.0 * 1024.0;
 
-/// What was seen.
+/// Everything that was observed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Seen {
     /// Locks that were taken to be held.
     pub taken: u64,
-    /// Those of them that were held still at the end.
+    /// Those that were still held at the end.
     pub still_held: u64,
     /// The crowds.
     pub crowds: Crowds,
     /// Acquisitions of the stream that were granted.
     pub granted: u64,
-    /// Those of them that were granted before the time was over: what was left over then is served,
-    /// but at no rate.
+    /// Those that were granted in time. The rest is served after the end, and does not count for
+    /// the rate.
     pub in_time: u64,
-    /// Those that were not begun because too many were under way.
+    /// Acquisitions that were not started because too many were under way.
     pub skipped: u64,
-    /// Grants beside another holder.
+    /// Grants while another holder was inside.
     pub overlaps: u64,
     /// Failures that a restart explains.
     pub excused: u64,
-    /// All others, with how often each came.
+    /// All other failures, with how often each occurred.
     pub errors: BTreeMap<String, u64>,
     /// Their number.
     pub error_count: u64,
     /// Restarts that were done.
     pub restarts: u32,
-    /// The longest time that one took, in milliseconds.
+    /// The longest restart, in milliseconds.
     pub longest_restart_ms: u64,
     /// What the server had at the end.
     pub left: Left,
-    /// Releases and tasks that the clients gave up on.
+    /// Releases and tasks that the clients abandoned.
     pub abandoned: u64,
     /// This process before the first connection.
     pub before: Own,
@@ -55,7 +55,7 @@ pub struct Seen {
     pub after: Own,
     /// Resident memory over time: seconds, bytes.
     pub memory: Vec<(f64, f64)>,
-    /// Median wait of the stream, and that of one in a thousand, in microseconds.
+    /// The stream's median wait, and its 99.9th percentile, in microseconds.
     pub waits_us: (u64, u64),
 }
 
@@ -68,18 +68,18 @@ pub struct Check {
     pub limit: String,
     /// What was seen.
     pub seen: String,
-    /// Whether it is within.
+    /// Whether it is within the limit.
     pub kept: bool,
 }
 
-/// Those that are not within their limits.
+/// The checks that failed.
 #[must_use]
 pub fn failed(checks: &[Check]) -> Vec<&'static str> {
     let failed = checks.iter().filter(|check| !check.kept);
     failed.map(|check| check.what).collect()
 }
 
-/// Holds what was seen against every limit.
+/// Compares the observations with every limit.
 #[must_use]
 pub fn judge(asked: &Asked, seen: &Seen) -> Vec<Check> {
     let wanted = f64::from(asked.rate) * asked.lasts.as_secs_f64();
@@ -98,7 +98,7 @@ pub fn judge(asked: &Asked, seen: &Seen) -> Vec<Check> {
         what,
         limit: format!("{before}, as before"),
         seen: after.to_string(),
-        // Who was looked at has memory.
+        // A reading without memory means that the process was not measured.
         kept: seen.before.memory > 0 && seen.after.memory > 0 && after <= before,
     };
     vec![
@@ -151,17 +151,17 @@ pub fn judge(asked: &Asked, seen: &Seen) -> Vec<Check> {
             what: "memory grown by",
             limit: mib(allowed),
             seen: mib(growth),
-            // Of fewer nobody can tell a slope.
+            // Fewer points make no slope.
             kept: seen.memory.len() >= 3 && growth <= allowed,
         },
     ]
 }
 
-/// By how much memory grew, as the straight line through the last two thirds has it, and by how
-/// much it may.
+/// How much memory grew, by the straight line through the last two thirds, and how much it may
+/// grow.
 fn growth(memory: &[(f64, f64)]) -> (f64, f64) {
     let last = memory.last().map_or(0.0, |(at, _)| *at);
-    // Until then everybody comes, and what is kept for later is made.
+    // Until then all workers start, and caches fill.
     let steady: Vec<_> = memory.iter().filter(|(at, _)| *at >= last / 3.0).collect();
     let count = steady.len().max(1) as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| steady.iter().map(|one| of(one)).sum::<f64>() / count;

@@ -1,4 +1,4 @@
-//! A crowd at one lock: everybody waits, then it is given back, and all are served.
+//! A crowd at one lock: all clients wait, then it is released, and all are served.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,24 +14,24 @@ use super::tally::Tally;
 
 /// Between a failed attempt and the next one.
 const PAUSE: Duration = Duration::from_millis(50);
-/// After this somebody was forgotten.
+/// If serving takes longer, a waiter was forgotten.
 const SERVED_WITHIN: Duration = Duration::from_secs(300);
 
-/// What became of the crowds.
+/// The results of the crowds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Crowds {
-    /// How often everybody gathered.
+    /// How often a crowd gathered.
     pub rounds: u64,
     /// Waiters of all of them.
     pub came: u64,
     /// Those that got the lock.
     pub served: u64,
-    /// The longest time that it took to serve a whole crowd, in milliseconds.
+    /// The longest time to serve a whole crowd, in milliseconds.
     pub slowest_ms: u64,
 }
 
-/// Gathers crowds until told to stop, each for `gather` before its lock is given back. `deserter`
-/// is whether one goes away.
+/// Gathers crowds until told to stop, each for `gather` before its lock is released. `deserter` is
+/// whether one waiter leaves.
 pub(super) async fn rounds(
     clients: Arc<[Locktopus]>,
     prefix: &str,
@@ -94,7 +94,7 @@ pub(super) async fn rounds(
     }
 }
 
-/// Takes it without a limit and gives it back at once; whether it was granted.
+/// Takes it without a time limit and releases it at once; returns whether it was granted.
 async fn once(locks: &Locktopus, place: &Place, tally: &Tally) -> bool {
     let since = Instant::now();
     match locks.lock(place.name.as_str()).acquire().await {

@@ -1,4 +1,4 @@
-//! Locks that are held, and renewed, all the time.
+//! Locks that are held and renewed throughout.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,13 @@ use locktopus::{LockError, LockGuard, Locktopus};
 
 use super::tally::Tally;
 
-/// Renewals come three times as often. The server is never away for so long.
+/// Renewals come three times as often. The server is never away for that long.
 const LEASE: Duration = Duration::from_secs(120);
-/// Requests of a client that are on their way at a time.
+/// Requests of a client that are in flight at a time.
 const AT_ONCE: usize = 256;
 
-/// Takes so many, in turn through each client and of each kind that has a guard of its own alone.
+/// Takes `count` locks, in turn through each client, and of each kind whose guard has a lock to
+/// itself.
 pub(super) async fn take(
     clients: &[Locktopus],
     prefix: &str,
@@ -42,13 +43,13 @@ pub(super) async fn take(
     guards
 }
 
-/// The name of one of them.
+/// The name of a held lock.
 pub(super) fn name(prefix: &str, number: usize) -> String {
     format!("{prefix}:held-{number}")
 }
 
-/// Gives all of them back, and returns how many were held still: the server says so, whatever a
-/// guard believes.
+/// Releases all of them, and returns how many were still held. The server decides that, not the
+/// guard.
 pub(super) async fn give_back(guards: Vec<LockGuard>, tally: &Tally) -> u64 {
     let mut held = 0;
     let giving = guards
@@ -58,7 +59,7 @@ pub(super) async fn give_back(guards: Vec<LockGuard>, tally: &Tally) -> u64 {
     while let Some((since, given)) = giving.next().await {
         match given {
             Ok(()) => held += 1,
-            // That is what is counted here.
+            // The return value counts these.
             Err(LockError::Lost { .. }) => {}
             Err(error) => tally.failed(&error, since),
         }

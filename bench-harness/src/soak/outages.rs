@@ -1,4 +1,4 @@
-//! When the server was away on purpose.
+//! Times when the server was down on purpose.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use locktopus::{BackendErrorKind, LockError};
 /// and an answer.
 const FOUND_AGAIN: Duration = Duration::from_secs(10);
 
-/// From when to when. The end of one that lasts is not known.
+/// Start and end of each outage. One that lasts has no end yet.
 #[derive(Debug, Default)]
 pub(super) struct Outages(Mutex<Vec<(Instant, Option<Instant>)>>);
 
@@ -24,7 +24,7 @@ impl Outages {
         }
     }
 
-    /// Whether an attempt from `since` until now may have failed with this because of one of them.
+    /// Whether one of the outages explains this error of an attempt from `since` until now.
     pub(super) fn explain(&self, error: &LockError, since: Instant) -> bool {
         is_of_an_outage(error) && self.touch(since)
     }
@@ -39,7 +39,8 @@ impl Outages {
     }
 }
 
-/// What a server that is away can cause. It keeps its data, so a lost lock is none of it.
+/// Errors that a server that is down can cause. It keeps its data, so a lost lock is not one of
+/// them.
 fn is_of_an_outage(error: &LockError) -> bool {
     match error {
         LockError::Backend { source, .. } => matches!(

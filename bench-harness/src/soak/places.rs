@@ -1,11 +1,11 @@
-//! Which locks there are, of which kinds, and who is inside.
+//! The locks, their kinds, and who is inside.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use locktopus::{LockError, LockGuard, Locktopus, WriteGuard};
 
-/// The longest wait of one acquisition: longer than the server is ever away.
+/// The longest wait of one acquisition: longer than the server is ever down.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Kind of a lock.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Those that leave out everybody else.
+    /// The kinds that exclude all other holders.
     pub(super) const EXCLUSIVE: [Self; 4] = [Self::Lock, Self::Mutex, Self::FairLock, Self::Writer];
     pub(super) const ALL: [Self; 7] = [
         Self::Lock,
@@ -63,18 +63,18 @@ impl Place {
         }
     }
 
-    /// Comes in; whether somebody is there who should not be.
+    /// Enters; returns whether another holder is inside who should not be.
     pub(super) fn enter(&self) -> bool {
         let others = self.inside.fetch_add(1, Ordering::SeqCst);
         others > 0 && Kind::EXCLUSIVE.contains(&self.kind)
     }
 
-    /// Goes out, before the lock is given back.
+    /// Leaves, before the lock is released.
     pub(super) fn leave(&self) {
         self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Takes it.
+    /// Takes the lock.
     pub(super) async fn take(&self, locks: &Locktopus) -> Result<Guard, LockError> {
         let name = self.name.as_str();
         let request = match self.kind {
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// What was taken.
+/// The guard of a taken lock.
 pub(super) enum Guard {
     Any(LockGuard),
     Writer(WriteGuard),

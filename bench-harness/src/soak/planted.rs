@@ -10,20 +10,20 @@ use super::held;
 use super::stream::Places;
 use super::tally::Tally;
 
-/// What memory grows by in a moment.
+/// How much memory grows in each [`MOMENT`].
 const PIECE: usize = 4 * 1024 * 1024;
 const MOMENT: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// What is kept until the last look.
+/// What is kept until the last check.
 #[derive(Debug, Default)]
 pub(super) struct Planted {
-    /// Only kept.
+    /// Kept open, and otherwise unused.
     connections: Vec<TcpStream>,
     files: Vec<std::fs::File>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// What goes on during the whole run. The task of each ends with [`Planted`].
+/// Leaks that last for the whole run. Their tasks end with [`Planted`].
 pub(super) fn from_the_beginning(asked: &Asked, places: &Places, tally: &Tally) -> Planted {
     let mut planted = Planted::default();
     if asked.plants(Leak::Memory) {
@@ -46,7 +46,7 @@ pub(super) fn from_the_beginning(asked: &Asked, places: &Places, tally: &Tally) 
     planted
 }
 
-/// What is left at the end.
+/// Leaks that remain at the end.
 pub(super) async fn at_the_end(
     asked: &Asked,
     node: &Node,

@@ -1,4 +1,4 @@
-//! The whole: from the first connection to the last look.
+//! The whole soak, from the first connection to the last check.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,23 +21,23 @@ use crate::shared::error_chain::chain;
 
 /// The clients that compete.
 const CLIENTS: [&str; 2] = ["redis", "fred"];
-/// Between two readings of memory.
+/// Time between two readings of memory.
 const READING: Duration = Duration::from_millis(500);
-/// Between two lines on what goes on.
+/// Time between two progress lines.
 const NEWS: Duration = Duration::from_secs(10);
 /// The longest time for which a crowd gathers.
 const GATHERS: Duration = Duration::from_secs(20);
-/// How long everything may take to be gone: a lease of thirty seconds that an attempt cut off by a
-/// restart left behind.
+/// How long everything may take to disappear: a lease of thirty seconds, left behind by an attempt
+/// that a restart cut off.
 const GONE_WITHIN: Duration = Duration::from_secs(45);
-/// As long, where something is planted.
+/// The same when something is planted.
 const PLANTED: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(200);
-/// How long the clients' own end may take.
+/// How long closing the clients may take.
 const CLOSED_WITHIN: Duration = Duration::from_secs(30);
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(20);
 
-/// Why a soak could not be made.
+/// Why a soak failed to run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SoakError {
@@ -47,16 +47,16 @@ pub enum SoakError {
     /// No connection, or no permits for a semaphore.
     #[error("cannot begin: {0}")]
     Begin(String),
-    /// This process cannot look at itself.
+    /// This process cannot read its own state.
     #[error("cannot look at this process: {0}")]
     Witness(#[from] std::io::Error),
 }
 
-/// Does what is asked and says what was seen; `tell` is given a line now and then.
+/// Runs the soak and returns the observations; calls `tell` with a line now and then.
 ///
 /// # Errors
 ///
-/// [`SoakError`] if it could not be made; what went wrong on the way is part of what was seen.
+/// [`SoakError`] if it could not run; other problems are part of the observations.
 pub async fn run(asked: &Asked, tell: impl Fn(&str) + Send + Sync) -> Result<Seen, SoakError> {
     let server = topology::start(ProviderKind::Plain, &spec()).await?;
     let done = with_server(asked, &server, &tell).await;
@@ -66,8 +66,8 @@ pub async fn run(asked: &Asked, tell: impl Fn(&str) + Send + Sync) -> Result<See
     Ok(seen)
 }
 
-/// One server that finds everything again after a restart: what it has answered was handed to the
-/// kernel before.
+/// One server that has all its data after a restart: it hands a write to the kernel before it
+/// replies.
 fn spec() -> Spec {
     Spec::new(TopologyKind::Standalone).with_knobs(Knobs {
         appendonly: true,
@@ -128,7 +128,7 @@ async fn with_server(
         seen.abandoned += locks.shutdown(CLOSED_WITHIN).await.abandoned as u64;
     }
     drop(clients);
-    // What was planted stays for as long as anybody likes to wait.
+    // A planted leak never goes away, so there is no need to wait long.
     let patience = if asked.leaks.is_empty() {
         GONE_WITHIN
     } else {
@@ -159,7 +159,7 @@ fn count(tally: &Tally, seen: &mut Seen) {
     seen.waits_us = tally.waits();
 }
 
-/// The stream, the crowds, the restarts and the readings of memory, side by side until the stream
+/// The stream, the crowds, the restarts and the readings of memory, in parallel until the stream
 /// ends.
 async fn loads(
     asked: &Asked,
@@ -172,7 +172,7 @@ async fn loads(
 ) -> Result<(), SoakError> {
     let (stop, stopped) = watch::channel(false);
     let every = if asked.plants(Leak::Rate) { 2 } else { 1 };
-    // A crowd of its own for each restart, and two at least.
+    // A crowd for each restart, and at least two.
     let gather = (asked.lasts / 4).min(GATHERS);
     let crowds = crowd::rounds(
         Arc::clone(clients),
@@ -185,7 +185,7 @@ async fn loads(
     );
     let streaming = async {
         stream::run(clients, places, tally, asked.rate, asked.lasts, every).await;
-        // Nobody is there to be told only if everybody has ended.
+        // This fails only if all receivers have ended.
         let _ = stop.send(true);
     };
     let (reading, news) = (readings(stopped), news(tally, tell, stop.subscribe()));
@@ -199,7 +199,7 @@ async fn loads(
 }
 
 /// Restarts the server as often as asked, evenly over the time; returns how often, and the longest
-/// in milliseconds.
+/// restart in milliseconds.
 async fn restarts(
     asked: &Asked,
     server: &Deployment,
@@ -258,13 +258,13 @@ async fn news(
     }
 }
 
-/// Waits; whether there is no more to wait for.
+/// Waits for `span`, or until told to stop; returns whether it was told.
 async fn is_told(stop: &mut watch::Receiver<bool>, span: Duration) -> bool {
     let told = tokio::time::timeout(span, stop.wait_for(|stop| *stop));
     told.await.is_ok()
 }
 
-/// What the server has when what ends by itself has ended.
+/// What the server still has once everything that expires is gone.
 async fn gone(node: &Node, patience: Duration) -> Result<Left, TopologyError> {
     let begun = Instant::now();
     loop {
@@ -276,7 +276,7 @@ async fn gone(node: &Node, patience: Duration) -> Result<Left, TopologyError> {
     }
 }
 
-/// What this process has when what was told to end has ended.
+/// What this process still has once everything that was told to end has ended.
 async fn at_rest(before: Own, patience: Duration) -> std::io::Result<Own> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A steady stream of acquisitions: begun at their times, whatever became of those before.
+//! A steady stream of acquisitions: each starts on time, even if earlier ones have not ended.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,21 +9,21 @@ use locktopus::Locktopus;
 use super::places::{Kind, Place};
 use super::tally::Tally;
 
-/// Between two lots of acquisitions.
+/// Time between two batches of acquisitions.
 const TICK: Duration = Duration::from_millis(10);
-/// Acquisitions that are under way at most, in seconds of the stream: after that it is the machine
-/// that cannot, and what is left out is counted.
+/// The limit for acquisitions under way, in seconds of the stream. Beyond it the machine cannot
+/// keep up, and the skipped acquisitions are counted.
 const BEHIND: u64 = 10;
-/// What was begun at the end may be granted so much later: how long a machine stands still is no
-/// part of what a lock serves.
+/// An acquisition from the end of the run may be granted this much later, so that a stall of the
+/// machine does not count against the lock.
 const GRACE: Duration = Duration::from_secs(1);
-/// Locks of each kind and client that nobody else wants.
+/// Locks of each kind and client that no other task wants.
 const ALONE: usize = 50;
 /// Locks of each client that its own tasks pass on to each other.
 const PASSED_ON: usize = 16;
 /// Locks of each exclusive kind that all clients want.
 const CONTENDED: usize = 4;
-/// How long a contended one is used.
+/// How long a contended lock is used.
 const USED: Duration = Duration::from_millis(1);
 
 /// The locks of the stream.
@@ -54,15 +54,15 @@ impl Places {
         }
     }
 
-    /// Those that somebody has to give a number of permits, and to delete.
+    /// Locks that need a number of permits, and must be deleted.
     pub(super) fn counted(&self) -> impl Iterator<Item = &Arc<Place>> {
         let all = self.alone.iter().flatten();
         all.filter(|place| matches!(place.kind, Kind::Semaphore | Kind::Permits))
     }
 
-    /// Which lock the acquisition of this number wants, through which client, and for how long: a
-    /// quarter have it alone, seven of ten get it from a task of the same process, one of twenty
-    /// competes with the other client.
+    /// The client, lock and hold time of this acquisition. A quarter have a lock to themselves,
+    /// seven of ten get it from a task of the same process, and one of twenty competes with the
+    /// other client.
     fn choose(&self, number: u64, tick: u64) -> (usize, &Arc<Place>, Duration) {
         let number = usize::try_from(number).unwrap_or(0);
         let tick = usize::try_from(tick).unwrap_or(0);
@@ -77,7 +77,7 @@ impl Places {
                 let place = &self.contended[turn / 20 % self.contended.len()];
                 (client, place, USED)
             }
-            // Everybody of one lot wants the same one.
+            // All acquisitions of one batch want the same lock.
             _ => {
                 let places = &self.passed_on[client];
                 (client, &places[tick % places.len()], Duration::ZERO)
@@ -86,9 +86,9 @@ impl Places {
     }
 }
 
-/// Begins
-/// `rate` acquisitions each second for as long as asked, and waits for the end of all of them; those that are granted [`GRACE`]
-/// afterwards are not in time. `every` is which of them are begun: each, or each second one.
+/// Starts `rate` acquisitions each second for as long as asked, and waits for the end of all of
+/// them. Those that are granted more than [`GRACE`] after the end are not in time. `every` selects
+/// them: every one, or every second one.
 pub(super) async fn run(
     clients: &Arc<[Locktopus]>,
     places: &Arc<Places>,
@@ -126,7 +126,7 @@ pub(super) async fn run(
             });
         }
     }
-    // Each ends by itself: its wait has a limit.
+    // Each of them ends, because its wait has a limit.
     while tally.ended.load(Ordering::Relaxed) < tally.begun.load(Ordering::Relaxed) {
         tokio::time::sleep(TICK).await;
     }
@@ -136,8 +136,8 @@ pub(super) async fn run(
 mod tests {
     use super::*;
 
-    /// As where the machine, or the lock, serves less than is begun: what was left over is served
-    /// when nothing comes any more.
+    /// The case of a machine or lock that serves less than is started: the rest is served after the
+    /// stream has ended.
     #[tokio::test]
     async fn what_is_served_after_the_end_is_not_in_time() {
         let locks = locktopus::connect("memory:").await.unwrap();
@@ -168,7 +168,7 @@ mod tests {
         let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         assert_eq!((of(&tally.errors), tally.examples()), (0, [].into()));
         assert_eq!(of(&tally.granted), of(&tally.begun));
-        // Seven of ten waited for what was given back when the time was over.
+        // Seven of ten waited for the locks that were released after the end.
         assert!(of(&tally.in_time) > 0 && of(&tally.in_time) * 10 <= of(&tally.granted) * 4);
     }
 

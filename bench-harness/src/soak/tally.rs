@@ -1,4 +1,4 @@
-//! What happened so far. Everybody counts here.
+//! The shared counters of a run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use super::outages::Outages;
 use super::places::Place;
 use crate::shared::error_chain::chain;
 
-/// Errors of one sort are shown by so many examples at most.
+/// The number of different errors to keep.
 const EXAMPLES: usize = 20;
 
 #[derive(Debug)]
@@ -20,13 +20,13 @@ pub(super) struct Tally {
     pub(super) outages: Outages,
     pub(super) begun: AtomicU64,
     pub(super) granted: AtomicU64,
-    /// Those of them that came before the time was over.
+    /// Grants that came in time.
     pub(super) in_time: AtomicU64,
     pub(super) ended: AtomicU64,
     pub(super) skipped: AtomicU64,
     pub(super) overlaps: AtomicU64,
     pub(super) excused: AtomicU64,
-    /// Errors of the stream that an outage explains: acquisitions that were not granted.
+    /// Errors that no outage explains.
     pub(super) errors: AtomicU64,
     examples: Mutex<BTreeMap<String, u64>>,
     waits: Mutex<Histogram<u64>>,
@@ -49,7 +49,7 @@ impl Tally {
         })
     }
 
-    /// An operation that began then failed.
+    /// Counts a failed operation that began at `since`.
     pub(super) fn failed(&self, error: &LockError, since: Instant) {
         if self.outages.explain(error, since) {
             self.excused.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    /// Something is wrong that no outage explains.
+    /// Counts an error that no outage explains.
     pub(super) fn wrong(&self, what: String) {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let mut examples = self.examples.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,8 +67,8 @@ impl Tally {
         }
     }
 
-    /// Takes the lock, is inside for so long, and gives it back; whether it was granted. After
-    /// `end` no grant is in time.
+    /// Takes the lock, stays inside for `hold`, and releases it; returns whether it was granted. A
+    /// grant after `end` is not in time.
     pub(super) async fn use_once(
         &self,
         locks: &Locktopus,
@@ -113,7 +113,7 @@ impl Tally {
         examples.clone()
     }
 
-    /// The median wait, and that of the slowest of a thousand, in microseconds.
+    /// The median wait, and the 99.9th percentile, in microseconds.
     pub(super) fn waits(&self) -> (u64, u64) {
         let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         (waits.value_at_quantile(0.5), waits.value_at_quantile(0.999))

@@ -19,7 +19,7 @@ pub struct Own {
 impl Own {
     /// As it is now.
     pub(super) fn now() -> std::io::Result<Self> {
-        // One of them is the folder's own.
+        // One of them is the directory itself.
         let files = std::fs::read_dir("/proc/self/fd")?.count() as u64;
         let tasks = tokio::runtime::Handle::current()
             .metrics()
@@ -38,36 +38,36 @@ impl Own {
     }
 }
 
-/// What the server has when everybody is gone.
+/// What the server has after all clients have left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
     /// Keys that are not meant to stay.
     pub keys: BTreeSet<String>,
-    /// Keys that are, and have an end: counters of tokens, which outlive their locks so that tokens
-    /// keep growing, and answers to attempts that may come once more.
+    /// Keys that are meant to stay until they expire: token counters, which outlive their locks so
+    /// that tokens keep growing, and replies to attempts that may be repeated.
     pub kept: u64,
     /// Places in queues.
     pub waiters: u64,
-    /// Channels that somebody listens to, of shards too.
+    /// Channels with subscribers, including sharded ones.
     pub channels: u64,
     /// Patterns.
     pub patterns: u64,
-    /// Connections, but for the one that asks.
+    /// Connections, except the one that asks.
     pub connections: u64,
 }
 
 impl Left {
-    /// Nothing of what must be gone.
+    /// Whether everything that must be gone is gone.
     pub(super) fn is_nothing(&self) -> bool {
         let counted = self.waiters + self.channels + self.patterns + self.connections;
         self.keys.is_empty() && counted == 0
     }
 }
 
-/// What is meant to stay for a while, by name: counters of tokens, and answers to attempts that may
-/// come once more.
+/// Keys that are meant to stay for a while, by name: token counters, and replies to attempts that
+/// may be repeated.
 const KEPT: [&str; 2] = ["redisson_lock_token:", "locktopus_done:"];
-/// A page of the keys: all that are not meant to stay. What is must have an end.
+/// A page of the keys: all that are not meant to stay. Keys that are must expire.
 const PAGE: &str = "\
 local page = redis.call('SCAN', ARGV[1], 'COUNT', 5000)
 local found, kept = {}, 0
@@ -79,7 +79,7 @@ for _, key in ipairs(page[2]) do
     if is_kept and redis.call('PTTL', key) > 0 then kept = kept + 1 else table.insert(found, key) end
 end
 return {page[1], kept, found}";
-/// Where waiters stand.
+/// The queues of waiters.
 const QUEUES: [&str; 4] = [
     "locktopus_queue",
     "locktopus_waiters",
@@ -87,13 +87,13 @@ const QUEUES: [&str; 4] = [
     "redisson_lock_timeout",
 ];
 
-/// Looks at everything that the server has.
+/// Inspects everything that the server has.
 pub(super) async fn look(node: &Node) -> Result<Left, TopologyError> {
     let ask = async |words: &[&str]| node.command(words).await;
     look_by(node.name(), ask).await
 }
 
-/// What is not understood is an error: what nobody saw would count as gone.
+/// A reply that cannot be parsed is an error: what was not seen would count as gone.
 async fn look_by(
     node: &str,
     ask: impl AsyncFn(&[&str]) -> Result<Resp, TopologyError>,
@@ -130,7 +130,7 @@ async fn look_by(
     };
     let connections = ask(&["CLIENT", "LIST"]).await?;
     let others = connections.text().lines().count().checked_sub(1);
-    // The one that asks is among them.
+    // The connection that asks is among them.
     let others = others.ok_or_else(|| TopologyError::odd(node, "CLIENT LIST", &connections))?;
     left.connections = others as u64;
     Ok(left)
@@ -144,7 +144,7 @@ mod tests {
         Resp::Bulk(text.into())
     }
 
-    /// What is seen if the answer to `what` is this one; of the keys it is the second page.
+    /// The result if `answer` is the reply to `what`; of the keys it is the second page.
     async fn seen(what: &str, answer: Resp) -> Result<Left, TopologyError> {
         let page = |next: &str, keys: &[&str]| {
             let keys = keys.iter().map(|key| bulk(key)).collect();

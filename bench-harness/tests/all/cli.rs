@@ -73,8 +73,8 @@ fn compare_fails_only_when_asked() {
     assert_eq!(same.status.code(), Some(0));
 }
 
-/// A guard that is given nothing to look at, or failures, does not pass; whoever only wants to look
-/// may.
+/// The gate fails if there is nothing to compare, or a run failed. A comparison without a gate
+/// shows such runs.
 #[test]
 fn compare_guards_nothing_with_a_run_that_is_incomplete() {
     let directory = directory("compare-incomplete");

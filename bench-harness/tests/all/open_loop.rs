@@ -1,4 +1,4 @@
-//! What an open loop does between two requests is not counted as the lock's.
+//! The time that an open loop spends between two requests is not counted as the lock's.
 
 use crate::common;
 use crate::common::{directory, told};
@@ -15,10 +15,10 @@ arrivals_per_second = 200
 duration = "2s"
 "#;
 
-/// A request is due every five milliseconds and takes a fraction of one. Whoever spins until it is
-/// due, if only for the last two of them, uses twice as much of a processor as is allowed here;
-/// what is counted is processor time, which a busy machine does not make longer. (One that leaves
-/// this process less than a fifth of a processor would see no spin.)
+/// A request is due every five milliseconds and takes a fraction of one. A loop that spins until it
+/// is due, if only for the last two milliseconds, uses twice the CPU time that the test allows. A
+/// busy machine does not increase CPU time. (On a machine that gives this process less than a fifth
+/// of a CPU the test would miss a spin.)
 #[test]
 fn waiting_until_a_request_is_due_keeps_no_processor_busy() {
     let out = directory("open-loop");

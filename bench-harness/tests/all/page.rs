@@ -12,7 +12,7 @@ fn reports() -> Vec<Report> {
     ]
 }
 
-/// The page without the embedded report, which is data and may say anything.
+/// The page without the embedded report, which is data and may contain anything.
 fn markup(page: &str) -> String {
     let start = page
         .find("<script type=\"application/json\"")
@@ -111,7 +111,7 @@ fn data_cannot_become_markup() {
     balanced(&page);
 }
 
-/// A small reader of tags: every element that is opened is closed, in order.
+/// A small parser for tags: checks that every opened element is closed, in order.
 fn balanced(page: &str) {
     const VOID: [&str; 2] = ["meta", "!doctype"];
     let mut open: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
-//! No report of faults is silent about what was not judged, not done or not kept: on a terminal, as
-//! HTML, and on the page.
+//! Every form of a report of faults tells what was not judged, not done or not kept: on a terminal,
+//! as HTML, and on the page.
 
 use bench_harness::failover::model::FailoverReport;
 use bench_harness::failover::page;
@@ -23,14 +23,14 @@ fn complete() -> FailoverReport {
     report
 }
 
-/// The report in every form, each with its name; lines that were wrapped are put together again.
+/// The report in every form, each with its name; wrapped lines are joined.
 fn forms(report: &FailoverReport) -> [(&'static str, String); 3] {
     let style = Style {
         width: 250,
         colour: false,
     };
     let html = html::render(report).unwrap();
-    // What is embedded for machines is not what a reader sees.
+    // The JSON embedded for machines is not what a reader sees.
     let data = html.find("<script type=\"application/json\"").unwrap();
     let end = data + html[data..].find("</script>").unwrap();
     let markers = format!("{}\n{}", page::BEGIN, page::END);
@@ -42,7 +42,7 @@ fn forms(report: &FailoverReport) -> [(&'static str, String); 3] {
     ]
 }
 
-/// Every form says each of these words after the change, and none did before.
+/// Checks that every form contains each of these words after the change, and none before.
 fn told(change: impl FnOnce(&mut FailoverReport), words: &[&str]) {
     let before = forms(&complete());
     let mut report = complete();
@@ -166,7 +166,7 @@ fn properties_that_were_not_judged_though_there_were_grants() {
     );
     let mut fine = complete();
     fine.cells[0].outcomes = judged(Outcome::Passed);
-    // What passed was not counted as violated.
+    // A property that passed has no violations in the figures.
     fine.cells[0].figures.validity.count = 0;
     fine.cells[0].figures.faults_with_double_grants = 0;
     assert_eq!(

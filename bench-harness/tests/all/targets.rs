@@ -1,4 +1,4 @@
-//! `targets`: from stored runs to the page, and whether a page is the one its summary gives.
+//! `targets`: from stored runs to the page, and whether a page matches its summary.
 
 use crate::common;
 use std::process::Output;
@@ -12,7 +12,7 @@ fn targets(arguments: &[&str]) -> Output {
     common::ran(common::bench(&["targets"]).args(arguments))
 }
 
-/// A run of all that the page is made of, in which nothing failed.
+/// A run of everything behind the page, in which nothing failed.
 fn complete() -> Report {
     synthetic::planned(include_str!("../../scenarios/targets.toml"))
 }
@@ -25,7 +25,7 @@ fn a_run_becomes_a_page_that_is_checked() {
     let at = directory.to_str().unwrap();
     // A directory stands for the report in it.
     let written = targets(&[at, "--write", at]);
-    // It is written all the same, but a run whose figures were invented does not meet every target.
+    // The page is written all the same, but a run with invented figures does not meet every target.
     assert_eq!(written.status.code(), Some(8), "{written:?}");
     let said = String::from_utf8(written.stdout).unwrap();
     assert!(
@@ -36,7 +36,7 @@ fn a_run_becomes_a_page_that_is_checked() {
     let page = directory.join("performance.md");
     let text = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, text.replace("not met", "met")).unwrap();
-    // What was judged is printed again, with what stands in the way.
+    // The table is printed again, with the obstacles.
     let rendered = targets(&["--render", at]);
     assert_eq!(rendered.status.code(), Some(8));
     let again = String::from_utf8(rendered.stdout).unwrap();
@@ -48,8 +48,7 @@ fn a_run_becomes_a_page_that_is_checked() {
     assert_eq!(std::fs::read_to_string(&page).unwrap(), text);
 }
 
-/// Of a part of the plan, or of one run that is given twice, there is a table, or not even that,
-/// and no page.
+/// A part of the plan, or one run given twice, gets a table at most, and no page.
 #[test]
 fn a_part_of_the_plan_is_refused_for_the_page() {
     let directory = directory("targets-partial");
@@ -88,7 +87,7 @@ fn a_part_of_the_plan_is_refused_for_the_page() {
     }
 }
 
-/// As whoever cuts performance.json would get one.
+/// As if someone had cut performance.json.
 #[test]
 fn a_part_of_what_was_kept_is_not_rendered() {
     let directory = directory("targets-cut");
@@ -134,7 +133,7 @@ fn rounds_that_were_shortened_become_no_page() {
     assert!(!directory.join("performance.md").exists());
 }
 
-/// What a busy machine measured is judged on the terminal, and becomes no page.
+/// A run that began on a busy machine is judged on the terminal, and becomes no page.
 #[test]
 fn a_run_that_began_on_a_busy_machine_is_refused_for_the_page() {
     let directory = directory("targets-busy");
@@ -151,7 +150,7 @@ fn a_run_that_began_on_a_busy_machine_is_refused_for_the_page() {
     }
 }
 
-/// A run that failed leaves its report, and a page made of it would not say so.
+/// A failed run leaves its report, and a page made from it would not show the failure.
 #[test]
 fn a_run_that_failed_is_refused_for_the_page() {
     type Change = fn(&mut Report);

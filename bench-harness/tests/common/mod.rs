@@ -1,4 +1,4 @@
-//! The program as tests run it, and a directory of its own for each of them.
+//! Helpers to run the program, and a directory for each test.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
 pub mod plans;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The program with these arguments, which says what it says without colours.
+/// The program with these arguments, without colours.
 pub fn bench(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_locktopus-bench"));
     command.args(arguments).env("NO_COLOR", "1");
@@ -23,7 +23,7 @@ pub fn ran(command: &mut Command) -> Output {
     command.output().expect("the binary starts")
 }
 
-/// What it said on standard error.
+/// Its standard error.
 pub fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -36,9 +36,9 @@ pub fn directory(name: &str) -> PathBuf {
     directory
 }
 
-/// The processes that this one has started: the number of each, and the words it was started with.
+/// The child processes of this one: the pid and command line of each.
 fn children(parent: u32) -> Vec<(u32, Vec<String>)> {
-    // Any thread of the runtime may have started them, so every one is asked.
+    // Any thread of the runtime may have started them, so all threads are asked.
     let threads = std::fs::read_dir(format!("/proc/{parent}/task")).expect("it runs");
     let lists = threads.flatten().map(|thread| {
         let list = thread.path().join("children");
@@ -54,7 +54,7 @@ fn children(parent: u32) -> Vec<(u32, Vec<String>)> {
     found
 }
 
-/// Waits until the harness has started so many processes with this word, and returns their numbers.
+/// Waits until the harness has started `count` processes with this word, and returns their pids.
 pub fn started(harness: &mut Child, word: &str, count: usize) -> Vec<u32> {
     let mut found = Vec::new();
     until(&format!("{count} processes {word}"), || {
@@ -68,14 +68,14 @@ pub fn started(harness: &mut Child, word: &str, count: usize) -> Vec<u32> {
     found
 }
 
-/// Kills a process that [`started`] found. Its number stays its own until its parent waits for it.
+/// Kills a process that [`started`] found. Its pid is not reused until its parent waits for it.
 pub fn kill(process: u32) {
     let number = process.try_into().ok().and_then(Pid::from_raw);
     kill_process(number.expect("a process number"), Signal::KILL).expect("it can be ended");
 }
 
-/// Waits until the harness has started so many servers, and returns what their files of settings
-/// say, and behind it what their command lines do.
+/// Waits until the harness has started `count` servers, and returns the settings of each: from its
+/// file, then from its command line.
 pub fn settings(harness: &mut Child, count: usize) -> Vec<String> {
     let of = |(_, words): (u32, Vec<String>)| {
         let file = words
@@ -100,7 +100,7 @@ pub fn address(settings: &str) -> String {
     format!("127.0.0.1:{}", port.expect("a port").trim_matches('"'))
 }
 
-/// Waits for what should happen within two minutes on any machine.
+/// Waits for something that should happen within two minutes on any machine.
 pub fn until(what: &str, mut happened: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !happened() {
@@ -109,7 +109,7 @@ pub fn until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// What a server answers to one command.
+/// A server's reply to one command.
 pub fn asked(server: &str, command: &str) -> String {
     let mut connection = TcpStream::connect(server).expect("it listens");
     let timeout = Some(Duration::from_secs(30));

@@ -1,4 +1,4 @@
-//! Plans of faults as tests run them.
+//! Fault plans as tests run them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,14 +14,14 @@ pub fn command(plan: &str, out: &Path) -> Command {
     command
 }
 
-/// Runs a plan, and returns the code it ended with, the report, and what was said.
+/// Runs a plan, and returns the exit code, the report, and standard error.
 pub fn run(name: &str, plan: &str) -> (Option<i32>, FailoverReport, String) {
     let out = super::directory(name);
     let output = super::ran(&mut command(plan, &out));
     reported(&output, &out)
 }
 
-/// The code a run ended with, the report, and what was said.
+/// The exit code of a run, the report, and standard error.
 pub fn reported(output: &Output, out: &Path) -> (Option<i32>, FailoverReport, String) {
     let said = super::told(output);
     let report = model::read(&out.join("report.json"));

@@ -1,4 +1,4 @@
-//! Runs that grant nothing, or lose a part, must not look like runs in which nothing went wrong.
+//! Runs that grant nothing, or lose a part, must not look like runs without a problem.
 
 use crate::common;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn a_worker_that_dies_fails_the_run() {
     assert!(!bench_harness::failover::completeness::missing(&report).is_empty());
 }
 
-/// What the others measured meanwhile is no measurement of the cell.
+/// Even if the other processes measured meanwhile, the cell has no result.
 #[test]
 fn a_worker_that_dies_fails_the_measurement() {
     let out = directory("dead-measurer");
@@ -72,7 +72,7 @@ fn a_worker_that_dies_fails_the_measurement() {
     let mut harness = spawned(bench(&arguments.concat(), &out));
     let workers = started(&mut harness, "worker", 2);
     let server = address(&settings(&mut harness, 1)[0]);
-    // Only workers run scripts, and they are told when to begin.
+    // Only workers run scripts, and they wait for the starting signal.
     common::until("a hundred scripts", || {
         let statistics = asked(&server, "INFO commandstats");
         let calls = statistics.split("cmdstat_evalsha:calls=").nth(1);
@@ -91,7 +91,7 @@ fn spawned(mut command: Command) -> Child {
     piped.spawn().expect("the binary starts")
 }
 
-/// How the harness ends when this process of it is killed.
+/// Kills this process of the harness, and returns how the harness ends.
 fn ended_without(worker: u32, harness: Child) -> Output {
     common::kill(worker);
     harness.wait_with_output().expect("it ends")
@@ -132,8 +132,8 @@ async fn locks_that_nobody_gets_fail_the_run() {
     servers.stop().await.unwrap();
 }
 
-/// A skip is what was asked for. Who asks for servers, and does not say which, has not asked to do
-/// without.
+/// A skip is fine only if the user asked for it. A user who asks for servers, of whatever kind, did
+/// not ask to skip them.
 #[test]
 fn servers_that_cannot_be_had_are_no_skip() {
     let out = directory("no-places");
@@ -142,7 +142,7 @@ fn servers_that_cannot_be_had_are_no_skip() {
         all.extend(arguments);
         bench(&all, &out)
             .env("LOCKTOPUS_SERVER_BIN", "/bin/true")
-            // Nor containers.
+            // No containers either.
             .env("DOCKER_HOST", "tcp://127.0.0.1:1")
             .output()
             .expect("the binary starts")

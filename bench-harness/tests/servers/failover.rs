@@ -1,4 +1,4 @@
-//! The failover validation: real servers, short.
+//! Fault runs on real servers, each short.
 
 use crate::common;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn failover(arguments: &[&str]) -> Output {
     common::ran(&mut common::bench(arguments))
 }
 
-/// Runs cells and returns what they say, and how the run ended.
+/// Runs cells and returns the report, and how the run ended.
 fn run(name: &str, arguments: &[&str]) -> (FailoverReport, Output) {
     let out = directory(name);
     let mut all = vec!["failover", "--out", out.to_str().expect("a path in UTF-8")];
@@ -80,7 +80,7 @@ fn a_quorum_whose_restarted_nodes_vote_at_once_is_caught() {
     );
 }
 
-/// The whole way: servers, workers, faults, checker, report in every format.
+/// From end to end: servers, workers, faults, checker, report in every format.
 #[test]
 fn a_restart_is_survived_and_reported() {
     let chosen = ["--smoke", "--scenario", "restart,isolate-clients"];
@@ -164,7 +164,7 @@ fn a_sentinel_failover_is_survived_and_reported() {
     }
 }
 
-/// Over our own routing, and beside it over the cluster connection of redis-rs.
+/// With this library's own routing, and with the cluster connection of redis-rs.
 #[test]
 fn a_cluster_failover_is_survived_with_either_router() {
     let clients = "redis-rs,redis-rs-router";
@@ -180,7 +180,7 @@ fn a_cluster_failover_is_survived_with_either_router() {
     }
 }
 
-/// A figure that is broken over two lines is read as two.
+/// A figure that is broken over two lines reads as two.
 #[test]
 fn tables_are_read_in_any_terminal() {
     let folder = format!("{}/failover", env!("CARGO_MANIFEST_DIR"));
@@ -268,7 +268,7 @@ async fn the_quick_plan_has_nothing_that_its_provider_cannot_do() {
             "{provider}"
         );
     }
-    // Asked for by name, a cell says what it needs.
+    // A cell that the flags name says what it needs.
     let asked = Choice {
         scenarios: vec!["isolate-primary".to_owned()],
         ..with(ProviderKind::Plain)
@@ -342,7 +342,7 @@ fn bad_plans_are_told_by_name() {
     }
 }
 
-/// The quick matrix is one that somebody waits for, and a full one is not.
+/// The quick matrix is short enough to wait for, and the full one is not.
 #[test]
 fn the_quick_matrix_takes_about_twelve_minutes() {
     let list = |plan| {
@@ -407,8 +407,8 @@ fn a_page_shows_a_run_or_is_told_to() {
     well_formed(&html::render(&report).unwrap());
 }
 
-/// Both clients and all scenarios of a mode in a line, told apart by what was done; not the locks
-/// of others.
+/// One line for each mode, with both clients and all scenarios, by the kind of fault; other
+/// libraries are left out.
 #[test]
 fn a_page_begins_with_what_all_of_it_comes_to() {
     let mut report: FailoverReport = serde_json::from_str(SUMMARY).unwrap();
@@ -483,7 +483,7 @@ fn what_was_done_again_is_shown_again_and_what_was_not_kept_is_told() {
     );
 }
 
-/// Whoever changes the page or the run has to change both.
+/// A change to the page or to the run must change both.
 #[test]
 fn the_guide_shows_the_run_that_is_kept_with_it() {
     let root = format!("{}/..", env!("CARGO_MANIFEST_DIR"));
@@ -499,7 +499,7 @@ fn the_guide_shows_the_run_that_is_kept_with_it() {
     assert!(output.status.success(), "{}", told(&output));
 }
 
-/// The sentences of docs/safety.md under *What the tables say*, as far as a mode is praised there.
+/// The sentences of docs/safety.md under *What the tables say*, as far as they praise a mode.
 #[test]
 fn what_the_guide_says_of_its_tables_is_so() {
     let kept = format!("{}/failover", env!("CARGO_MANIFEST_DIR"));

@@ -1,9 +1,9 @@
-//! Subscriptions that end up on a replica, and servers that are far away: real servers, short.
+//! Subscriptions that end up on a replica, and distant servers, in short runs.
 
 use crate::common;
 use bench_harness::failover::model::CellReport;
 
-/// Runs the only cell of a scenario of the default plan that these flags leave.
+/// Runs the only cell of the default plan that these flags select.
 fn cell(name: &str, flags: &[&str]) -> CellReport {
     let out = common::directory(name);
     let output = common::ran(common::bench(&["failover", "--out"]).arg(&out).args(flags));
@@ -13,7 +13,7 @@ fn cell(name: &str, flags: &[&str]) -> CellReport {
     report.cells.remove(0)
 }
 
-/// Those who listen on the replica hear of grants that nobody made, and must not believe in them.
+/// Subscribers on the replica hear of grants that no server made, and must not believe them.
 #[test]
 fn nobody_believes_what_is_heard_from_a_replica() {
     for client in ["redis-rs", "fred"] {

@@ -1,12 +1,11 @@
-//! Faults that find nothing to do anything to: they are errors of their cells, and none of them
-//! counts as done.
+//! Faults without anything to act on: they are errors of their cells, and do not count as done.
 
 use crate::common::plans;
 use bench_harness::failover::model::CellReport;
 
 const MEASUREMENT: Option<i32> = Some(6);
 
-/// One worker has a lock for itself: nobody waits, so nobody listens.
+/// One worker has the lock to itself: there are no waiters, so there are no subscriptions.
 const PLAN: &str = r#"
 seed = 3
 
@@ -27,7 +26,7 @@ servers = { down_after = "10m" }
 lock_group = [{ name = "alone", workers = 1, hold = ["20ms", "20ms"], lease = "2s", target = true }]
 "#;
 
-/// The only cell of this plan, which must fail the run; and what it says of its end.
+/// The only cell of this plan, which must fail the run, and its trouble.
 fn cell(place: &str, fault: &str, more: &str) -> (CellReport, String) {
     let plan = PLAN.replace("PLACE", place).replace("FAULT", fault);
     let name = format!("no-{fault}");
@@ -52,7 +51,7 @@ fn connections_that_are_not_there_cannot_be_closed() {
     assert_eq!(cell.figures.faults, 0);
 }
 
-/// Whatever else the turn does.
+/// Whatever the turn's other faults do.
 #[test]
 fn a_nemesis_does_each_of_its_faults() {
     let more = r#"
@@ -77,7 +76,8 @@ fn nobody_is_misled_who_does_not_listen() {
     assert_eq!(cell.figures.faults, 0);
 }
 
-/// The clients of every second process are to look for the primary anew, and there is one process.
+/// The clients of every second process should look for the primary again, and there is only one
+/// process.
 #[test]
 fn two_primaries_are_none_where_everybody_stays() {
     let (cell, trouble) = cell("sentinel", "two-primaries", "");

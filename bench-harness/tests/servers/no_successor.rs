@@ -1,5 +1,5 @@
-//! Servers of which none takes over: where that is the servers' own rule it is kept from deciding,
-//! or the run has their word for it.
+//! Servers without a successor: where their own rule prevents one, the rule is off, or the run
+//! shows their log lines.
 
 use crate::common;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ servers = { node_timeout = "600ms", down_after = "500ms", failover_timeout = "15
 lock_group = [{ name = "long", workers = 3, hold = ["100ms", "200ms"], lease = "1s", target = true }]
 "#;
 
-/// Starts the harness with this plan, the changes made.
+/// Starts the harness with this plan, after the changes.
 fn start(name: &str, changes: &[(&str, &str)]) -> (Child, PathBuf) {
     let out = directory(name);
     let file = out.join("plan.toml");
@@ -44,7 +44,7 @@ fn start(name: &str, changes: &[(&str, &str)]) -> (Child, PathBuf) {
     (piped.spawn().expect("the binary starts"), out)
 }
 
-/// How it ended, and its only cell.
+/// The output of the harness, and its only cell.
 fn ended(harness: Child, out: &Path) -> (Output, CellReport) {
     let output = harness.wait_with_output().expect("it ends");
     let said = told(&output);
@@ -57,8 +57,8 @@ fn ended(harness: Child, out: &Path) -> (Output, CellReport) {
     (output, report.cells.remove(0))
 }
 
-/// A replica that was cut off for too long does not stand for election, and "too long" is not long
-/// on a busy machine with short time-outs: where replicas are cut off, the rule is off.
+/// A replica that was cut off for too long does not stand for election. With short timeouts on a
+/// busy machine "too long" is not long, so cells that cut replicas off turn the rule off.
 #[test]
 fn replicas_that_were_cut_off_may_take_over() {
     let changes = [("PLACE", "cluster"), ("CUT", "true"), ("ARGS", "")];
@@ -77,8 +77,8 @@ fn replicas_that_were_cut_off_may_take_over() {
     }
 }
 
-/// Nobody may take over, which is what the servers were told: the cell ends early, says so in their
-/// words, and keeps what it has.
+/// The servers are told that no replica may take over: the cell ends early, quotes their log, and
+/// keeps its results.
 #[test]
 fn servers_of_which_none_takes_over_say_why() {
     let args = "\"--replica-priority\", \"0\"";
@@ -86,7 +86,7 @@ fn servers_of_which_none_takes_over_say_why() {
     let (harness, out) = start("no-successor", &changes);
     let (output, cell) = ended(harness, &out);
     let said = told(&output);
-    // Whether it also counts as an outage depends on how long the machine let nobody run.
+    // Whether it also counts as an outage depends on the stalls of the machine.
     let failed = [BROKEN, MEASUREMENT].contains(&output.status.code());
     assert!(failed, "{:?}: {said}", output.status);
     let [trouble] = cell.trouble.as_slice() else {

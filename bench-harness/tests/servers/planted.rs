@@ -1,5 +1,5 @@
-//! Locks that are broken on purpose, one for each property: each is caught by what it breaks, and
-//! by nothing but that and what cannot hold without it.
+//! Locks that are broken on purpose, one for each property. The checker catches each by the
+//! property that it breaks, and by no others, except those that depend on it.
 
 use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,21 +13,20 @@ use Property::{
     UseOverlap, ValidityOverlap, WellFormed,
 };
 
-/// Who is broken, and which properties that violates: the one it is there for, and those that
-/// cannot hold without it.
+/// Each lock with the properties that it violates: its own, and those that depend on it.
 const PLANTED: &[(&str, &[Property])] = &[
     ("broken-history", &[WellFormed]),
-    // Believed and used at once, which is two properties.
+    // Believed and used at once: two properties.
     ("broken-readers", &[ValidityOverlap, UseOverlap]),
     ("broken-permits", &[PermitValidity, PermitUse]),
     ("broken-twins", &[DuplicateTokens]),
-    // What checks tokens has seen a larger one.
+    // The resource has seen a larger token.
     ("broken-descent", &[FallingTokens, GoodWrites]),
-    // A stale write takes the update of a later holder away.
+    // A stale write overwrites the update of a later holder.
     ("broken-gate", &[StaleWrites, LostUpdates]),
     ("broken-door", &[GoodWrites]),
     ("broken-store", &[LostUpdates]),
-    // Whoever is not told of the end is inside beside the next one.
+    // A holder that does not hear of the end is inside beside the next one.
     ("broken-silence", &[UseOverlap, UseAfterEnd, LossSignal]),
     ("broken-signal", &[UseOverlap, UseAfterEnd, LossSignal]),
     ("broken-revival", &[ExtensionAfterEnd]),
@@ -75,11 +74,11 @@ fn each_planted_fault_is_caught_by_what_it_breaks_and_by_nothing_else() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}\n{told}");
-    // To be caught is what they are there for.
+    // Being caught is a success for these locks.
     assert!(output.status.success(), "{told}");
 }
 
-/// Without how often.
+/// Without the counts.
 fn names<'a>(caught: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     caught
         .filter_map(|by| by.split(':').next())

@@ -1,5 +1,5 @@
-//! What `failover` says of a lock that breaks a promise, of a cell that is not run to its end, and
-//! of one that is not run at all.
+//! What `failover` reports of a lock that breaks a promise, of a cell that does not finish, and of
+//! one that does not run at all.
 
 use crate::common;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::common::{directory, told};
 const BROKEN: Option<i32> = Some(5);
 const MEASUREMENT: Option<i32> = Some(6);
 
-/// A server that forgets its locks, and a mode that says that this cannot be: the holder believes
-/// until its lease is over, and the next one is let in before.
+/// The server forgets its locks, and the mode promises exclusion all the same: the holder believes
+/// until its lease ends, and the next one is granted the lock before.
 #[test]
 fn a_promise_that_is_not_kept_fails_the_run() {
     let plan = r#"
@@ -37,7 +37,7 @@ lock_group = [{ name = "long", workers = 3, hold = ["4s", "4s"], lease = "6s", t
     let [cell] = report.cells.as_slice() else {
         panic!("{said}");
     };
-    // It was run to its end: nothing but the promise is missing.
+    // It finished: only the promise is broken.
     assert!(
         cell.trouble.is_empty() && report.failed.is_empty(),
         "{said}"
@@ -51,8 +51,8 @@ lock_group = [{ name = "long", workers = 3, hold = ["4s", "4s"], lease = "6s", t
     assert!(said.contains("FAILED: a promise was not kept"), "{said}");
 }
 
-/// One cell that stops early, one that is not optional and cannot be run here, one that can:
-/// nothing is lost of the first and the last, and the run fails for the other two, each by name.
+/// One cell stops early, one is required and cannot run here, one can run. The results of the first
+/// and the last are kept, and the run fails for the other two, each by name.
 #[test]
 fn cells_that_are_not_run_to_their_end_fail_the_run_and_are_not_lost() {
     let plan = r#"
@@ -126,7 +126,7 @@ lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s" }]
     assert_eq!(lines.len(), 3, "{said}");
 }
 
-/// Memory is filled on a server that was not told to evict: no fault was done to any lock.
+/// Memory is filled on a server that does not evict, so the fault touches no lock.
 #[test]
 fn a_server_that_evicts_nothing_is_no_fault() {
     let plan = r#"
@@ -194,8 +194,8 @@ fn find(directory: &Path, name: &str) -> Option<PathBuf> {
         })
 }
 
-/// Nobody planned it, so the cell is not what was planned; what all of them did until then, and the
-/// other one to the end, is judged.
+/// The death was not planned, so the cell is not as planned. The records of all processes up to
+/// then, and of the other one to the end, are judged.
 #[test]
 fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
     let out = directory("dies");
@@ -216,7 +216,7 @@ fn a_worker_that_dies_is_trouble_of_its_cell_and_no_more() {
     assert!(said.contains(trouble), "{said}");
 }
 
-/// All errors are those of the only process before it was killed, and its replacement has none.
+/// All errors come from the only process before it was killed; its replacement has none.
 #[test]
 fn what_a_killed_worker_said_is_in_the_report() {
     let plan = r#"
@@ -239,7 +239,7 @@ lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s", target = t
     let out = directory("said");
     let (mut harness, _) = at_work(plan, &out, 1);
     let server = common::address(&common::settings(&mut harness, 1)[0]);
-    // A server without memory refuses every attempt, for a moment that is no outage yet.
+    // A server without memory refuses every attempt, but too briefly for an outage.
     let memory = |bytes| common::asked(&server, &format!("CONFIG SET maxmemory {bytes}"));
     assert!(memory(1).starts_with("+OK"));
     common::until("a refusal", || {
@@ -256,7 +256,7 @@ lock_group = [{ name = "long", hold = ["20ms", "20ms"], lease = "1s", target = t
     assert!(said.contains("times \"refused\""), "{said}");
 }
 
-/// A run that is broken off leaves what it has, and nothing of an earlier one beside it.
+/// An interrupted run keeps its results, and nothing of an earlier run beside them.
 #[test]
 fn what_an_earlier_run_wrote_is_gone_while_another_one_is_under_way() {
     let out = directory("forgets");

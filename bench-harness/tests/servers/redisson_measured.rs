@@ -1,8 +1,8 @@
-//! Redisson's worker keeps to the same conversation as the others, on the same clock.
+//! Redisson's worker follows the same conversation as the others, on the same clock.
 //!
-//! Without a JDK, Maven or what Maven downloads, all but one of these tests skip themselves,
-//! loudly; in CI that is a failure. Set `LOCKTOPUS_SKIP_JDK` to the reason why that is right on a
-//! machine.
+//! Without a JDK, Maven or Maven's downloads, all these tests except one skip themselves with a
+//! loud message; in CI that is a failure. If a machine should have no JDK, set `LOCKTOPUS_SKIP_JDK`
+//! to the reason.
 
 use crate::common;
 use std::process::Command;
@@ -12,7 +12,7 @@ use bench_harness::measure::worker::monotonic_ns;
 use locktopus_servers::peers::redisson::{Jar, Redisson, jar_or_skip};
 use locktopus_servers::topology::{ProviderKind, Spec, TopologyKind, start};
 
-/// Two machines of Java for the hot lock, and one for the rest.
+/// Two JVMs for the hot lock, and one for the rest.
 const SCENARIOS: &str = r#"
 rounds = 1
 
@@ -56,7 +56,7 @@ async fn jar() -> Option<Jar> {
     jar.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs the scenarios above and reads what was written; `code` is how it must end.
+/// Runs the scenarios above and reads the report; `code` is the expected exit code.
 fn measured(name: &str, code: i32, change: impl FnOnce(&mut Command)) -> (Report, String) {
     let directory = common::directory(name);
     let file = directory.join("scenarios.toml");
@@ -106,7 +106,7 @@ async fn every_workload_is_recorded() {
             "{what}"
         );
         let cost = round.server_cost.as_ref().unwrap();
-        // At least one to take it and two to give it back.
+        // At least one to take it and two to release it.
         assert!(cost.commands >= 3 * round.acquisitions, "{what}: {cost:?}");
         assert!(
             round.ping.as_ref().unwrap().summary.p50_ns > 1_000,

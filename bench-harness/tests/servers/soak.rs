@@ -1,5 +1,4 @@
-//! A soak of a moment keeps every limit, and what is planted breaks the limit that it is meant for,
-//! and is said.
+//! A short soak keeps every limit, and each planted fault breaks its limit, which the output names.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +6,7 @@ use std::process::Command;
 
 const UNMET: Option<i32> = Some(8);
 
-/// Runs one and returns the exit code, what was said, and which checks failed.
+/// Runs a soak and returns the exit code, the output, and the failed checks.
 fn soak(name: &str, arguments: &[&str]) -> (Option<i32>, String, BTreeSet<String>) {
     let out: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&out);

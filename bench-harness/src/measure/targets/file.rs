@@ -1,4 +1,4 @@
-//! The committed list of promises.
+//! The committed list of targets.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Select;
 use super::select::Each;
 use crate::measure::summary;
 
-/// All promises.
+/// All targets.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Targets {
@@ -16,19 +16,19 @@ pub struct Targets {
     pub target: Vec<Target>,
 }
 
-/// One promise.
+/// One target.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Short name.
     pub id: String,
-    /// What is promised something about.
+    /// The subject of the target.
     pub what: String,
-    /// What is promised.
+    /// The goal.
     pub goal: String,
-    /// What physics or a promise takes while the goal is not met.
+    /// Why the goal is not met: the physics, or the promise that costs the time.
     pub cost: Option<String>,
-    /// Another design, and what it was measured to give.
+    /// Another design, and its measured result.
     pub tried: Option<String>,
     /// How it is judged.
     pub check: Vec<Check>,
@@ -46,18 +46,18 @@ pub struct Check {
     pub per: Option<String>,
     /// Of which cell.
     pub of: Select,
-    /// In what the cell differs that the figure is divided by.
+    /// How the cell differs whose figure it is divided by.
     pub over: Option<Select>,
-    /// What every combination of is a case of its own.
+    /// Every combination of these values is a case of its own.
     #[serde(default)]
     pub each: Each,
-    /// Not more than this.
+    /// The figure must not exceed this.
     pub at_most: Option<Bound>,
-    /// Not less than this.
+    /// The figure must not be less than this.
     pub at_least: Option<Bound>,
 }
 
-/// What a figure is compared with.
+/// The bound for a figure.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Bound {
@@ -78,7 +78,7 @@ impl Bound {
     }
 }
 
-/// Why a list of promises cannot be used.
+/// Why a list of targets cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("bad targets: {0}")]
 pub struct TargetError(String);
@@ -88,7 +88,7 @@ impl Targets {
     ///
     /// # Errors
     ///
-    /// [`TargetError`]; a test sees to it that there is none.
+    /// [`TargetError`]; a test makes sure that there is none.
     pub fn committed() -> Result<Self, TargetError> {
         Self::parse(include_str!("../../../targets.toml"))
     }
@@ -114,7 +114,7 @@ impl Targets {
     }
 }
 
-/// Words that are true of one run only, while texts stand beside every run.
+/// Words that hold for one run only, although the texts appear beside every run.
 const OF_ONE_RUN: [&str; 5] = [
     "these figures",
     "this run",
@@ -124,7 +124,7 @@ const OF_ONE_RUN: [&str; 5] = [
 ];
 
 impl Target {
-    /// What stands in the way, and what else was tried, if both are said.
+    /// The obstacle and the alternative that was tried, if both are given.
     #[must_use]
     pub fn explanation(&self) -> Option<(&str, &str)> {
         Some((self.cost.as_deref()?.trim(), self.tried.as_deref()?.trim()))
@@ -181,8 +181,8 @@ impl Check {
         }
     }
 
-    /// Whether another check has the same bound for the same figure, and differs in what it is
-    /// compared with at most.
+    /// Whether another check has the same bound for the same figure, and differs at most in what it
+    /// compares with.
     pub(super) fn asks_the_same(&self, other: &Self) -> bool {
         let bounds = |check: &Self| (check.at_most.clone(), check.at_least.clone());
         self.name() == other.name()
@@ -202,7 +202,7 @@ impl Check {
         }
     }
 
-    /// Whether what is judged is a number of times something else.
+    /// Whether the judged value is a ratio.
     pub(super) const fn is_ratio(&self) -> bool {
         self.over.is_some() || self.per.is_some()
     }

@@ -1,4 +1,4 @@
-//! Promises against figures.
+//! Compares figures with targets.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use super::{Check, Select, Target, Targets};
 use crate::measure::derive::{Spread, ratios};
 use crate::measure::summary::{Summary, SummaryCell};
 
-/// What of a number means nothing after a way through text.
+/// A number may lose this share of its value on its way through text.
 pub(super) const LAST_BITS: f64 = 1e-9;
 
-/// How a comparison came out.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// There is no bound.
     Reported,
-    /// The median keeps the bound.
+    /// The median is within the bound.
     Met,
     /// No run has the figure.
     NotMeasured,
-    /// The median does not keep the bound.
+    /// The median is outside the bound.
     NotMet,
 }
 
@@ -35,10 +35,10 @@ impl Outcome {
     }
 }
 
-/// A promise and how it came out.
+/// A target and its result.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
-    /// The promise.
+    /// The target.
     pub target: &'a Target,
     /// One line for each case of each check.
     pub lines: Vec<Line<'a>>,
@@ -57,14 +57,14 @@ pub struct Line<'a> {
     pub figure: Option<Spread>,
     /// The figure it is divided by.
     pub reference: Option<Spread>,
-    /// What is compared with the bound: the figure, or the ratio by round.
+    /// The value that is compared with the bound: the figure, or the ratio by round.
     pub value: Option<Spread>,
-    /// How it came out.
+    /// The result.
     pub outcome: Outcome,
 }
 
 impl Line<'_> {
-    /// Whether some round would have come out otherwise.
+    /// Whether a round is on the other side of the bound.
     #[must_use]
     pub fn is_close(&self) -> bool {
         let Some(value) = self.value else {
@@ -105,8 +105,7 @@ fn lines<'a>(check: &'a Check, summary: &Summary) -> Vec<Line<'a>> {
 
 fn line<'a>(check: &'a Check, of: Select, summary: &Summary) -> Line<'a> {
     let over = check.over.as_ref().map(|over| over.or(&of));
-    // The latest run that has all of it: what is divided must have been measured in the same
-    // rounds.
+    // The latest run that has all of it: a ratio must come from the same rounds.
     let complete = |run: usize| {
         let figure = figures(check, &of, summary, run)?;
         let reference = match &over {
@@ -147,8 +146,8 @@ fn keeps(check: &Check, value: f64) -> bool {
         && least.is_none_or(|least| value >= least.value() * (1.0 - LAST_BITS))
 }
 
-/// The figure of the one cell of a run that is meant, by round. Two cells that are meant are a
-/// mistake in the list, and count as none.
+/// The figure by round, of the one cell of a run that matches. Two matching cells are a mistake in
+/// the list, and count as none.
 fn figures(
     check: &Check,
     select: &Select,

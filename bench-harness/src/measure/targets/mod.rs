@@ -1,13 +1,13 @@
-//! Judges runs by what is promised, and writes the page that says so.
+//! Judges runs against the targets, and writes the page with the results.
 //!
 //! ```text
 //! report.json ─► Summary ─┬─► judge ─► terminal, page
 //! targets.toml ───────────┘
 //! ```
 //!
-//! A [`Summary`](super::summary::Summary) keeps of a run what a reader can check by hand: figures
-//! by round, without histograms. It is small enough to be committed, and the page is made from it
-//! and from the targets alone.
+//! A [`Summary`](super::summary::Summary) keeps the part of a run that a reader can check by hand:
+//! figures by round, without histograms. It is small enough to be committed, and the page is made from
+//! the summary and the targets alone.
 
 mod file;
 mod judge;

@@ -1,4 +1,4 @@
-//! The page that says what users may expect, and which promises are kept.
+//! The page that says what users may expect, and which targets are met.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::measure::opening::{HEADLINE_COLUMNS, HEADLINE_NOTE, Headline, headlin
 use crate::measure::report::format::{self, NONE};
 use crate::measure::summary::Summary;
 
-/// Everything the template needs. Markdown is not escaped: all of it comes from this repository and
+/// The values for the template. Markdown is not escaped: all of it comes from this repository and
 /// from names that the harness makes itself.
 #[derive(Template)]
 #[template(path = "performance.md", escape = "none")]
@@ -25,16 +25,16 @@ struct Page<'a> {
     errors: u64,
 }
 
-/// One promise.
+/// One target.
 struct Section<'a> {
     judged: Judged<'a>,
     rows: Vec<Worst>,
 }
 
-/// Of all cases of one check the one that came out worst.
+/// The worst case of one check.
 struct Worst {
     row: Row,
-    /// How many of how many cases keep the bound; nothing where there is one case or no bound.
+    /// How many cases keep the bound, out of how many; empty for a single case or without a bound.
     kept: String,
 }
 
@@ -42,7 +42,7 @@ struct Worst {
 ///
 /// # Errors
 ///
-/// Whatever the template engine reports; writing to memory does not fail.
+/// Any error of the template engine; writing to memory does not fail.
 pub fn render(targets: &Targets, summary: &Summary) -> Result<String, askama::Error> {
     let sections = judge(targets, summary).into_iter().map(|judged| Section {
         rows: judged
@@ -75,10 +75,10 @@ impl Section<'_> {
 }
 
 impl Worst {
-    /// Of the cases of one check.
+    /// The worst of the cases of one check.
     fn of(lines: &[Line<'_>]) -> Option<Self> {
         let least_is_worst = lines.first()?.check.at_least.is_some();
-        // A figure that is missing is the worst of all.
+        // A missing figure is the worst of all.
         let badness = |line: &Line<'_>| match line.value {
             None => f64::INFINITY,
             Some(value) if least_is_worst => -value.median,
@@ -158,8 +158,8 @@ fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What a PING took in each round, the median over what was measured in all of them on this machine
-/// alone: whether the machine stayed what it was.
+/// The PING time of each round: the median over the cells that have all rounds and no slow line. It
+/// shows whether the machine stayed the same.
 fn round_trips(summary: &Summary) -> String {
     let most = summary.cells.iter().map(|cell| cell.rounds.len()).max();
     let mut rounds: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
@@ -233,7 +233,7 @@ at_least = 1
         assert!(!page(&easier).contains("**not met**"), "{text}");
     }
 
-    /// A machine that becomes slower is seen, whatever single workloads do.
+    /// A machine that becomes slower shows, even if single workloads do not.
     #[test]
     fn round_trips_are_told_round_by_round() {
         let mut summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
@@ -245,7 +245,7 @@ at_least = 1
         }
         summary.cells.truncate(3);
         summary.cells[0].subject.through_proxy = true;
-        // What was measured in fewer rounds would be in one of them only.
+        // A cell with fewer rounds would count in one of them only.
         summary.cells[1].rounds = vec![0];
         let text = |ns| format::natural(ns);
         let third = text(40_002.0);
@@ -273,7 +273,7 @@ at_least = 1
         assert!(text.contains("Example CPU"));
     }
 
-    /// `docs/performance.md` is generated: it must be what the committed summary and targets give.
+    /// `docs/performance.md` is generated: it must match the committed summary and targets.
     #[test]
     fn the_committed_page_is_the_one_its_summary_gives() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

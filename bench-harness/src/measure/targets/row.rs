@@ -1,4 +1,4 @@
-//! A case of a promise in words.
+//! A case of a target in words.
 
 use super::file::is_duration;
 use super::judge::LAST_BITS;
@@ -6,7 +6,7 @@ use super::{Bound, Line, Select};
 use crate::measure::derive::Spread;
 use crate::measure::report::format::{self, NONE};
 
-/// One line of a promise, as people read it.
+/// One line of a target, as people read it.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// Name of the figure.
@@ -17,9 +17,9 @@ pub struct Row {
     pub measured: String,
     /// What it is divided by.
     pub against: String,
-    /// What it must keep.
+    /// The bound.
     pub bound: String,
-    /// How it came out.
+    /// The result.
     pub outcome: String,
 }
 
@@ -79,8 +79,7 @@ fn times(ratio: f64) -> String {
     format!("{} ×", number(ratio))
 }
 
-/// A tie between two texts must not be decided by the last bit of a number: readers of JSON do not
-/// agree on it.
+/// A rounding tie must not depend on the last bit of a number, which JSON readers do not agree on.
 pub(super) fn number(value: f64) -> String {
     format::number(value * (1.0 + LAST_BITS))
 }

@@ -1,4 +1,4 @@
-//! Which cell a check is about.
+//! Selects the cell of a check.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde::Deserialize;
 use crate::measure::humantime_list;
 use crate::measure::model::{Pacing, Subject};
 
-/// The strategy that is meant where none is named.
+/// The default strategy.
 const OURS: &str = "locktopus";
 
-/// What is asked of a cell; what is not said is not asked, but for what has a default.
+/// Conditions for a cell. A field without a value sets no condition, unless it has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Select {
     /// Workload.
     pub scenario: Option<String>,
-    /// Whose way of locking; this library's without.
+    /// Who does the locking; this library by default.
     pub strategy: Option<String>,
     /// Client library.
     pub client: Option<String>,
     /// Kind of lock.
     pub kind: Option<String>,
-    /// Arrangement of the servers; standalone without.
+    /// Arrangement of the servers; standalone by default.
     pub topology: Option<String>,
     /// Servers.
     pub nodes: Option<u32>,
@@ -30,29 +30,28 @@ pub struct Select {
     pub workers: Option<u32>,
     /// Processes.
     pub processes: Option<u32>,
-    /// Threads of the runtime; one without.
+    /// Threads of the runtime; 1 by default.
     pub threads: Option<u32>,
-    /// How often a lock is passed on inside a process; the library's default without.
+    /// How often a lock is passed on inside a process; by default the library's own.
     pub turns: Option<u32>,
-    /// How long a lease that nobody wants is kept after the release; not at all without.
+    /// How long an unwanted lease is kept after the release; by default not at all.
     #[serde(default, with = "humantime_serde")]
     pub lease_cache: Option<Duration>,
-    /// Safety mode, as a URL has it; plain without.
+    /// Safety mode, as in a URL; plain by default.
     pub safety: Option<String>,
-    /// Arrivals per second of an open loop; a closed one without.
+    /// Arrivals per second of an open loop; a closed loop by default.
     pub arrivals_per_second: Option<u64>,
     /// Locks.
     pub locks: Option<u32>,
     /// How long a lock is held.
     #[serde(default, with = "humantime_serde")]
     pub hold: Option<Duration>,
-    /// How much longer an exchange with the servers takes than on this machine; no line in between
-    /// without.
+    /// The delay added to each round trip to the servers; none by default.
     #[serde(default, with = "humantime_serde")]
     pub round_trip: Option<Duration>,
 }
 
-/// Values of which every combination is a case of its own.
+/// Every combination of these values is a case of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Each {
@@ -69,7 +68,7 @@ pub struct Each {
 }
 
 impl Select {
-    /// This selection where `other` says nothing.
+    /// This selection, with `other`'s values where it has none.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let text = |ours: &Option<String>, theirs: &Option<String>| {
@@ -89,7 +88,7 @@ impl Select {
             workers: self.workers.or(other.workers),
             processes: self.processes.or(other.processes),
             threads: self.threads.or(other.threads),
-            // Nobody else passes locks on inside a process, or keeps leases.
+            // Other libraries do not pass locks on inside a process, or keep leases.
             turns: self.turns.or(other.turns).filter(|_| ours),
             lease_cache: self.lease_cache.or(other.lease_cache).filter(|_| ours),
             safety: text(&self.safety, &other.safety).filter(|_| ours),
@@ -100,7 +99,7 @@ impl Select {
         }
     }
 
-    /// Whether this is what is asked for.
+    /// Whether this cell fits.
     #[must_use]
     pub fn matches(&self, subject: &Subject) -> bool {
         let text = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|a| a == found);
@@ -138,7 +137,7 @@ impl Select {
         self.safety.as_deref().filter(|&mode| mode != "plain")
     }
 
-    /// The selection in words, without what `known` says already.
+    /// The selection in words, without what it shares with `known`.
     #[must_use]
     pub fn describe(&self, known: &Self) -> String {
         let mut words = Vec::new();
@@ -290,7 +289,7 @@ mod tests {
             .insert("turns".to_owned(), "1".to_owned());
         assert!(!select("scenario = \"hot-lock\"").matches(&cell.subject));
         assert!(select("turns = 1").matches(&cell.subject));
-        // Plain is what there is where nothing is said.
+        // A cell that names no mode is plain.
         let mut plain = cell.subject.clone();
         let mode = |mode: &str| ("safety".to_owned(), mode.to_owned());
         plain.options.extend([mode("plain")]);

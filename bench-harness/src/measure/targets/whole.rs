@@ -1,5 +1,5 @@
-//! Whether what was measured is the plan: figures of a part would be a page that does not say so,
-//! and what is there twice counts twice.
+//! Checks that the plan was measured in full: a page from a part would not say so, and a repeated
+//! cell would count twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::measure::model::{Provider, Report, Subject, Topology};
 use crate::measure::plan::{Filter, PlanError, Scenario, ScenarioFile, Strategy, Task};
 use crate::measure::summary::{Summary, SummaryCell};
 
-/// What the page is made of.
+/// The plan behind the page.
 const PLAN: &str = include_str!("../../../scenarios/targets.toml");
 
-/// What is planned.
+/// What the plan asks for.
 #[derive(Debug)]
 pub struct Whole {
     tasks: Vec<Task>,
@@ -25,12 +25,12 @@ impl Whole {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if it is none.
+    /// [`PlanError`] if it is invalid.
     pub fn committed() -> Result<Self, PlanError> {
         Self::of(&ScenarioFile::parse(PLAN, "targets")?)
     }
 
-    /// All that this plan asks for.
+    /// Everything that this plan asks for.
     ///
     /// # Errors
     ///
@@ -41,8 +41,8 @@ impl Whole {
         Ok(Self { tasks, rounds })
     }
 
-    /// How the cells of the summary differ from the plan, in words: what is missing, what has
-    /// another number of rounds, what is there twice, and what is not planned.
+    /// How the cells of the summary differ from the plan, in words: missing, with another number of
+    /// rounds, twice, or not planned.
     #[must_use]
     pub fn differences(&self, summary: &Summary) -> Vec<String> {
         let of_plan = self.tasks.iter().filter_map(|task| {
@@ -55,7 +55,7 @@ impl Whole {
                 (None, _) => "missing".to_owned(),
                 (Some(_), Some(_)) => "there twice".to_owned(),
                 (Some(cell), None) => {
-                    // A number that is there twice is of one round.
+                    // A repeated round number stands for one round.
                     let rounds = cell.rounds.iter().collect::<BTreeSet<_>>().len();
                     if rounds == planned && cell.rounds.len() == planned {
                         return None;
@@ -74,8 +74,8 @@ impl Whole {
         of_plan.chain(others).collect()
     }
 
-    /// Rounds of the report that were shorter than planned, in words: fewer grants stand behind
-    /// their figures, and no figure says so.
+    /// Rounds of the report that were shorter than planned, in words. Their figures rest on fewer
+    /// grants, and no figure shows that.
     #[must_use]
     pub fn shortened(&self, report: &Report) -> Vec<String> {
         let of_plan = report.cells.iter().filter_map(|cell| {
@@ -98,7 +98,7 @@ impl Whole {
     }
 }
 
-/// What goals ask for that was not measured, in words.
+/// Figures that goals ask for and no run measured, in words.
 #[must_use]
 pub fn unmeasured(judged: &[Judged<'_>]) -> Vec<String> {
     let lines = judged.iter().flat_map(|one| {
@@ -114,9 +114,9 @@ pub fn unmeasured(judged: &[Judged<'_>]) -> Vec<String> {
 
 /// Whether this is what the task measures.
 fn is_of(subject: &Subject, task: &Task) -> bool {
-    // Where no number is said all servers are meant, and one of a quorum is none.
+    // Without a number all servers of a quorum are used, and a single server is no quorum.
     let is_quorum = task.topology == Topology::Quorum && task.nodes.is_none();
-    // The port map of a container engine is one, too.
+    // The port map of a container engine is a proxy too.
     let through_proxy = task.round_trip.is_some() || subject.provider == Provider::Container;
     select(task).matches(subject)
         && (!is_quorum || subject.nodes > 1)
@@ -124,12 +124,13 @@ fn is_of(subject: &Subject, task: &Task) -> bool {
         && has_options(subject, task)
 }
 
-/// Whether it has the options of the task, and no others.
+/// Whether it has exactly the options of the task.
 fn has_options(subject: &Subject, task: &Task) -> bool {
     let time = |name: &str| humantime::parse_duration(subject.options.get(name)?).ok();
     let warm_up = (task.strategy == Strategy::Redisson).then_some(task.warm_up);
     let lease = (task.scenario == Scenario::Renewal).then_some(task.lease);
-    // What the selection looks at: one that it cannot read is for it none.
+    // The options that the selection has checked. It ignores an option that it cannot parse, so
+    // their number must match too.
     let selected = [
         task.threads > 1,
         task.turns.is_some(),
@@ -146,7 +147,7 @@ fn has_options(subject: &Subject, task: &Task) -> bool {
         && subject.options.len() == planned + warm_up.iter().count() + lease.iter().count()
 }
 
-/// The cell that a task becomes.
+/// The selection for a task's cell.
 fn select(task: &Task) -> Select {
     let strategy = task.strategy.name();
     let kind = kind_of_reference(strategy).unwrap_or_else(|| task.kind.name());
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
     use crate::measure::targets::{Targets, judge};
 
-    /// What docs/performance.md is made of.
+    /// The summary behind docs/performance.md.
     fn committed() -> Summary {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
         Summary::load(&docs.join("performance.json")).unwrap()
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(unmeasured(&judge(&targets, &summary)), [""; 0]);
     }
 
-    /// Whichever cell is gone, something of the plan is: no cell stands for another.
+    /// If any cell is gone, something of the plan is missing: no cell stands for another.
     #[test]
     fn a_cell_that_was_not_measured_is_missed() {
         let all = committed();
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// One that is missing, one too many, and one that counts as two.
+    /// A missing round, an extra round, and a repeated one.
     #[test]
     fn rounds_are_as_many_as_planned() {
         let told = |change: fn(&mut Vec<u32>)| {
@@ -239,7 +240,7 @@ mod tests {
                 found.len() == 1 && found[0].ends_with("there twice"),
                 "{found:?}"
             );
-            // In another engine it is the same measurement.
+            // With another provider it is the same measurement.
             let last = &mut more.cells.last_mut().unwrap().subject;
             last.provider = Provider::External;
             assert_eq!(differences(&more).len(), 1);
@@ -249,7 +250,7 @@ mod tests {
             let odd = |text: &str| text.starts_with("other") && text.ends_with("not planned");
             assert!(found.len() == 1 && odd(&found[0]), "{found:?}");
         }
-        // As many as are planned, of which one is another's double.
+        // As many cells as planned, but one is another's double.
         let mut double = all.clone();
         double.cells[1] = all.cells[0].clone();
         let found = differences(&double);

@@ -1,4 +1,4 @@
-//! From the name of a strategy to one that works.
+//! Connects the strategy of a job.
 
 use std::sync::Arc;
 

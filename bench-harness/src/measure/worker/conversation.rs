@@ -1,4 +1,4 @@
-//! Lines of JSON between this process and the harness.
+//! The conversation with the harness, in lines of JSON.
 
 use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use super::clock::monotonic_ns;
 use super::job::{Answer, Start};
 
-/// The rest of a conversation whose start was heard: the harness says nothing more, and ends it by
-/// closing its side. If it does so before the work is done, it was killed, and this process ends
+/// The rest of the conversation after the start: the harness sends nothing more, and ends it by
+/// closing its side. If it does so before the work is done, it was killed, and this process exits
 /// too.
 #[derive(Debug)]
 pub(super) struct Rest {
@@ -34,7 +34,7 @@ impl Rest {
     }
 }
 
-/// Says that everything is ready and waits for the start, then until it has come.
+/// Reports that everything is ready, waits for the starting signal, and then until the start.
 pub(super) async fn ready() -> Result<Rest, String> {
     say(&Answer::Ready);
     let start = tokio::task::spawn_blocking(hear::<Start>)
@@ -78,9 +78,9 @@ pub(super) fn hear<T: serde::de::DeserializeOwned>() -> Result<T, String> {
     }
 }
 
-/// Says something to the harness.
+/// Sends a message to the harness.
 pub(super) fn say(answer: &Answer) {
-    // Nobody left to tell if this fails.
+    // If this fails, the harness is gone.
     if let Ok(line) = serde_json::to_string(answer) {
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! What parent and child say to each other.
+//! The messages between parent and child.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use crate::measure::model::{ClientCost, StoredHistogram};
 use crate::measure::plan::{Client, Kind, Scenario, Strategy};
 use crate::measure::record::WireRecorder;
 
-/// What a child is to do.
+/// The job of a child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// What the workers do.
     pub scenario: Scenario,
-    /// Whose way of locking.
+    /// Who does the locking.
     pub strategy: Strategy,
     /// Through which library.
     pub client: Client,
-    /// Where.
+    /// The server.
     pub url: String,
     /// The other servers of a quorum.
     pub more_urls: Vec<String>,
@@ -29,13 +29,14 @@ pub struct Job {
     pub workers: u32,
     /// Threads of its runtime.
     pub threads: u32,
-    /// How often a lock is passed on inside it before it goes back; the library's default without.
+    /// How often a lock is passed on inside the process before it returns to the server; the
+    /// library's default if `None`.
     pub turns: Option<u32>,
-    /// How long it keeps a lease that nobody wants after the release.
+    /// How long it keeps an unwanted lease after the release.
     pub lease_cache_ns: u64,
     /// Whether servers may grant nothing for a while after they were started.
     pub reluctant: bool,
-    /// Whether its worker waits beside those of another process, whose waits are not the question.
+    /// Whether its worker competes with those of another process, whose waits are not of interest.
     pub remote: bool,
     /// How many locks this process holds in the renewal scenario.
     pub locks: u32,
@@ -45,7 +46,7 @@ pub struct Job {
     pub duration_ns: u64,
     /// Step of the time series.
     pub interval_ns: u64,
-    /// Arrivals per second for this process; closed loop without.
+    /// Arrivals per second for this process; `None` for a closed loop.
     pub arrivals_per_second: Option<u64>,
     /// Lease of locks that are held throughout.
     pub lease_ms: u64,
@@ -64,19 +65,19 @@ pub struct Start {
     pub at_ns: u64,
 }
 
-/// What a child says.
+/// A child's message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Connected, pinged, ready to start.
     Ready,
-    /// Finished, but for what is given back when the harness closes the conversation.
+    /// Finished, except for the locks that it releases when the harness closes the conversation.
     Done {
-        /// Everything that was recorded, times since the start.
+        /// All records, with times since the start.
         recorder: Box<WireRecorder>,
         /// Round trips of PING.
         ping: Option<StoredHistogram>,
-        /// What this process spent, where it says so.
+        /// The cost for this process, if it reports one.
         #[serde(default)]
         cost: Option<ClientCost>,
     },

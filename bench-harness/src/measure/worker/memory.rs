@@ -1,4 +1,4 @@
-//! What held locks and waiters occupy in the memory of a process.
+//! Measures what held locks and waiters occupy in the memory of a process.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::measure::plan::{Kind, Scenario};
 use crate::measure::record::Recorder;
 use crate::shared::error_chain::chain;
 
-/// How many locks are taken and given back before anything counts: buffers, tables and the
-/// allocator have their first growth behind them.
+/// Locks to take and release before anything counts, so that buffers, tables and the allocator have
+/// grown once.
 const WARM_UP: u32 = 256;
 
-/// A connected process whose memory has not been looked at yet.
+/// A connected process, before its memory is measured.
 pub(super) struct Occupant {
     locks: Locktopus,
-    /// What the waiters wait for, held through another connection.
+    /// The locks that the waiters wait for, held through another connection.
     held_by_others: Vec<LockGuard>,
 }
 
@@ -51,8 +51,8 @@ async fn connect(job: &Job) -> Result<Locktopus, String> {
 }
 
 impl Occupant {
-    /// Lets the locks or the waiters come, and looks how much larger the process is then. Returns
-    /// what is to be given back.
+    /// Takes the locks or starts the waiters, and measures how much the process grows. Returns the
+    /// guards to release.
     pub(super) async fn run(
         self,
         job: &Job,
@@ -80,13 +80,13 @@ impl Occupant {
             cpu_ns: cpu_ns() - cpu,
             memory,
         };
-        // Dropped before what they wait for is given back, or all of them would get it.
+        // Dropped before the locks they wait for are released, or all of them would acquire one.
         drop(waiters);
         Ok((recorder, cost, guards))
     }
 }
 
-/// As many waiters as the job has workers, each a task. The measured part is for them to settle.
+/// Starts as many waiting tasks as the job has workers, and gives them the measured time to settle.
 async fn wait(locks: &Locktopus, job: &Job) -> JoinSet<()> {
     let mut waiters = JoinSet::new();
     for number in 0..job.workers {

@@ -1,13 +1,13 @@
 //! The child process that does the locking.
 //!
-//! Every measured lock is taken by a child process of the harness, also when there is only one, so
-//! that all cells are measured alike. Parent and child talk in lines of JSON: the parent sends a
-//! [`Job`], the child answers [`Answer::Ready`] when it is connected, the parent names the start on
-//! the machine's monotonic clock, which both read, and the child answers [`Answer::Done`] with
-//! everything it recorded. Then the parent reads the servers' counters and closes the conversation,
-//! and the child gives back what it still holds: that is no part of the measurement.
+//! A child process of the harness takes every measured lock, even if there is only one, so that all
+//! cells are measured alike. Parent and child exchange lines of JSON. The parent sends a [`Job`];
+//! the child answers [`Answer::Ready`] when it is connected. The parent names the start on the
+//! machine's monotonic clock, which both read; the child answers [`Answer::Done`] with all its
+//! records. Then the parent reads the servers' counters and closes the conversation. Only then does
+//! the child release what it still holds, so that is not part of the measurement.
 //!
-//! Redisson's workers are in Java, in `peers/redisson`, and keep to the same conversation.
+//! Redisson's workers are in Java, in `peers/redisson`, and follow the same conversation.
 
 mod clock;
 mod connect;

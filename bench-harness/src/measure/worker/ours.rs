@@ -12,17 +12,17 @@ use crate::measure::plan::{Kind, Scenario};
 use crate::shared::error_chain::chain;
 use crate::shared::locking::{Held, Subject};
 
-/// How many requests of this process are on their way at a time while it prepares and tidies up.
+/// Requests of this process that are in flight at a time while it prepares and tidies up.
 pub(super) const IN_FLIGHT: usize = 64;
 /// The longest lease that a quorum here accepts: freshly started nodes do not vote for this long.
 const QUORUM_LEASE: Duration = Duration::from_secs(5);
-/// How long giving back may take; what is not given back by then lapses.
+/// How long releasing may take; locks that are left then expire.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 /// How long freshly started servers may take until they grant: nodes of a quorum and those in
 /// quarantine.
 const READY: Duration = Duration::from_secs(40);
 
-/// Connects, and makes what locks of this kind need.
+/// Connects, and creates what locks of this kind need.
 pub(super) async fn connect(job: &Job) -> Result<Arc<dyn Subject>, String> {
     if !job.strategy.can(job.client, job.kind) {
         let kind = job.kind.name();
@@ -66,8 +66,7 @@ struct Ours {
 }
 
 impl Ours {
-    /// A lock is taken and given back once, so that nodes are connected and vote before anything
-    /// counts.
+    /// Takes and releases a lock once, so that nodes are connected and vote before anything counts.
     async fn await_grants(&self, job: &Job) -> Result<(), String> {
         let first = self.locks.mutex(lock_name(&job.prefix, first_lock(job)));
         first
@@ -80,7 +79,7 @@ impl Ours {
             .map_err(|error| chain(&error))
     }
 
-    /// A semaphore is a lock once somebody has said that it has one permit.
+    /// A semaphore with one permit is a lock.
     async fn make_permits(&self, job: &Job) -> Result<(), String> {
         for number in first_lock(job)..first_lock(job) + lock_count(job) {
             let name = lock_name(&job.prefix, number);
@@ -89,7 +88,7 @@ impl Ours {
                 Kind::Permits => self.locks.permit_semaphore(name),
                 _ => return Ok(()),
             };
-            // Another process of the round may have been faster.
+            // If another process of the round was faster, this changes nothing.
             semaphore
                 .initialise(1)
                 .await
@@ -199,7 +198,7 @@ pub(super) async fn take(
         .map_err(|error| chain(&error))
 }
 
-/// Gives everything back. What does not come back lapses with its lease.
+/// Releases everything. Locks whose release fails expire with their lease.
 pub(super) async fn release_all(guards: Vec<LockGuard>) {
     let mut releasing = FuturesUnordered::new();
     for guard in guards {

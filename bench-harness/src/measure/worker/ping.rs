@@ -8,9 +8,9 @@ use super::job::Job;
 use crate::measure::plan::Strategy;
 use crate::measure::record::Recorder;
 
-/// For so long round trips are timed: fewer of servers that are far away.
+/// How long to time round trips; distant servers get fewer of them.
 const LONGEST_NS: u64 = 500_000_000;
-/// So many at least.
+/// The minimum number of round trips.
 const FEWEST: usize = 20;
 
 /// Times up to `job.pings` round trips, one after another, on a connection of their own.

@@ -19,14 +19,14 @@ use crate::measure::model::{ClientCost, op};
 use crate::measure::record::Recorder;
 use crate::shared::error_chain::chain;
 
-/// Locks that are held, and the probe that watches their renewals.
+/// Held locks, and the probe that watches their renewals.
 pub(super) struct HeldLocks {
     guards: Vec<LockGuard>,
     renewals: Arc<Mutex<Renewals>>,
 }
 
-/// What was confirmed when. Sorted out only after the measured part, whose processor time it would
-/// be.
+/// What was confirmed when. It is evaluated only after the measured part, so that this costs no CPU
+/// time there.
 #[derive(Debug, Default)]
 struct Renewals {
     grants: Vec<(u64, OwnerId)>,
@@ -52,7 +52,7 @@ pub(super) async fn prepare(job: &Job) -> Result<HeldLocks, String> {
 }
 
 impl HeldLocks {
-    /// Watches for the measured part, and returns the guards besides what was seen.
+    /// Watches for the measured part, and returns the guards and the records.
     pub(super) async fn run(
         self,
         job: &Job,
@@ -81,8 +81,8 @@ impl HeldLocks {
 }
 
 impl Renewals {
-    /// Each renewal since `start_ns` against its schedule, so that one that was held up counts with
-    /// all its delay.
+    /// Compares each renewal since `start_ns` with its schedule, so that a held-up renewal counts
+    /// with all its delay.
     fn record(self, recorder: &mut Recorder, start_ns: u64, period_ns: u64) {
         let lateness = recorder.operation(op::RENEWAL_LATENESS);
         let grants = self.grants.into_iter();
@@ -102,7 +102,7 @@ impl Renewals {
     }
 }
 
-/// Passes everything on and notes when grants and extensions were confirmed.
+/// A backend that passes everything on, and notes when grants and extensions were confirmed.
 #[derive(Debug)]
 struct Probe {
     inner: DynBackend,

@@ -13,10 +13,9 @@ use crate::measure::model::{ClientCost, StoredHistogram};
 use crate::measure::plan::{Client, Scenario};
 use crate::measure::record::Recorder;
 
-/// Does one job that comes in on standard input. Returns whether it was done.
+/// Does one job that comes in on standard input. Returns whether it succeeded.
 ///
-/// The process ends when its standard input does: a harness that was killed leaves no workers
-/// behind.
+/// The process exits when its standard input ends, so a killed harness leaves no workers behind.
 #[must_use]
 pub fn serve() -> bool {
     match converse() {
@@ -38,7 +37,7 @@ fn converse() -> Result<(), String> {
         .block_on(work(job))
 }
 
-/// One thread unless the job is about more: they would compete with the server for the few cores
+/// One thread unless the job asks for more: threads would compete with the server for the few cores
 /// there are.
 fn runtime(threads: u32) -> std::io::Result<Runtime> {
     if threads <= 1 {
@@ -91,7 +90,7 @@ async fn work(job: Job) -> Result<(), String> {
                 cpu_ns: cpu_ns() - before,
                 memory: None,
             };
-            // Others may wait for what this process keeps.
+            // Other processes may wait for the leases that this process keeps.
             subject.close().await;
             rest.done(&answer(&recorder, ping, cost)?);
         }

@@ -1,15 +1,15 @@
-//! What this process has used of the machine.
+//! The resources that this process has used.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time of all threads of this process so far, in nanoseconds.
+/// CPU time of all threads of this process so far, in nanoseconds.
 pub(super) fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let nanos = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
     u64::try_from(nanos).unwrap_or(0)
 }
 
-/// Resident memory of this process, in bytes; `None` if the kernel does not say.
+/// Resident memory of this process, in bytes; `None` if the kernel does not report it.
 pub(super) fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,4 +1,4 @@
-//! The workloads that take and give back locks: closed loops, and open loops with a schedule.
+//! The workloads that take and release locks: closed loops, and open loops with a schedule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::measure::plan::{Kind, Scenario};
 use crate::measure::record::{OpId, Recorder};
 use crate::shared::locking::Subject;
 
-/// How long after the end of the measured part a worker may take to get its last lock.
+/// How long after the measured part a worker may wait for its last lock.
 const LAST_WAIT: Duration = Duration::from_secs(30);
-/// By so much a timer of the kernel is late at most, on a machine that runs the worker.
+/// The largest delay of a kernel timer while the machine runs the worker.
 const TIMER_LATE_NS: u64 = 1_000_000;
 
 pub(super) async fn run(
@@ -61,23 +61,23 @@ struct Worker {
     held: Option<OpId>,
 }
 
-/// Tells grants of another process from those of a lease that was never given back.
+/// Tells grants from another process apart from those of a lease that this process never gave back.
 struct OwnLease {
     operation: OpId,
     last_token: Option<u64>,
 }
 
 impl OwnLease {
-    /// Whether this process had the lease all along: its turns have tokens that follow each other,
-    /// and whoever is granted a lock by a server gets one that is larger by the time since the
-    /// last.
+    /// Whether this process had the lease all along. The turns of a lease have consecutive tokens.
+    /// A grant by a server has a token that is larger by the time since the last one.
     fn is_again(&mut self, token: Option<u64>) -> bool {
         let last = std::mem::replace(&mut self.last_token, token);
         token.is_some() && token == last.and_then(|last| last.checked_add(1))
     }
 }
 
-/// Which kind of lock a worker takes: of a read-write lock odd workers take the exclusive half.
+/// The kind of lock that a worker takes: with a read-write lock odd workers take the exclusive
+/// half.
 fn kind_of(job: &Job, worker: u32) -> Kind {
     match job.kind {
         Kind::RwLock if worker % 2 == 1 => Kind::WriteLock,
@@ -86,7 +86,7 @@ fn kind_of(job: &Job, worker: u32) -> Kind {
     }
 }
 
-/// Under which name a worker's waits are recorded.
+/// The operation that a worker's waits are recorded as.
 fn wait_of(job: &Job, worker: u32) -> &'static str {
     match (job.scenario, kind_of(job, worker)) {
         (Scenario::ReadersWriters, Kind::ReadLock) => op::READ_WAIT,
@@ -96,7 +96,7 @@ fn wait_of(job: &Job, worker: u32) -> &'static str {
     }
 }
 
-/// What is recorded over time, the same for all workers of a round.
+/// The operation of the time series, the same for all workers of a round.
 fn series_of(scenario: Scenario) -> &'static str {
     match scenario {
         Scenario::RemoteWaiter => op::REMOTE_WAIT,
@@ -151,7 +151,7 @@ impl Worker {
         self.recorder
     }
 
-    /// Takes the lock at its share of the arrivals, each timed from when it was due.
+    /// Takes the lock at its share of the arrivals, each timed from its due time.
     async fn keep_schedule(mut self, number: u32, rate: u64, workers: u32) -> Recorder {
         let period = 1_000_000_000 * u64::from(workers) / rate.max(1);
         let mut due = period * u64::from(number) / u64::from(workers);
@@ -163,12 +163,12 @@ impl Worker {
         self.recorder
     }
 
-    /// Waits until a request is due, without keeping the processor busy: what a spin costs would be
-    /// counted as the lock's.
+    /// Waits until a request is due, without a busy loop, whose CPU time would be counted as the
+    /// lock's.
     ///
-    /// Returns from when the request is timed. Who comes late because of the request before counts
-    /// from when it was due; the some microseconds by which a timer is late are not the lock's. By
-    /// more than that nothing but a stall is late, and that counts.
+    /// Returns the time from which to time the request. If the previous request makes this one
+    /// late, that is its due time. A timer that is some microseconds late is not the lock's fault,
+    /// so then the request starts when the worker wakes up. A longer delay is a stall, and counts.
     async fn wait_for(&mut self, due: u64) -> u64 {
         let early = due.saturating_sub(since(self.start_ns));
         if early == 0 {
@@ -225,10 +225,10 @@ impl Worker {
 /// Which grants count as latencies. All of them count as holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
-    /// Those of the measured part: in a closed loop the others have stopped asking by its end.
+    /// Grants of the measured part: in a closed loop the other workers have stopped asking by its
+    /// end.
     UntilTheEnd,
-    /// All that were due in it: in an open loop those that come late are the ones that waited
-    /// longest.
+    /// All grants that were due in it: in an open loop the late ones are those that waited longest.
     Always,
 }
 
@@ -243,7 +243,7 @@ mod tests {
     use crate::measure::worker::monotonic_ns;
     use crate::shared::locking::Held;
 
-    /// Grants at once what it is told: tokens, and nothing before some moment.
+    /// Grants at once: the given tokens, but nothing before a given moment.
     struct Scripted {
         tokens: Mutex<Vec<u64>>,
         not_before_ns: u64,

@@ -1,11 +1,11 @@
-//! The bare hand-off: the floor that everything is held against, and no lock for anybody to use.
+//! The bare hand-off: the floor for every comparison, and not a lock to use.
 //!
-//! A string taken by SET NX PX; who fails leaves a ticket in a list and waits to be told; a release
-//! makes the first ticket the holder and tells its process. Two scripts of eight commands in all
-//! for an acquisition that had to wait: what a lock costs that is handed on and does nothing else.
-//! While nobody dies, nobody gives up waiting and no message is lost, it excludes. Otherwise it
-//! stands still for a lease or for ever: there is no token, no renewal, no place that ends, and
-//! nobody finds out that a holder, a waiter or a message is gone.
+//! It is a string, taken with SET NX PX. If that fails, the caller leaves a ticket in a list and
+//! waits for a message. A release makes the first ticket the holder and tells its process. An
+//! acquisition that had to wait takes two scripts with eight commands in all: the cost of a lock
+//! that is handed on, and nothing else. It excludes while no process dies, no waiter gives up and
+//! no message is lost. Otherwise it is stuck for a lease or for ever: it has no token and no
+//! renewal, a place in the list never expires, and a lost holder, waiter or message goes unnoticed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use super::script::{Script, script};
 use super::{Held, Kind, LEASE, Subject};
 use crate::shared::error_chain::chain;
 
-/// KEYS 1 the lock, 2 the tickets; ARGV 1 the lease in ms, 2 the owner. 1 if it is taken.
+/// KEYS 1 the lock, 2 the tickets; ARGV 1 the lease in ms, 2 the owner. Returns 1 if it is taken.
 static ACQUIRE: Script = script!(
     "\
 if redis.call('SET', KEYS[1], ARGV[2], 'NX', 'PX', ARGV[1]) then return 1 end
@@ -28,7 +28,7 @@ redis.call('RPUSH', KEYS[2], ARGV[2])
 return 0"
 );
 
-/// KEYS as above; ARGV 1 the lease of whoever is next in ms, 2 the owner. An owner is
+/// KEYS as above; ARGV 1 the lease of the next holder in ms, 2 the owner. An owner is
 /// `<inbox>:<number>`.
 static RELEASE: Script = script!(
     "\
@@ -43,7 +43,7 @@ end
 return 1"
 );
 
-/// Who waits, by owner.
+/// The waiters, by owner.
 type Waiters = Arc<Mutex<HashMap<Bytes, oneshot::Sender<()>>>>;
 
 pub(crate) async fn connect(url: &str) -> Result<Arc<dyn Subject>, String> {
@@ -98,7 +98,7 @@ impl Subject for Bare {
             keys: [lock_name.to_owned(), format!("bare_queue:{{{lock_name}}}")],
             owner: owner.clone(),
         });
-        // Before the script runs: the grant may come before its answer.
+        // Before the script runs, because the grant may arrive before the script's reply.
         let (granted, turn) = oneshot::channel();
         lock(&self.waiters).insert(owner.clone(), granted);
         match held.run(&ACQUIRE).await {

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::shared::names::names;
 
-/// Which library talks to the servers.
+/// The library that talks to the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Client {
-    /// None: the embedded backend.
+    /// None: the in-memory backend.
     Memory,
     /// redis-rs.
     #[value(alias = "redis")]

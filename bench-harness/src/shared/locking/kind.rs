@@ -13,8 +13,7 @@ pub enum Kind {
     Lock,
     /// Plain string.
     Mutex,
-    /// One key and nothing else, as another library lays it out (`mutex_as`): no token, no
-    /// wake-ups.
+    /// One key and nothing else, in another library's format (`mutex_as`): no token, no wake-ups.
     PlainMutex,
     /// Redisson's `RFairLock`.
     FairLock,
@@ -24,9 +23,9 @@ pub enum Kind {
     WriteLock,
     /// Its shared half.
     ReadLock,
-    /// Both halves, each worker one of them.
+    /// Both halves; each worker takes one of them.
     RwLock,
-    /// Redisson's `RSemaphore`, with a single permit, so that it excludes as a lock does.
+    /// Redisson's `RSemaphore` with a single permit, so it excludes like a lock.
     Semaphore,
     /// Redisson's `RPermitExpirableSemaphore`, with a single permit.
     Permits,

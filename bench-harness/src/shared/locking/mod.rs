@@ -1,7 +1,7 @@
-//! Ways of locking that are put on the same servers: what is asked for, through which library, and
-//! other libraries.
+//! Ways of locking to compare on the same servers: kinds, clients, and other libraries.
 //!
-//! Locktopus itself is not here: each program asks it for more than any other library offers.
+//! Locktopus itself is not here, because each program asks more of it than any other library
+//! offers.
 
 #[cfg(feature = "peers")]
 mod bare;
@@ -28,6 +28,6 @@ pub(crate) use r1::connect as r1;
 pub(crate) use rslock::connect as rslock;
 pub(crate) use subject::{Held, Subject};
 
-/// The lease of locks of other libraries, as long as a renewed lease of this one.
+/// The lease of other libraries' locks, as long as a renewed lease of this library.
 #[cfg(feature = "peers")]
 pub(crate) const LEASE: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
 //! R1, the reference: what most pub/sub locks do, without anything that makes them safe to cancel.
 //!
-//! A hash with an owner, taken by a script; who fails subscribes, waits for a message or the lease,
-//! and tries again with everybody else; a release publishes. One command connection and one for
-//! messages.
+//! It is a hash with an owner, taken by a script. If that fails, the caller subscribes, waits for a
+//! message or for the end of the lease, and tries again together with all other waiters. A release
+//! publishes the message. It uses one connection for commands and one for messages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -135,7 +135,8 @@ impl Subject for R1 {
             if remaining == -1 {
                 return held();
             }
-            // A message between the attempt and this line is not lost: the counter tells.
+            // A message between the attempt and this line is not lost, because the counter shows
+            // it.
             if subscription.messages.load(Ordering::Relaxed) == heard {
                 let most = Duration::from_millis(u64::try_from(remaining).unwrap_or(1));
                 let _ = tokio::time::timeout(most, message).await;

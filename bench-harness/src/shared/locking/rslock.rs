@@ -21,7 +21,7 @@ struct Rslock {
 #[async_trait]
 impl Subject for Rslock {
     async fn acquire(&self, _kind: Kind, lock: &str) -> Result<Box<dyn Held>, &'static str> {
-        // `acquire` asks again until it has the lock, with its own pauses.
+        // `acquire` retries until it has the lock, with its own pauses.
         match self.manager.acquire_no_guard(lock.as_bytes(), LEASE).await {
             Ok(lock) => Ok(Box::new(HeldLock {
                 manager: self.manager.clone(),

@@ -1,5 +1,5 @@
-//! The scripts of the references, sent as their users would: by digest, and whole where the server
-//! does not know it.
+//! Scripts of the reference locks, sent as their users would: by digest, or in full if the server
+//! does not know the digest.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// A script whose `digest` is that of `source`; see [`script!`].
+    /// A script; `digest` must be that of `source`; see [`script!`].
     pub(super) const fn new(source: &'static str, digest: fn() -> String) -> Self {
         Self {
             source,
@@ -20,7 +20,8 @@ impl Script {
         }
     }
 
-    /// Runs it where `keys` are served, which must be in one slot. Its answer must be a number.
+    /// Runs the script on the server of `keys`, which must be in one slot. Its reply must be a
+    /// number.
     pub(super) async fn run(
         &self,
         client: &dyn RedisClient,

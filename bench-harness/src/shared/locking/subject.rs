@@ -1,4 +1,4 @@
-//! What is measured: anything that can take and give back a lock.
+//! What is measured: anything that can take and release a lock.
 
 use async_trait::async_trait;
 
@@ -7,10 +7,10 @@ use crate::shared::locking::Kind;
 /// A way of locking.
 #[async_trait]
 pub(crate) trait Subject: Send + Sync + 'static {
-    /// Takes a lock, waiting as long as it takes.
+    /// Takes a lock, waiting without limit.
     async fn acquire(&self, kind: Kind, lock: &str) -> Result<Box<dyn Held>, &'static str>;
 
-    /// Gives back what it keeps of locks that were released.
+    /// Gives back what it keeps of released locks.
     async fn close(&self) {}
 }
 
@@ -22,6 +22,6 @@ pub(crate) trait Held: Send + Sync {
         None
     }
 
-    /// Gives it back.
+    /// Releases it.
     async fn release(self: Box<Self>) -> Result<(), &'static str>;
 }

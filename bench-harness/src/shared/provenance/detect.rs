@@ -1,6 +1,6 @@
-//! Fills the parts of the model that describe machine, build and run rather than measurements.
+//! Fills in the parts of the model that describe machine, build and run rather than measurements.
 //!
-//! What cannot be found out becomes `unknown`: a missing file must not stop a measurement.
+//! A fact that cannot be determined becomes `unknown`: a missing file must not stop a measurement.
 
 mod machine;
 mod revision;
@@ -45,7 +45,7 @@ pub fn run(scenario: &str, seed: u64, rounds: u32) -> Run {
     }
 }
 
-/// Reports are published: of the URLs they have what messages show.
+/// Reports are published, so their URLs are redacted as in messages.
 fn redacted(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let mut is_url = false;
     let redact = |argument: String| {

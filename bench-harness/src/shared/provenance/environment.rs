@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the machine was and what else it was doing.
+/// The machine, and how busy it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -11,19 +11,20 @@ pub struct Environment {
     pub os: String,
     /// Kernel release.
     pub kernel: String,
-    /// Processor architecture, such as `x86_64`.
+    /// CPU architecture, such as `x86_64`.
     pub arch: String,
-    /// Processor model as the kernel names it.
+    /// CPU model as the kernel names it.
     pub cpu_model: String,
     /// Logical cores the harness could use.
     pub logical_cores: u32,
     /// Physical memory; 0 when unknown.
     pub memory_bytes: u64,
-    /// Load averages over 1, 5 and 15 minutes when the run began. A busy machine measures itself.
+    /// Load averages over 1, 5 and 15 minutes when the run began. On a busy machine the figures
+    /// show the machine.
     pub load_average_at_start: Option<[f64; 3]>,
-    /// Which cores servers and clients were confined to.
+    /// The cores that servers and clients were confined to.
     pub pinning: Pinning,
-    /// Container engine and its version, when one was reachable.
+    /// Container engine and its version, if one was reachable.
     pub container_engine: Option<String>,
 }
 
@@ -40,11 +41,11 @@ pub struct Pinning {
     pub client_cores: Vec<u32>,
 }
 
-/// The load average over a minute at which a machine still counts as idle.
+/// The highest one-minute load average at which a machine counts as idle.
 pub const IDLE_LOAD: f64 = 1.0;
 
 impl Environment {
-    /// The load average when the run began, if the machine had other things to do.
+    /// The load average when the run began, if the machine was busy.
     #[must_use]
     pub fn busy(&self) -> Option<f64> {
         let [one, ..] = self.load_average_at_start?;

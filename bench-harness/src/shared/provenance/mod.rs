@@ -1,7 +1,6 @@
-//! What a report says of its origin: the run, the build of the harness, the machine, and what could
-//! not be done.
+//! The origin of a report: the run, the build of the harness, the machine, and what was skipped.
 //!
-//! Part of both JSON models: a change here changes stored reports.
+//! This is part of both JSON models: a change here changes stored reports.
 
 pub mod detect;
 mod environment;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Identity of a run and what is needed to repeat it.
+/// The run's identity, and what is needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ pub struct Run {
     pub command_line: Vec<String>,
     /// Name of the scenario file or preset.
     pub scenario: String,
-    /// Rounds that were asked for; a cell may hold fewer when one failed.
+    /// Requested rounds; a cell may have fewer when one failed.
     pub rounds: u32,
 }
 
@@ -29,8 +29,8 @@ pub struct Run {
 pub struct Harness {
     /// Package version.
     pub version: String,
-    /// `git describe --always --dirty` of the checkout that it was built in, with `-stale` behind
-    /// it if a source was changed after the build. Absent outside a checkout.
+    /// `git describe --always --dirty` of the checkout that it was built in, with `-stale` after it
+    /// if a source changed after the build. Absent outside a checkout.
     pub git_describe: Option<String>,
     /// Compiler, as `rustc --version` prints it.
     pub rust_version: String,
@@ -45,6 +45,6 @@ pub struct Harness {
 pub struct Skipped {
     /// What was left out.
     pub what: String,
-    /// What has to be present for it to run.
+    /// What it would need to run.
     pub needs: String,
 }

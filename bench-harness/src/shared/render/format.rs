@@ -3,7 +3,7 @@
 /// Shown where a figure does not exist.
 pub const NONE: &str = "–";
 
-/// A number with three significant digits at least and thousands separated.
+/// A number with at least three significant digits, and thousands separated.
 #[must_use]
 pub fn number(value: f64) -> String {
     if !value.is_finite() {

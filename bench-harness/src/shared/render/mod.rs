@@ -1,4 +1,4 @@
-//! What renderers of both programs draw with.
+//! The drawing tools of both programs' renderers.
 
 pub(crate) mod format;
 pub(crate) mod scale;

@@ -1,4 +1,4 @@
-//! From values to positions.
+//! Maps values to positions.
 
 /// Maps values to user units.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl Scale {
         }
     }
 
-    /// Logarithmic around the positive ones of `values`, out to the next 1, 2 or 5.
+    /// Logarithmic over the positive ones of `values`, extended to the next 1, 2 or 5.
     pub(crate) fn log(values: impl IntoIterator<Item = f64>) -> Self {
         let (mut min, mut max) = (f64::INFINITY, 0.0_f64);
         for value in values.into_iter().filter(|v| *v > 0.0 && v.is_finite()) {
@@ -50,7 +50,7 @@ impl Scale {
         self
     }
 
-    /// The position of `value`, held inside the range.
+    /// The position of `value`, limited to the range.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let (min, max) = self.domain;
         let share = if self.log {

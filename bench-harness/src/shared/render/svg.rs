@@ -1,8 +1,8 @@
-//! Writes SVG. Everything that comes from data passes through [`escape`] here.
+//! Writes SVG. All text from data passes through [`escape`] here.
 
 use std::fmt::Write as _;
 
-/// Replaces the characters that mean something in markup, including quotes.
+/// Escapes the special characters of markup, including quotes.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -32,7 +32,7 @@ pub(crate) struct Svg {
 }
 
 impl Svg {
-    /// An image of `width` by `height` user units; `title` and `desc` are read out.
+    /// An image of `width` by `height` user units; screen readers read `title` and `desc`.
     pub(crate) fn new(width: f64, height: f64, title: &str, desc: &str) -> Self {
         let mut body = String::new();
         // Writing to a string cannot fail, here and below.
@@ -45,8 +45,8 @@ impl Svg {
         Self { body }
     }
 
-    /// As
-    /// [`new`](Self::new), as a file of its own: with its size, its style and a background of the class `bg`.
+    /// As [`new`](Self::new), but as a file of its own: with its size, its style and a background
+    /// of the class `bg`.
     pub(crate) fn standalone(
         width: f64,
         height: f64,
@@ -90,7 +90,7 @@ impl Svg {
         );
     }
 
-    /// A line that is thick enough to be pointed at, with a text shown on hover.
+    /// A line that is thick enough to point at, with a text shown on hover.
     pub(crate) fn bar(&mut self, class: &str, y: f64, from: f64, to: f64, tip: &str) {
         let _ = write!(
             self.body,

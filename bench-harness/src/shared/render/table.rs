@@ -1,4 +1,4 @@
-//! What the tables of the terminal have in common.
+//! Common parts of the terminal tables.
 
 use comfy_table::{
     Attribute, Cell as Field, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle,
@@ -43,10 +43,10 @@ pub(crate) fn new(names: &[&str], style: Style) -> Table {
     table
 }
 
-/// Packs the columns and sets all but the first `text_columns` flush right.
+/// Packs the columns and right-aligns all except the first `text_columns`.
 ///
-/// Names break at spaces and nowhere else, and figures do not break at all: a number over two lines
-/// is read as two numbers.
+/// Names break only at spaces, and figures do not break at all: a number over two lines reads as
+/// two numbers.
 pub(crate) fn align(table: &mut Table, text_columns: usize) {
     let widths = narrowest(table, text_columns);
     for (column, width) in table.column_iter_mut().zip(widths) {
@@ -63,7 +63,7 @@ pub(crate) fn align(table: &mut Table, text_columns: usize) {
     }
 }
 
-/// How narrow each column may be: the longest word of its heading and of names, and the longest
+/// The minimum width of each column: the longest word of its heading and of names, and the longest
 /// figure.
 fn narrowest(table: &Table, text_columns: usize) -> Vec<u16> {
     let mut widths = Vec::new();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn only_headings_and_names_take_several_lines() {
-        // In twenty columns there is not even room for the words: the table is wider then.
+        // Twenty columns are too few even for the words, so the table is wider.
         for width in [30, 20] {
             let colour = false;
             let mut table = new(

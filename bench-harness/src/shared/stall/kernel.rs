@@ -1,4 +1,4 @@
-//! What the kernel counts, read from `/proc`. Absent where the kernel does not count it.
+//! The kernel's counters, read from `/proc`. A counter is absent where the kernel does not have it.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ impl Counters {
         }
     }
 
-    /// What was counted since an earlier reading.
+    /// The increase since an earlier reading.
     pub(super) fn since(self, before: Self) -> Self {
         let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Self {
@@ -34,7 +34,7 @@ impl Counters {
     }
 }
 
-/// How long each thread of this process has waited for a processor so far, in nanoseconds.
+/// How long each thread of this process has waited for a CPU so far, in nanoseconds.
 pub(super) fn run_delays() -> HashMap<String, u64> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let of_thread = |thread: std::fs::DirEntry| {
@@ -49,23 +49,24 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// The line `some avg10=... total=MICROSECONDS`: somebody was ready and had to wait.
+/// The line `some avg10=... total=MICROSECONDS`: the time in which some task was ready and had to
+/// wait.
 fn pressure(text: &str) -> Option<u64> {
     let some = text.lines().find(|line| line.starts_with("some "))?;
     let total = some.split("total=").nth(1)?;
     Some(total.trim().parse::<u64>().ok()?.saturating_mul(1_000))
 }
 
-/// Ticks of all processors that the hypervisor gave to others: the eighth number of the line `cpu`.
+/// Ticks of all CPUs that the hypervisor gave to others: the eighth number of the line `cpu`.
 fn steal(text: &str) -> Option<u64> {
-    /// What a tick is worth wherever programs are told of ticks.
+    /// The length of a tick in the files that the kernel shows to programs.
     const TICK_NS: u64 = 10_000_000;
     let all = text.lines().find(|line| line.starts_with("cpu "))?;
     let ticks: u64 = all.split_whitespace().nth(8)?.parse().ok()?;
     Some(ticks.saturating_mul(TICK_NS))
 }
 
-/// The second number: nanoseconds spent waiting for a processor.
+/// The second number: nanoseconds spent waiting for a CPU.
 fn run_delay(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().nth(1)?.parse().ok()
 }

@@ -1,17 +1,17 @@
-//! What a report says of the machine during a measurement.
+//! The stalls of the machine during a measurement, as a report shows them.
 
 use serde::{Deserialize, Serialize};
 
-/// How much the machine kept everybody waiting, and this program in particular. Durations in
+/// How long the machine kept tasks waiting, and this program in particular. Durations in
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineStall {
-    /// For how long it was watched.
+    /// How long it was watched.
     pub watched_ns: u64,
-    /// Time in which some task was ready and had no processor (`/proc/pressure/cpu`); absent where
-    /// the kernel does not count it.
+    /// Time in which some task was ready and had no CPU (`/proc/pressure/cpu`); absent where the
+    /// kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure_ns: Option<u64>,
     /// The same for memory.
@@ -20,19 +20,19 @@ pub struct MachineStall {
     /// The same for disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_pressure_ns: Option<u64>,
-    /// Time that the hypervisor gave to others, over all processors.
+    /// Time that the hypervisor gave to others, over all CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal_ns: Option<u64>,
-    /// How often a thread of the harness that had something to do was not run for 5 ms or longer.
+    /// How often a thread of the harness was ready and did not run for 5 ms or longer.
     pub gaps: u64,
-    /// For how long that was, altogether.
+    /// The total length of these gaps.
     pub gaps_ns: u64,
-    /// The longest of them.
+    /// The longest gap.
     pub longest_gap_ns: u64,
 }
 
 impl MachineStall {
-    /// In words: what a reader has to know who looks for the cause of something late.
+    /// In words, for a reader who looks for the cause of a delay.
     #[must_use]
     pub fn describe(&self) -> String {
         let share = |part: u64| 100 * part / self.watched_ns.max(1);

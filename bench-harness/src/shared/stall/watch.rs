@@ -1,8 +1,8 @@
 //! A thread that notices when this process was not run.
 //!
-//! Two things tell: it slept for longer than it wanted to, because the process was stopped or the
-//! machine was; or the kernel counted that another thread of the process was ready and waited. What
-//! a thread does for too long by itself, as code that blocks an executor, is neither.
+//! It has two signs. Its own sleep took longer than asked, because the process or the machine was
+//! stopped. Or the kernel counted that another thread of the process was ready and waited. A thread
+//! that keeps itself busy for too long, like code that blocks an executor, shows neither sign.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use locktopus_history::Clock;
 use super::kernel::{Counters, run_delays};
 use super::machine::MachineStall;
 
-/// Between looks.
+/// Polling interval.
 const PERIOD: Duration = Duration::from_millis(5);
-/// What is shorter happens on every machine.
+/// Shorter gaps happen on every machine.
 const SHORTEST_NS: u64 = 5_000_000;
 
-/// Watches until it is asked for the result, or dropped.
+/// Watches until asked for the result, or dropped.
 #[derive(Debug)]
 pub struct StallWatch {
     stop: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ pub struct StallWatch {
     before: Counters,
 }
 
-/// What a watch looks at.
+/// Which threads a watch checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
     AtEveryThread,
@@ -54,16 +54,16 @@ struct Gaps {
 }
 
 impl StallWatch {
-    /// Begins. `each` is told of every stall, from when until when, right after it.
+    /// Starts watching. Calls `each` with the start and end of every stall, right after it.
     ///
-    /// Without threads to be had it notices nothing, and what the kernel counts is still told.
+    /// If no thread can be started, it notices no stalls, but still reports the kernel's counters.
     #[must_use]
     pub fn start(clock: Clock, each: impl FnMut(u64, u64) + Send + 'static) -> Self {
         Self::begin(clock, Looks::AtEveryThread, each)
     }
 
-    /// Begins, and takes little of the machine, as beside a measurement: it notices only what stops
-    /// the process, or the machine.
+    /// Starts watching at little cost, for use beside a measurement: it notices only what stops the
+    /// whole process or the machine.
     #[must_use]
     pub fn from_afar(clock: Clock) -> Self {
         Self::begin(clock, Looks::AtItself, |_, _| {})
@@ -72,7 +72,7 @@ impl StallWatch {
     fn begin(clock: Clock, looks: Looks, each: impl FnMut(u64, u64) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let watching = Arc::clone(&stop);
-        // Not when the thread begins: that may be late for the same reason.
+        // Not when the thread starts: that may be late for the same reason.
         let since = clock.now_ns();
         let thread = std::thread::Builder::new()
             .name("stall-watch".to_owned())
@@ -86,7 +86,7 @@ impl StallWatch {
         }
     }
 
-    /// Ends, and says what it saw.
+    /// Ends, and returns what it saw.
     #[must_use]
     pub fn finish(mut self) -> MachineStall {
         self.stop.store(true, Ordering::Relaxed);
@@ -168,7 +168,7 @@ mod tests {
         assert!(stall.steal_ns.is_some());
     }
 
-    /// The test program again, as a process that is stopped: it writes what its watch sees.
+    /// Runs the test program again as a process that is stopped; it prints what its watch sees.
     #[test]
     #[expect(
         clippy::disallowed_methods,
@@ -204,7 +204,7 @@ mod tests {
         assert!(lines.any(|line| line.unwrap().ends_with("ready")));
         let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
         kill_process(pid, Signal::STOP).unwrap();
-        // How long it is stopped is what is tested; there is no condition to wait for.
+        // The length of the stop is under test, so there is no condition to wait for.
         std::thread::sleep(Duration::from_millis(500));
         kill_process(pid, Signal::CONT).unwrap();
         assert!(child.wait().unwrap().success());

@@ -1,5 +1,5 @@
-//! `failover-judge`: kept histories are judged again, and whatever keeps one from passing has a
-//! word and an exit code of its own.
+//! `failover-judge`: kept histories are judged again, and each reason to fail has its own message
+//! and exit code.
 
 mod whole;
 
@@ -29,7 +29,7 @@ const MS: u64 = 1_000_000;
 const HISTORY: &str = "deployment-0/process-0.jsonl.gz";
 const RUNNER: &str = "deployment-0/runner.jsonl.gz";
 
-/// What the runner wrote down: the one fault.
+/// The runner's record: the one fault.
 fn fault() -> Record {
     let (verb, target) = ("restart".to_owned(), "a server".to_owned());
     let event = Event::Fault { verb, target };
@@ -37,8 +37,8 @@ fn fault() -> Record {
     Record { at, worker, event }
 }
 
-/// A holder from the first instant to the second, in milliseconds, whose lease is over at the
-/// third.
+/// A holder that holds from the first instant to the second, in milliseconds, with a lease until
+/// the third.
 fn holder(worker: u32, token: u64, [from, to, until]: [u64; 3]) -> Vec<Record> {
     let attempt = 0;
     let grant = Grant {
@@ -80,13 +80,13 @@ fn good() -> Vec<Record> {
     [first, holder(2, 2, [30, 40, 120])].concat()
 }
 
-/// Two holders at once: the second lease begins while the first goes on.
+/// Two holders at once: the second lease begins while the first lasts.
 fn overlapping() -> Vec<Record> {
     let first = holder(1, 1, [10, 50, 100]);
     [first, holder(2, 2, [30, 40, 120])].concat()
 }
 
-/// What a judge is told of a cell with such a history, in which nothing was found.
+/// The description of a cell with such a history, in which nothing was found.
 fn kept(records: &[Record]) -> Kept {
     let limit = Duration::from_millis(100);
     let mut kept = Kept {
@@ -119,7 +119,7 @@ fn kept(records: &[Record]) -> Kept {
 fn pack(packed: &Path, records: &[Record]) {
     std::fs::create_dir_all(packed.parent().unwrap()).unwrap();
     let mut packing = GzEncoder::new(File::create(packed).unwrap(), Compression::default());
-    // As one process writes it down.
+    // In the order in which a process writes them.
     let mut records: Vec<_> = records.iter().collect();
     records.sort_by_key(|record| record.at);
     for record in records {
@@ -139,21 +139,21 @@ fn folder(name: &str, kept: &Kept, records: &[Record]) -> PathBuf {
     folder
 }
 
-/// The same, with what was found of the history, and something changed in what is told of it.
+/// The same with the outcomes of this history, and a change to the description.
 fn changed(name: &str, records: &[Record], change: impl FnOnce(&mut Kept)) -> PathBuf {
     let mut kept = kept(records);
     change(&mut kept);
     folder(name, &kept, records)
 }
 
-/// How it ended, and what it said on standard error.
+/// Runs the judge and returns its exit code and standard error.
 fn judge(folders: &[&Path]) -> (Option<i32>, String) {
     let mut command = common::bench(&["failover-judge"]);
     let output = common::ran(command.args(folders));
     (output.status.code(), told(&output))
 }
 
-/// Ends with this code after these words.
+/// Checks that it ends with this code and these words.
 fn ends(folder: &Path, code: Option<i32>, words: &[&str]) {
     let (found, said) = judge(&[folder]);
     assert_eq!(found, code, "{said}");
@@ -180,7 +180,7 @@ fn what_was_found_then_is_found_again() {
 fn a_broken_promise_fails_unless_it_is_not_required() {
     let exclusion = [Property::ValidityOverlap, Property::UseOverlap];
     let name = |property: Property| property.to_string();
-    // One of the two is left out, so that one line is about the other.
+    // One of the two is excused, so that the line is about the other.
     for (property, other) in [(0, 1), (1, 0)] {
         let (property, other) = (exclusion[property], exclusion[other]);
         let reason = "forgotten".to_owned();
@@ -197,7 +197,7 @@ fn a_broken_promise_fails_unless_it_is_not_required() {
     ends(&folder, OK, &[]);
 }
 
-/// What servers and data had at the end is in no history: what was found then counts.
+/// The final state of servers and data is in no history, so the first outcome counts.
 #[test]
 fn what_was_left_then_is_no_less_broken_now() {
     let leave = |kept: &mut Kept| {
@@ -223,7 +223,7 @@ fn another_verdict_than_then_fails() {
     });
     let words = "another verdict than then: good writes: passed then, not judged now";
     ends(&folder, ANOTHER_VERDICT, &[words]);
-    // Where nothing is said nothing could differ, which is no reason to pass.
+    // Without a first outcome nothing can differ, but that is no reason to pass.
     for property in [Property::Outage, Property::Leftovers] {
         let folder = changed("unsaid", &good(), |kept| {
             kept.outcomes.remove(&property.to_string());
@@ -269,7 +269,7 @@ fn what_is_not_there_is_named() {
     }
 }
 
-/// Wherever the end of a compressed file is missing, nothing of it is judged.
+/// A compressed file that is cut anywhere is not judged at all.
 #[test]
 fn what_is_damaged_is_named() {
     let cut = changed("cut", &good(), |_| ());
@@ -299,8 +299,8 @@ fn what_is_damaged_is_named() {
     }
 }
 
-/// A line that is no record makes the history one that cannot be: no lock is to blame, and no such
-/// history passes.
+/// A line that is no record invalidates the history: no lock is to blame, and no such history
+/// passes.
 #[test]
 fn a_line_that_is_no_record_is_no_history() {
     let folder = changed("no-record", &good(), |_| ());
@@ -323,8 +323,8 @@ fn a_line_that_is_no_record_is_no_history() {
     );
 }
 
-/// Compressed files may be put one after the other, as `gzip` itself allows: nothing of the second
-/// is passed over.
+/// A file may consist of several compressed parts, as `gzip` allows. The second part must not be
+/// skipped.
 #[test]
 fn all_parts_of_a_compressed_history_are_judged() {
     let folder = changed("parts", &good(), |_| ());
@@ -342,7 +342,7 @@ fn all_parts_of_a_compressed_history_are_judged() {
     );
 }
 
-/// All are judged, whatever is wrong with one of them, and the worst is what counts.
+/// All folders are judged even if one has a problem, and the worst result counts.
 #[test]
 fn the_worst_of_several_folders_counts() {
     let fine = changed("several-fine", &good(), |_| ());

@@ -1,4 +1,4 @@
-//! A part of what was kept of a cell is no cell, however good that part is.
+//! A part of a cell's histories is not accepted as the cell, however good that part is.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::{HISTORY, Kept, NOTHING, OK, RUNNER, ends, fault, folder, good, kept,
 const SUMMARY: &str = include_str!("../../data/failover-summary.json");
 const RUN: &str = "failover-test-1";
 
-/// A folder in which all is well, and something was done to it.
+/// A folder in good order, after a change.
 fn reduced(name: &str, change: impl FnOnce(&Path, &mut Kept)) -> PathBuf {
     let mut told = kept(&good());
     let folder = folder(&format!("whole-{name}"), &told, &good());
@@ -32,8 +32,7 @@ fn a_history_that_the_cell_does_not_name_is_refused() {
     let more = reduced("unnamed", |folder, _| pack(&folder.join(other), &good()));
     let words = "cell.json does not name the history deployment-0/process-1.jsonl.gz";
     ends(&more, NOTHING, &[words]);
-    // One that was unpacked, or put elsewhere, is one as well; whatever else somebody left there is
-    // none.
+    // An unpacked history, or one in another place, counts too; any other file does not.
     for name in ["process-0.jsonl", "deployment-1/process-0.jsonl.gz.old"] {
         let odd = reduced("elsewhere", |folder, _| pack(&folder.join(name), &[]));
         ends(&odd, NOTHING, &[name]);
@@ -44,11 +43,11 @@ fn a_history_that_the_cell_does_not_name_is_refused() {
     ends(&noted, OK, &[]);
 }
 
-/// As they are numbered, what is gone between others shows.
+/// Files are numbered, so a gap between them shows.
 #[test]
 fn a_gap_in_what_the_cell_names_is_refused() {
     let runner = reduced("no-runner", |folder, told| {
-        // The fault is in another file, so that nothing but the runner is missing.
+        // The fault is in another file, so only the runner is missing.
         pack(&folder.join(HISTORY), &[good(), vec![fault()]].concat());
         std::fs::remove_file(folder.join(RUNNER)).unwrap();
         told.histories = vec![HISTORY.into()];
@@ -87,7 +86,7 @@ fn a_gap_in_what_the_cell_names_is_refused() {
     ends(&first, NOTHING, &["names no history of deployment-0"]);
 }
 
-/// The folder of a cell as it is below that of its run, and the report there.
+/// The folder of a cell below that of its run, and the report there.
 fn beside(name: &str, change: impl FnOnce(&mut FailoverReport)) -> PathBuf {
     let told = kept(&good());
     let out = format!("whole-{name}/histories/{RUN}/cell-0");
@@ -131,7 +130,7 @@ fn what_is_found_is_as_much_as_the_report_says() {
     for (words, change) in changes {
         ends(&beside("other", change), NOTHING, &[words]);
     }
-    // A later run into the same directory is another one.
+    // A later run into the same directory is another run.
     let later = beside("later", |report| {
         "failover-test-2".clone_into(&mut report.run.id);
         report.cells.clear();
@@ -139,7 +138,7 @@ fn what_is_found_is_as_much_as_the_report_says() {
     ends(&later, OK, &[]);
 }
 
-/// Where nothing was to be done, nothing was.
+/// A cell without planned faults needs none.
 #[test]
 fn a_cell_without_faults_is_one_if_the_report_says_so() {
     let quiet = |name: &str, verb| {

@@ -1,10 +1,10 @@
-//! The machine, as far as the kernel tells without privileges.
+//! The machine, as far as the kernel reports it without privileges.
 
 use std::fs::read_to_string;
 
 use crate::shared::provenance::{Environment, Pinning};
 
-/// The machine this runs on. Pinning and container engine are what the runner knows.
+/// The machine this runs on. The runner passes the pinning and the container engine.
 #[must_use]
 pub fn environment(pinning: Pinning, container_engine: Option<String>) -> Environment {
     let unknown = || "unknown".to_owned();

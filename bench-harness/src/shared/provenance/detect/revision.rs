@@ -1,16 +1,15 @@
-//! Which commit the running program was built from.
+//! The commit that the running program was built from.
 //!
-//! Asked when the program runs, not when it is built: a build that knows its commit has to be
+//! The program asks when it runs, not when it is built: a build that knows its commit has to be
 //! repeated after every commit, and the release build of this package takes minutes. Cargo leaves
-//! the list of source files beside the program, so it can be told whether one of them has changed
-//! since.
+//! the list of source files beside the program, which shows whether one of them has changed since.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// What to ask git for changes that are not committed, of everything that is built or run: pages of
-/// figures are written between one measurement and the next, and nothing that is built reads them.
+/// The git arguments that list uncommitted changes in everything that is built or run. Pages of
+/// figures are written between measurements and no build reads them, so they do not count.
 pub const STATUS_OF_WHAT_IS_BUILT: [&str; 6] = [
     "status",
     "--porcelain",
@@ -20,13 +19,11 @@ pub const STATUS_OF_WHAT_IS_BUILT: [&str; 6] = [
     ":(exclude)docs",
 ];
 
-/// `git describe` of the checkout that this program was built in, if it still is what the program
-/// was built from.
+/// `git describe` of the checkout that this program was built in, if the program still matches it.
 ///
-/// Ends with `-dirty` if something is not committed that [`STATUS_OF_WHAT_IS_BUILT`] shows, and
-/// with
-/// `-stale` if a source file is newer than the program: then the commit says nothing about the program. `None`
-/// without git, without a checkout, or if cargo's list is not there.
+/// It ends with `-dirty` if [`STATUS_OF_WHAT_IS_BUILT`] shows uncommitted changes, and with
+/// `-stale` if a source file is newer than the program, so the commit says nothing about it. `None`
+/// without git, without a checkout, or without cargo's list.
 pub(super) fn revision() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let program = std::env::current_exe().ok()?;
@@ -49,7 +46,7 @@ fn describe(root: &Path) -> Option<String> {
     })
 }
 
-/// What git says in `root`.
+/// The output of git in `root`.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(arguments)
@@ -70,8 +67,8 @@ fn changed_since(built: SystemTime, root: &Path, list: &str) -> Option<PathBuf> 
         })
 }
 
-/// The files behind the colon of each line, which is written as for make: a space in a name follows
-/// a backslash.
+/// The files after the colon of each line. The format is that of make: a space in a name follows a
+/// backslash.
 fn sources(list: &str) -> impl Iterator<Item = String> {
     list.lines()
         .filter_map(|line| line.split_once(": "))
@@ -122,7 +119,7 @@ mod tests {
         write("lib.rs", "");
         write("docs/page.md", "");
         run(&["add", "."]);
-        // Whatever whoever runs this has set for their own commits: keys, hooks.
+        // These override the user's own settings, such as keys and hooks.
         let own = [
             "user.name=a",
             "user.email=a@b",
