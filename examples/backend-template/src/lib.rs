@@ -1,8 +1,8 @@
-//! A backend to copy and to change. It is whole: it passes the conformance suite, and it can be
-//! reached by URL.
+//! A backend to copy and to change. It is complete: it passes the conformance suite, and it has a
+//! URL scheme.
 //!
-//! `storage.rs` is what another store replaces. This file is what every store does with it, and
-//! `docs/write-a-backend.md` says why.
+//! Replace `storage.rs` for another store. This file is the part that every store shares, and
+//! `docs/write-a-backend.md` gives the reasons.
 
 mod storage;
 
@@ -32,7 +32,7 @@ pub struct TemplateBackend {
 }
 
 impl TemplateBackend {
-    /// One transaction on the row of a lock, until the deadline; an error if its name is in use as
+    /// One transaction on the row of a lock, until the deadline; an error if the name is in use as
     /// another kind.
     async fn change<T: Send>(
         &self,
@@ -59,7 +59,7 @@ impl TemplateBackend {
             }
             row => Ok(decide(row, last_token)),
         });
-        // Nobody knows whether a transaction that is dropped on its way was committed.
+        // If the transaction is dropped on its way, it may have been committed or not.
         let changed = tokio::time::timeout_at(deadline, changed).await;
         changed.map_err(|_| late(Executed::Maybe))??
     }
@@ -74,7 +74,7 @@ fn late(executed: Executed) -> BackendError {
     )
 }
 
-/// What the owner of no hold is answered, also if the name is in use as another kind.
+/// The answer for an owner without a hold, also if the name is in use as another kind.
 fn or_not_held<T>(answer: Result<T, BackendError>, not_held: T) -> Result<T, BackendError> {
     match answer {
         Err(error) if error.kind() == BackendErrorKind::OtherKind => Ok(not_held),
@@ -184,7 +184,7 @@ impl LockBackend for TemplateBackend {
     }
 }
 
-/// Connects to `template:` URLs. All that one connector connects share their locks.
+/// Connects to `template:` URLs. All connections of one connector share their locks.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -201,14 +201,15 @@ pub struct TemplateConnector {
     storage: Arc<Storage>,
 }
 
-/// What tests do behind the backend's back.
+/// Test helpers that bypass the backend.
 impl TemplateConnector {
     /// Deletes a lock, as an operator might.
     pub fn wipe(&self, target: &LockTarget) {
         self.storage.wipe(&target.key());
     }
 
-    /// Shows all locks with this in their names: the same text as long as nobody writes.
+    /// Shows all locks whose names contain this: the text stays the same until something is
+    /// written.
     #[must_use]
     pub fn picture(&self, part: &str) -> String {
         self.storage.picture(part)
@@ -228,7 +229,7 @@ impl Connector for TemplateConnector {
                 .into());
         }
         Ok(Arc::new(TemplateBackend {
-            // Nobody is woken and nobody queues: waiters ask again after growing pauses.
+            // There is no queue and no notification: waiters retry after growing pauses.
             info: BackendInfo::new(NAME, url.to_string(), Duration::from_secs(1)),
             storage: Arc::clone(&self.storage),
             closed: AtomicBool::new(false),

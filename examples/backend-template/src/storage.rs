@@ -13,7 +13,7 @@ pub(crate) struct Row {
     pub(crate) kind: String,
     pub(crate) owner: OwnerId,
     pub(crate) token: u64,
-    /// What is left of the lease by the store's own clock, which is the only one that counts.
+    /// The rest of the lease by the store's own clock, which is the only one that counts.
     pub(crate) left: Duration,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Storage(Mutex<Table>);
 
-/// The rows with the ends of their leases, and the last token that was given to anybody.
+/// The rows with the ends of their leases, and the last token that was granted.
 #[derive(Debug, Default)]
 struct Table {
     rows: HashMap<String, (Row, Instant)>,
@@ -29,10 +29,9 @@ struct Table {
 }
 
 impl Storage {
-    /// One transaction: reads the row of
-    /// `key`, unless its lease has ended, and the last token; lets `decide` change both; writes
-    /// them. A store without transactions compares and swaps, and asks `decide` again if somebody
-    /// was faster.
+    /// One transaction: reads the row of `key`, unless its lease has ended, and the last token;
+    /// lets `decide` change both; writes them. A store without transactions compares and swaps, and
+    /// calls `decide` again if another client was faster.
     #[expect(clippy::unused_async, reason = "other stores are waited for")]
     pub(crate) async fn change<T>(
         &self,
@@ -55,14 +54,13 @@ impl Storage {
         Ok(answer)
     }
 
-    /// Deletes a row, and leaves the last token: locks that come back must not begin again with 1.
+    /// Deletes a row, and keeps the last token: locks that come back must not begin again with 1.
     pub(crate) fn wipe(&self, key: &str) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.rows.remove(key);
     }
 
-    /// The rows whose keys contain `part`, as text. `left` is not in it: it depends on when
-    /// somebody looks.
+    /// The rows whose keys contain `part`, as text. It leaves `left` out, which changes with time.
     pub(crate) fn picture(&self, part: &str) -> String {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = table.rows.iter().filter(|(key, _)| key.contains(part));

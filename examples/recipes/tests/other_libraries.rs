@@ -1,8 +1,9 @@
-//! The programs that share a lock with another library, and that library: no update is lost, and
-//! both have turns.
+//! Tests of the programs that share a lock with another library: no update is lost, and both have
+//! turns.
 //!
-//! Without a JDK and Maven, or without a Python that has redis-py, a test skips itself, loudly; in
-//! CI that is a failure, unless `LOCKTOPUS_SKIP_JDK` or `LOCKTOPUS_SKIP_REDIS_PY` gives a reason.
+//! Without a JDK and Maven, or without a Python that has redis-py, a test skips itself with a loud
+//! message. In CI that is a failure, unless `LOCKTOPUS_SKIP_JDK` or `LOCKTOPUS_SKIP_REDIS_PY` gives
+//! a reason.
 #![cfg(unix)]
 
 use std::ffi::OsString;
@@ -45,7 +46,7 @@ async fn count_together(
     let ours = ours.env("LOCKTOPUS_URL", server.url()).kill_on_drop(true);
     let mut ours = ours.spawn()?;
     held.release().await?;
-    // Waits for the first turn, and puts it back where it was.
+    // Waits for the first turn, and puts it back.
     let first = [
         "BLMOVE",
         "orders:turns",
@@ -64,7 +65,7 @@ async fn count_together(
     let order = ask(&server, &["LRANGE", "orders:turns", "0", "-1"]).await?;
     assert_eq!(order.len(), 2 * turns);
     let changes = order.windows(2).filter(|two| two[0] != two[1]).count();
-    // How often they meet is up to the scheduler: on a busy machine one may have many turns in a
+    // The scheduler decides how often they meet: on a busy machine one may have many turns in a
     // row.
     assert!(changes > 1, "one counted after the other");
     Ok(())
@@ -111,8 +112,8 @@ async fn python_and_rust_count_together() -> Result {
     count_together(env!("CARGO_BIN_EXE_with_redis_py"), python, held, 50).await
 }
 
-/// A Python that has redis-py: what `LOCKTOPUS_PYTHON` names, or else the first one in `PATH` or
-/// the system's.
+/// A Python with redis-py: the one that `LOCKTOPUS_PYTHON` names, or else the first one in `PATH`
+/// or the system's.
 async fn python_with_redis() -> Result<Option<OsString>> {
     let reason = reason_in("LOCKTOPUS_SKIP_REDIS_PY");
     if reason.is_none() {

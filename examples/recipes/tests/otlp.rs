@@ -124,7 +124,7 @@ async fn waits_and_holds_arrive_at_a_collector() -> Result {
         assert!(parents.any(|parent| parent.name.ends_with("request")));
     }
     for (hold, said) in &holds {
-        // Its wait, found by the link and known by the token.
+        // Its wait, found by the link and identified by the token.
         let mut waited = waits.iter().filter(|(wait, _)| {
             let mut links = hold.links.iter();
             links.any(|link| link.span_id == wait.span_id)

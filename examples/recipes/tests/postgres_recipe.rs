@@ -1,4 +1,4 @@
-//! The fenced write, on a real PostgreSQL of the system's packages.
+//! The fenced write on a real PostgreSQL from the system's packages.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use locktopus_servers::{in_ci, reason_in, skipped};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The newest server of the system, or what `LOCKTOPUS_POSTGRES_BIN` names.
+/// The newest server of the system, or the one that `LOCKTOPUS_POSTGRES_BIN` names.
 fn programs() -> Option<PathBuf> {
     if let Some(chosen) = std::env::var_os("LOCKTOPUS_POSTGRES_BIN") {
         return Some(chosen.into());
@@ -20,8 +20,8 @@ fn programs() -> Option<PathBuf> {
     newest.join("initdb").exists().then_some(newest)
 }
 
-/// A program of the server. It refuses to run as root, who runs it as the user that the package
-/// made.
+/// A program of the server. It refuses to run as root, so root runs it as the user that the package
+/// created.
 fn program(path: &Path) -> Command {
     let root = Command::new("id").arg("-u").output();
     if root.is_ok_and(|output| output.stdout == b"0\n") {
@@ -38,7 +38,7 @@ fn program(path: &Path) -> Command {
     Command::new(path)
 }
 
-/// A server in a folder of its own, which goes with it.
+/// A server in a folder of its own; dropping it removes both.
 struct Server {
     programs: PathBuf,
     folder: PathBuf,
@@ -66,7 +66,7 @@ impl Server {
     fn run(&self, name: &str, arguments: &[&str]) -> Result {
         let mut command = program(&self.programs.join(name));
         command.arg("-D").arg(&self.folder).args(arguments);
-        // The server that it starts keeps what it is given open.
+        // The server that it starts keeps its inherited files open.
         let status = command
             .current_dir("/")
             .stdin(Stdio::null())
@@ -82,7 +82,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nobody to tell.
+        // There is no one to report an error to.
         let _ = self.run("pg_ctl", &["-w", "-m", "immediate", "stop"]);
         let _ = std::fs::remove_dir_all(&self.folder);
     }

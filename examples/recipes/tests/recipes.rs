@@ -1,4 +1,4 @@
-//! Each program runs and does what it says.
+//! Each program runs and does what it promises.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a program said, which must end well.
+/// The output of a program, which must succeed.
 fn said(output: Output) -> Result<String> {
     let text = String::from_utf8(output.stdout)?;
     assert!(
@@ -84,7 +84,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -145,7 +145,7 @@ async fn prometheus_finds_every_series() -> Result {
     }
 }
 
-/// The recipes are short enough to copy, in whatever language. Tests in the same file do not count.
+/// The recipes are short enough to copy, in every language. Tests in the same file do not count.
 #[test]
 fn recipes_are_short() -> Result {
     let mut seen = 0;
@@ -171,7 +171,7 @@ fn check_length(path: &Path) -> Result {
     Ok(())
 }
 
-/// What is not in the table of the README nobody finds, and what is not there is not run.
+/// A recipe outside the table of the README is not found, and not run.
 #[test]
 fn every_recipe_is_in_the_table() -> Result {
     let table = include_str!("../README.md");

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::failure::{Done, Failure, fail};
 use crate::shell::{Cmd, Shell};
 
-/// The packages of the workspace that an index may have, as `cargo metadata` describes them.
+/// The packages of the workspace that are for a package registry, as `cargo metadata` describes
+/// them.
 pub(crate) fn published(sh: &Shell) -> Done<Vec<Value>> {
     let metadata = sh.cargo("metadata").args(["--no-deps", "--format-version", "1"]).read()?;
     let metadata: Value = serde_json::from_str(&metadata)?;
@@ -35,7 +36,7 @@ impl Built {
         Ok(Self(said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
     }
 
-    /// Where it put the program of this target.
+    /// The path of this target's program.
     pub(crate) fn program(&self, target: &str) -> Done<PathBuf> {
         let ours = self.0.iter().rev().filter(|message| message["target"]["name"] == target);
         let path = ours.filter_map(|message| message["executable"].as_str()).next();
@@ -43,14 +44,14 @@ impl Built {
             .ok_or_else(|| Failure::Said(format!("cargo did not say where it put {target}")))
     }
 
-    /// How many packages were built, and not taken as they were.
+    /// How many packages were built rather than taken from the cache.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().filter(|message| message["fresh"] == false).count()
     }
 }
 
-/// Builds an example of this workspace, of the same packages and features as in scripts/test: any
-/// other selection would build what they depend on once more.
+/// Builds an example of this workspace, with the packages and features of scripts/test: any other
+/// selection would build the dependencies again.
 pub(crate) fn build_example(sh: &Shell, name: &str) -> Done<PathBuf> {
     let selection = ["--workspace", "--all-features", "--quiet", "--example", name];
     Built::by(sh.cargo("build").args(selection))?.program(name)

@@ -18,7 +18,7 @@ Usage: .ci/run
 It installs what it needs from the system's packages, reads nothing from the terminal, stops at the first step that fails,
 and ends with the time that each step took, or with the last words of the step that failed.";
 
-/// Combinations of the facade's features, beside none. Each must build alone.
+/// Combinations of the facade's features, besides no features. Each must build alone.
 const FEATURE_SETS: &str = "memory redis fred redis,fred memory,tls redis,tls fred,tls memory,blocking cron macros \
                             memory,tracing memory,metrics";
 
@@ -26,7 +26,7 @@ const FEATURE_SETS: &str = "memory redis fred redis,fred memory,tls redis,tls fr
 const CLIENT_FREE: &str = "locktopus-contract locktopus-fence locktopus-core locktopus-recipes locktopus-memory \
                            locktopus-quorum locktopus-protocol locktopus-conformance locktopus-history locktopus-layers";
 
-/// Crates that may not depend on the engine: a change of it would build them again.
+/// Crates that may not depend on the engine, so that a change of the engine does not rebuild them.
 const ENGINE_FREE: &str = "locktopus-contract locktopus-fence locktopus-memory locktopus-quorum locktopus-protocol \
                            locktopus-redis locktopus-fred locktopus-layers";
 
@@ -57,8 +57,8 @@ pub(crate) fn main(sh: &Shell, _: &[String]) -> Done {
     if sh.var("CI").is_none() {
         sh.export("CI", "true");
     }
-    // Nothing is built a second time here: what a later build could leave out costs a fifth of a
-    // test's compilation (2.8 s of CPU instead of 2.2).
+    // Nothing is built twice here, so incremental builds would only cost: a fifth of a test's
+    // compilation (2.8 s of CPU instead of 2.2).
     sh.export("CARGO_INCREMENTAL", "0");
     sh.export("CARGO_TARGET_DIR", sh.target().to_string_lossy());
     steps(sh, STEPS)
@@ -73,8 +73,8 @@ fn steps(sh: &Shell, steps: &[Named]) -> Done {
             if let Failure::Said(words) | Failure::Missing(words) = &failure {
                 sh.warn(words);
             }
-            // Of a run that failed many keep only the last lines: these are to be the error, so the
-            // table is left out then.
+            // Many CI services keep only the last lines of a failed run. They should show the
+            // error, so the table is left out.
             say(format!("FAILED: {name}"));
             return Err(Failure::Code(if let Failure::Code(code) = failure { code } else { 1 }));
         }
@@ -110,7 +110,7 @@ fn feature_sets(sh: &Shell) -> Done {
     Ok(())
 }
 
-/// Every file of shell.
+/// All shell scripts.
 pub(crate) fn shell_files(sh: &Shell) -> Done<Vec<PathBuf>> {
     let mut found = ["scripts/xtask/door", "proof/run", "docker/make-certs"]
         .map(|file| sh.root.join(file))
@@ -161,7 +161,7 @@ fn arrows(sh: &Shell) -> Done {
     for name in ["contract", "fence", "core", "recipes", "memory", "quorum"] {
         let folder = sh.root.join(format!("crates/locktopus-{name}/src"));
         for file in files::below(&folder, ".rs")? {
-            // This one has the layouts of other libraries.
+            // This file has the layouts of other libraries.
             if file.ends_with("libraries.rs") {
                 continue;
             }
@@ -180,7 +180,7 @@ fn arrows(sh: &Shell) -> Done {
     Ok(())
 }
 
-/// Comments say how things look on Redis. Code knows nothing of it.
+/// Comments may mention Redis, code may not.
 fn knows_redis(line: &str) -> bool {
     let lower = line.to_lowercase();
     (lower.contains("redis") || lower.contains("valkey"))
@@ -189,7 +189,7 @@ fn knows_redis(line: &str) -> bool {
         && !line.contains("MutexProfile::")
 }
 
-/// The options of the first column of the tables of a page.
+/// The options in the first column of a page's tables.
 fn options_of(page: &str) -> Vec<&str> {
     let rows = page
         .lines()
@@ -205,7 +205,7 @@ fn options_of(page: &str) -> Vec<&str> {
     found
 }
 
-/// The book and the documentation of the module that reads URLs have the same options.
+/// The book and the documentation of the URL module must list the same options.
 fn options_of_urls(sh: &Shell) -> Done {
     let read = |file: &str| fs::read_to_string(sh.root.join(file));
     let (page, module) = (read("docs/urls.md")?, read("crates/locktopus/src/url.rs")?);
@@ -215,14 +215,14 @@ fn options_of_urls(sh: &Shell) -> Done {
             "docs/urls.md and crates/locktopus/src/url.rs have other options: {page:?} and {module:?}"
         );
     } else if page.is_empty() {
-        // Two pages without a table are alike as well.
+        // Two pages without a table are equal too.
         fail!("docs/urls.md has no table of options");
     }
     say(format!("{} options", page.len()));
     Ok(())
 }
 
-/// A measurement and faults too short for figures: the harness runs, finds no overlap, and reads
+/// A measurement and faults, too short for figures: the harness runs, finds no overlap, and reads
 /// its own report.
 fn harness(sh: &Shell) -> Done {
     need(tools::server(sh), "no server program")?;

@@ -14,7 +14,7 @@ const SERVER_IMAGES: [&str; 4] =
     ["redis:7.0", "redis:8.0", "valkey/valkey:8.1", "valkey/valkey:9.1"];
 const HELPER_IMAGE: &str = "locktopus/nft:1";
 
-/// An engine that answers, with all the images.
+/// Makes sure that a container engine answers, with all images.
 pub(crate) fn containers(sh: &Shell) -> Done {
     engine(sh)?;
     images(sh)
@@ -24,8 +24,8 @@ fn answers(sh: &Shell) -> bool {
     sh.have("docker") && sh.cmd("timeout").args(["20", "docker", "version"]).works()
 }
 
-/// Whether the process whose number is in this file runs this program. A killed engine leaves the
-/// file, and another process may have its number by now.
+/// Whether the pid in this file belongs to a process of this program. A killed engine leaves the
+/// file, and another process may have its pid by now.
 fn runs_as(file: &Path, program: &str) -> bool {
     let Ok(pid) = fs::read_to_string(file) else {
         return false;
@@ -51,7 +51,7 @@ fn engine(sh: &Shell) -> Done {
     } else if sh.var("DOCKER_HOST").is_some() {
         missing!("the container engine at DOCKER_HOST does not answer");
     } else if runs_as(Path::new(PID_FILES[0].0), PID_FILES[0].1) {
-        // Just starting, or only for other users.
+        // The engine is still starting, or serves only other users.
         if await_answer(sh, 20, None) {
             return Ok(());
         }
@@ -64,7 +64,7 @@ fn engine(sh: &Shell) -> Done {
 
 fn install_engine(sh: &Shell) -> Done {
     let docker = sh.have("docker");
-    // An engine that is there belongs to the user. Only a missing one is installed.
+    // An existing engine belongs to the user. Install one only if there is none.
     if docker
         && (sh.have("dockerd") || sh.have("/usr/sbin/dockerd") || sh.var("DOCKER_HOST").is_some())
     {
@@ -79,11 +79,11 @@ fn install_engine(sh: &Shell) -> Done {
     if sh.have("docker") {
         return Ok(());
     }
-    // It may have become a package of its own only with the lists just fetched.
+    // The updated package lists may have the client as a package of its own.
     install(sh, &["docker-cli"])
 }
 
-/// Waits so many seconds for an answer; gives up early if the engine that was started has ended.
+/// Waits up to `seconds` for an answer; gives up early if the engine that was started has exited.
 fn await_answer(sh: &Shell, seconds: u64, mut started: Option<&mut Child>) -> bool {
     let end = Instant::now() + Duration::from_secs(seconds);
     while !answers(sh) {
@@ -105,7 +105,7 @@ fn start_engine(sh: &Shell) -> Done {
         }
         missing!("the container engine was started by systemctl and does not answer this user");
     }
-    // dockerd asks only whether a process of that number lives, and does not start beside it.
+    // dockerd only checks whether a process with that pid lives, and refuses to start beside it.
     for (file, program) in PID_FILES {
         if !runs_as(Path::new(file), program) {
             sh.as_root("rm").args(["-f", file]).run()?;
@@ -114,7 +114,8 @@ fn start_engine(sh: &Shell) -> Done {
     let log = sh.scratch()?.join("dockerd.log");
     let program = sh.find("dockerd").unwrap_or_else(|| "/usr/sbin/dockerd".into());
     say(format!("starting the container engine: {} (it ends with this script)", program.display()));
-    // In a session of its own: Ctrl-C is for the tests, which still need it for cleaning up.
+    // In a session of its own, so that Ctrl-C reaches only the tests, which still need the engine
+    // for cleaning up.
     let output = fs::File::create(&log)?;
     let mut engine = Command::new(if is_root() { "setsid" } else { "sudo" });
     if !is_root() {
@@ -132,14 +133,14 @@ fn start_engine(sh: &Shell) -> Done {
     Ok(())
 }
 
-/// Ends the engine that this command started, by its own id.
+/// Stops the engine that this command started, by its own pid.
 fn stop_engine(mut engine: Child) {
     if !matches!(engine.try_wait(), Ok(None)) {
         return;
     }
     let pid = engine.id().to_string();
     say(format!("stopping the container engine that was started (process {pid})"));
-    // The shell's own `kill`: a bare system has no program of that name.
+    // The shell's built-in `kill`, because a bare system has no such program.
     let (program, before) = if is_root() { ("sh", None) } else { ("sudo", Some(["-n", "sh"])) };
     let kill = ["-c", &format!("kill -TERM {pid}")];
     let _ = Command::new(program).args(before.into_iter().flatten()).args(kill).status();
@@ -157,7 +158,7 @@ fn has_image(sh: &Shell, image: &str) -> bool {
     sh.cmd("docker").args(["image", "inspect", image]).works()
 }
 
-/// Pulls what a registry has, and makes the rest from packages.
+/// Pulls images from a registry, and makes the rest from packages.
 fn images(sh: &Shell) -> Done {
     let mut missing = Vec::new();
     let mut registry = true;
@@ -192,7 +193,7 @@ fn images(sh: &Shell) -> Done {
     }
 }
 
-/// Makes the helper image as the official images are made; the base comes from a registry.
+/// Builds the helper image like the official images; the base comes from a registry.
 fn build_helper(sh: &Shell) -> bool {
     say(format!("building {HELPER_IMAGE}"));
     let build = [
@@ -213,8 +214,7 @@ fn build_helper(sh: &Shell) -> bool {
 mod tests {
     use super::*;
 
-    /// Of an engine that was killed only the file with its number is left, and another process may
-    /// have that number.
+    /// A killed engine leaves only its pid file, and another process may have that pid.
     #[test]
     fn a_dead_engine_is_known_by_its_name() {
         let sh = crate::made_up::shell();

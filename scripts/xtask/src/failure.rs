@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well.
+//! How a command fails.
 
 use std::fmt::Display;
 
@@ -10,10 +10,10 @@ pub(crate) type Done<T = ()> = Result<T, Failure>;
 pub(crate) enum Failure {
     /// Printed on stderr; the exit code is 1.
     Said(String),
-    /// Something is not on this machine and cannot be installed, for this reason. The caller
+    /// Something is missing on this machine and cannot be installed, for this reason. The caller
     /// decides whether it can do without.
     Missing(String),
-    /// A program ended with this code and has said why.
+    /// A program exited with this code and has reported why.
     Code(i32),
 }
 
@@ -28,7 +28,7 @@ macro_rules! fail {
     ($($words:tt)*) => { return Err($crate::failure::Failure::Said(format!($($words)*))) };
 }
 
-/// Ends the function with the reason why something cannot be had.
+/// Ends the function with the reason why something is missing.
 macro_rules! missing {
     ($($words:tt)*) => { return Err($crate::failure::Failure::Missing(format!($($words)*))) };
 }
@@ -44,7 +44,7 @@ pub(crate) fn why_missing<T>(looked: Done<T>) -> Done<Option<String>> {
     }
 }
 
-/// Turns what is missing into a failure that begins with these words.
+/// Turns a missing item into a failure that begins with these words.
 pub(crate) fn need<T>(looked: Done<T>, otherwise: &str) -> Done<T> {
     looked.map_err(|failure| match failure {
         Failure::Missing(why) => Failure::Said(format!("{otherwise}: {why}")),

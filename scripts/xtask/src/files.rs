@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Done;
 use crate::shell::Shell;
 
-/// The files below a folder whose names end so, sorted.
+/// The files below a folder whose names end like this, sorted.
 pub(crate) fn below(folder: &Path, end: &str) -> Done<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -24,7 +24,7 @@ pub(crate) fn below(folder: &Path, end: &str) -> Done<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The `src` folders of all crates but those of examples.
+/// The `src` folders of all crates except examples.
 pub(crate) fn source_folders(sh: &Shell) -> Done<Vec<PathBuf>> {
     let mut found = vec![sh.root.join("bench-harness/src"), sh.root.join("scripts/xtask/src")];
     for parent in ["crates", "testing", "proof"] {
@@ -37,7 +37,7 @@ pub(crate) fn source_folders(sh: &Shell) -> Done<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A path as it is shown: below the top of the repository.
+/// A path for messages: relative to the top of the repository.
 pub(crate) fn shown<'a>(sh: &Shell, file: &'a Path) -> std::path::Display<'a> {
     file.strip_prefix(&sh.root).unwrap_or(file).display()
 }

@@ -1,4 +1,4 @@
-//! A machine for unit tests: programs and variables that are made up, and nothing of the real one.
+//! A machine for unit tests, with invented programs and variables and nothing from the real one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::failure::{Done, Failure};
 use crate::shell::Shell;
 
-/// A shell in the repository. Its path has only what `program` puts there.
+/// A shell in the repository. Its path has only the programs that `program` puts there.
 pub(crate) fn shell() -> Shell {
     with(&[])
 }
@@ -34,7 +34,7 @@ pub(crate) fn on_the_real_path() -> Shell {
     sh
 }
 
-/// Puts a program of this name into the path: a shell script.
+/// Puts a shell script of this name into the path.
 pub(crate) fn program(sh: &Shell, name: &str, script: &str) -> PathBuf {
     let file = sh.scratch().unwrap().join("bin").join(name);
     // Another process writes it. If this one did, a program that another test starts meanwhile

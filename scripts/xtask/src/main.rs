@@ -1,5 +1,5 @@
-//! The commands behind `scripts/*`, `.ci/*` and `proof/run`. Each script there is a door: it calls
-//! `scripts/xtask/door`, which builds this program and runs the command of the same name.
+//! The commands behind `scripts/*`, `.ci/*` and `proof/run`. Each of those scripts is a door: it
+//! calls `scripts/xtask/door`, which builds this program and runs the command of the same name.
 
 mod cargo;
 mod checks;
@@ -32,7 +32,7 @@ use failure::{Done, Failure, fail};
 use measure::{bench, failover, harness, performance, soak};
 use shell::{Shell, say};
 
-/// A step or a part: its name, and the function that runs it.
+/// The name of a step or part, and its function.
 type Named = (&'static str, fn(&Shell) -> Done);
 
 /// Runs a command with its options.
@@ -42,7 +42,7 @@ type Main = fn(&Shell, &[String]) -> Done;
 const NONE: bool = false;
 const SOME: bool = true;
 
-/// Name, what `--help` says, whether it takes options, and what it does.
+/// Each command's name, its `--help` text, whether it takes options, and its function.
 const COMMANDS: &[(&str, &str, bool, Main)] = &[
     ("bench", bench::HELP, SOME, bench::main),
     ("book", book::HELP, SOME, book::main),
@@ -185,7 +185,7 @@ mod tests {
         for variable in words("LOCKTOPUS_", |letter| letter.is_ascii_uppercase() || letter == '_') {
             assert!(known.contains(&variable), "a job sets {variable}, of which no script knows");
         }
-        // Lines that begin with `//` are comments there.
+        // In this file, lines that begin with `//` are comments.
         let container =
             fs::read_to_string(sh.root.join(".devcontainer/devcontainer.json")).unwrap();
         let lines: Vec<_> =

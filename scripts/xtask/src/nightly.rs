@@ -96,7 +96,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     if sh.var("CI").is_none() {
         sh.export("CI", "true");
     }
-    // Also what has to be downloaded for it.
+    // Downloads count too.
     sh.export("LOCKTOPUS_REQUIRE_ALL", "1");
     let mut failed = Vec::new();
     for (part, run) in PARTS
@@ -116,7 +116,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     Ok(())
 }
 
-/// Runs a part and notes what came of it. Gives whether it passed.
+/// Runs a part and notes its result. Returns whether it passed.
 fn noted(sh: &Shell, part: &str, run: fn(&Shell) -> Done) -> Done<bool> {
     let own = sh.again("nightly");
     let outcome = run(&own);
@@ -153,7 +153,7 @@ fn prove(sh: &Shell, level: &[&str]) -> Done {
     proof::main(sh, &words(level))
 }
 
-/// The day, as a number that differs every night.
+/// The date, as a number that differs every night.
 pub(crate) fn today(sh: &Shell) -> Done<String> {
     sh.cmd("date").args(["-u", "+%Y%m%d"]).read()
 }
@@ -206,7 +206,7 @@ mod tests {
         );
     }
 
-    /// A part that fails is noted, and what it exports is not seen by the next one.
+    /// A failed part is noted, and its exports do not reach the next part.
     #[test]
     fn what_came_of_a_part_is_a_line_of_the_table() {
         let real = shell();

@@ -57,7 +57,8 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     Ok(())
 }
 
-/// The folder of prometheus and promtool. Its pages need the package and what that depends on.
+/// The folder of prometheus and promtool. Prometheus's web pages need the package and its
+/// dependencies.
 fn ensure_prometheus(sh: &Shell, picture: bool) -> Done<PathBuf> {
     if picture && !Path::new("/usr/share/prometheus/web/templates").exists() {
         install(sh, &["prometheus"])?;
@@ -78,7 +79,7 @@ fn ensure_prometheus(sh: &Shell, picture: bool) -> Done<PathBuf> {
     Ok(unpacked.join("usr/bin"))
 }
 
-/// Starts the recipe and a Prometheus that scrapes it; gives the address of the latter.
+/// Starts the recipe and a Prometheus that scrapes it; returns the address of Prometheus.
 fn start_both(sh: &Shell, programs: &Path) -> Done<String> {
     let build = sh.cargo("build").args(["--quiet", "--bin", "prometheus"]);
     let build = build.env("CARGO_TARGET_DIR", sh.target());
@@ -86,7 +87,7 @@ fn start_both(sh: &Shell, programs: &Path) -> Done<String> {
     let (metrics, port, room) = (free_port()?, free_port()?, sh.scratch()?);
     let recipe = sh.cmd(recipe).env("METRICS_LISTEN", format!("127.0.0.1:{metrics}"));
     recipe.into_file(&room.join("recipe.log"))?.start()?;
-    // Beside each other, as pages show where rules came from.
+    // In one folder, because the web pages show the path of the rules.
     fs::copy(sh.root.join(RECIPE).join("alerts.yml"), room.join("alerts.yml"))?;
     fs::write(
         room.join("prometheus.yml"),

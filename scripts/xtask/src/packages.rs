@@ -1,5 +1,5 @@
-//! Packages of the system: installed by apt-get, as root or through a sudo that asks for no
-//! password, and not at all if `LOCKTOPUS_NO_INSTALL` is set.
+//! System packages: installed with apt-get, as root or through a sudo without a password, and not
+//! at all if `LOCKTOPUS_NO_INSTALL` is set.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,14 +28,14 @@ pub(crate) fn apt(sh: &Shell, arguments: &[&str]) -> Cmd {
         .args(arguments)
 }
 
-/// Installs packages. What they bring is not started: Debian's servers would occupy their usual
-/// ports, and starting the engine fails the installation where there is no init system.
+/// Installs packages without starting their services: Debian's servers would occupy their usual
+/// ports, and starting the engine fails the installation on a machine without an init system.
 pub(crate) fn install(sh: &Shell, packages: &[&str]) -> Done {
     may_install(sh)?;
     say(format!("installing from the system's packages: {}", packages.join(" ")));
     let _policy = Policy::set(sh)?;
     let install = || apt(sh, &["install", "--yes", "--no-install-recommends"]).args(packages);
-    // Lists that are missing or old are fetched once, and then it is tried again.
+    // If the package lists are missing or old, update them once and try again.
     if install().works() {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub(crate) fn install(sh: &Shell, packages: &[&str]) -> Done {
     Ok(())
 }
 
-/// Installs packages unless it is there already, and fails if it is not there after that either.
+/// Installs packages unless `there` holds already, and fails if it does not hold afterwards.
 pub(crate) fn ensure(
     sh: &Shell,
     there: impl Fn() -> bool,
@@ -67,7 +67,7 @@ pub(crate) fn ensure(
     Ok(())
 }
 
-/// The same for a program without which nothing can be done.
+/// The same for a program that the command cannot do without.
 pub(crate) fn program(sh: &Shell, name: &str, package: &str) -> Done {
     let there = ensure(sh, || sh.have(name), &[package], "it is not there after installing it");
     need(there, &format!("{name} is missing and cannot be installed"))
@@ -105,7 +105,7 @@ impl Drop for Policy {
     }
 }
 
-/// Removes ours, and no other that was put there since.
+/// Removes our own policy, but not one that was put there since.
 fn remove_policy() {
     if fs::read_to_string(POLICY).is_ok_and(|text| text == REFUSAL) {
         let mut remove = Command::new(if is_root() { "rm" } else { "sudo" });

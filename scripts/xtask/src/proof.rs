@@ -34,7 +34,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         say(HELP);
         return Ok(());
     };
-    // What both workspaces need is built once.
+    // Both workspaces share a target folder, so their common dependencies are built once.
     sh.export("CARGO_TARGET_DIR", sh.target().to_string_lossy());
     let number = |otherwise: &str| options.first().cloned().unwrap_or_else(|| otherwise.to_owned());
     match level.as_str() {
@@ -96,7 +96,7 @@ fn tests(sh: &Shell) -> Cmd {
     of_proof(sh, "test")
 }
 
-/// The tests of the simulator, for filters to follow.
+/// The tests of the simulator; filters may follow.
 fn simulator(sh: &Shell) -> Cmd {
     tests(sh).args(["--package", "locktopus-simulator", "--test", "all", "--"])
 }
@@ -120,7 +120,7 @@ fn fidelity(sh: &Shell, calls: &str) -> Done {
     notice_a_server_that_differs(sh)
 }
 
-/// A comparison that cannot fail proves nothing: it must notice a real server that does not know
+/// A comparison that cannot fail proves nothing, so it must notice a real server that does not know
 /// HSET.
 fn notice_a_server_that_differs(sh: &Shell) -> Done {
     let name = "each_script_does_what_it_does_on_a_real_server";
@@ -206,7 +206,7 @@ mod tests {
         assert!(said(main(&shell(), &words(&["rust", "memory"]))).contains("not 'memory'"));
     }
 
-    /// What is said of a server that differs, by a cargo that ends so.
+    /// The result for a server that differs, with a cargo that runs this script.
     fn noticed(script: &str) -> Done {
         let sh = shell();
         program(&sh, "cargo", script);

@@ -1,7 +1,7 @@
-//! Programs that were started, and what has to be undone when this one ends.
+//! The programs that this one started, and what to undo when it ends.
 //!
 //! Each program gets a process group of its own. A signal for this process is passed on to these
-//! groups and to nothing else; the command then ends, and what it registered is undone.
+//! groups and to nothing else; then the command ends and undoes what it registered.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -25,8 +25,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes signals on. They count even if whoever started this ignores them, as a shell does for
-/// what it runs in the background: programs that are started from here get them as usual.
+/// Passes signals on, even if the parent process ignores them, as a shell does for background
+/// commands: programs started from here get them as usual.
 pub(crate) fn listen() -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
     thread::spawn(move || {
@@ -36,7 +36,7 @@ pub(crate) fn listen() -> io::Result<()> {
                 continue;
             };
             for group in lock(&GROUPS).iter().filter_map(|group| Pid::from_raw(*group)) {
-                // One that has just ended needs no signal.
+                // A group that has just ended needs no signal.
                 let _ = kill_process_group(group, signal);
             }
         }
@@ -44,7 +44,7 @@ pub(crate) fn listen() -> io::Result<()> {
     Ok(())
 }
 
-/// The exit code that belongs to the signal that was received, if there was one.
+/// The exit code for the received signal, if there was one.
 pub(crate) fn interrupted() -> Option<i32> {
     match HEARD.load(Ordering::SeqCst) {
         0 => None,
@@ -52,7 +52,7 @@ pub(crate) fn interrupted() -> Option<i32> {
     }
 }
 
-/// Waits, whatever happens.
+/// Waits half a second, even if a signal arrives.
 #[expect(clippy::disallowed_methods, reason = "there is no executor here")]
 pub(crate) fn nap() {
     thread::sleep(Duration::from_millis(500));
@@ -72,7 +72,7 @@ pub(crate) fn pause(seconds: u64) -> Done {
     }
 }
 
-/// Signals reach the process group of this program from now on.
+/// From now on signals reach the process group of this program.
 pub(crate) fn started(group: u32) {
     lock(&GROUPS).insert(group.cast_signed());
 }
@@ -82,15 +82,14 @@ pub(crate) fn ended(group: u32) {
     lock(&GROUPS).remove(&group.cast_signed());
 }
 
-/// Ends a program that was started, with all that it started.
+/// Ends a program, with everything that it started.
 pub(crate) fn end(group: u32) {
     if let Some(group) = Pid::from_raw(group.cast_signed()) {
         let _ = kill_process_group(group, Signal::TERM);
     }
 }
 
-/// Registers what to do when this process ends, however it ends. The last one registered runs
-/// first.
+/// Registers what to do when this process ends, however it ends. The last registered runs first.
 pub(crate) fn at_end(undo: impl FnOnce() + Send + 'static) {
     lock(&UNDO).push(Box::new(undo));
 }

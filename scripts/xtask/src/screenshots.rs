@@ -34,10 +34,10 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     }
 }
 
-/// Takes a picture of what is at an address, once its scripts have had so many milliseconds.
+/// Takes a picture of the page at an address, after giving its scripts `settle` milliseconds.
 fn shoot(sh: &Shell, address: &str, size: &str, settle: u32, picture: &Path) -> Done {
     let _ = fs::remove_file(picture);
-    // Chromium takes a picture of an error page all the same.
+    // Chromium would take a picture of an error page too.
     let open = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=30)";
     if sh.cmd("python3").args(["-c", open, address]).code()? != 0 {
         fail!("there is nothing at {address}");
@@ -102,7 +102,7 @@ fn report(sh: &Shell, file: Option<&String>) -> Done {
     Ok(())
 }
 
-/// Of a Prometheus that has something to show.
+/// Pictures of a Prometheus with data.
 pub(crate) fn prometheus_at(sh: &Shell, address: &str) -> Done {
     packages::program(sh, "chromium", "chromium")?;
     packages::program(sh, "convert", "imagemagick")?;
@@ -127,7 +127,7 @@ pub(crate) fn prometheus_at(sh: &Shell, address: &str) -> Done {
     Ok(())
 }
 
-/// A text as a part of an address.
+/// Percent-encodes a text for an address.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes()

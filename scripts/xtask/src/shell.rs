@@ -1,4 +1,4 @@
-//! What a command sees of the machine: the repository, the environment, and programs.
+//! A command's view of the machine: the repository, the environment, and programs.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use std::{env, fs};
 use crate::failure::{Done, Failure, fail};
 use crate::running;
 
-/// Prints a line; a reader that went away is no failure.
+/// Prints a line; it is no failure if the reader has closed the pipe.
 pub(crate) fn say(line: impl AsRef<str>) {
     if cfg!(test) {
-        // The test harness keeps this for itself.
+        // The test harness captures this.
         println!("{}", line.as_ref());
     } else {
         let _ = writeln!(io::stdout(), "{}", line.as_ref());
@@ -26,10 +26,10 @@ pub(crate) fn say(line: impl AsRef<str>) {
 
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
-/// The environment that a command works in, and the programs that it starts.
+/// The environment of a command, and of the programs that it starts.
 #[derive(Debug)]
 pub(crate) struct Shell {
-    /// Which command it is: warnings begin with it.
+    /// The name of the command: warnings begin with it.
     pub(crate) name: String,
     /// The top of the repository.
     pub(crate) root: PathBuf,
@@ -57,7 +57,8 @@ impl Shell {
         }
     }
 
-    /// The shell of this process. Programs must not see what `cargo run` says about xtask itself.
+    /// The shell of this process. Programs must not see the variables that `cargo run` sets for
+    /// xtask itself.
     pub(crate) fn of_this_process(name: &str) -> Done<Self> {
         let of_xtask = |name: &str| {
             name.starts_with("CARGO_PKG_")
@@ -76,7 +77,7 @@ impl Shell {
         Ok(sh)
     }
 
-    /// For another command that this one calls: what it exports stays with it.
+    /// A shell for another command that this one calls: the other's exports stay there.
     pub(crate) fn again(&self, name: &str) -> Self {
         Self::new(name, &self.root, &self.root, self.variables.borrow().clone())
     }
@@ -99,13 +100,13 @@ impl Shell {
         self.var("CI").is_some_and(|value| value != "false")
     }
 
-    /// Whether nothing may be left out, not even what could not be downloaded: at night. For each
-    /// change a registry that does not answer is no fault of what is checked.
+    /// Whether nothing may be left out, not even downloads: at night. For each change, a registry
+    /// that does not respond is not the change's fault.
     pub(crate) fn all_required(&self) -> bool {
         self.var("LOCKTOPUS_REQUIRE_ALL").is_some()
     }
 
-    /// Says that something was left out because it could not be downloaded.
+    /// Notes that something was left out because it could not be downloaded.
     pub(crate) fn not_checked(&self, what: impl AsRef<str>) -> Done {
         let what = what.as_ref();
         if self.all_required() {
@@ -132,7 +133,7 @@ impl Shell {
         self.find(program).is_some()
     }
 
-    /// A folder for this run. It is removed at the end, after the programs that use it were ended.
+    /// A folder for this run. It is removed at the end, after the programs that use it have ended.
     pub(crate) fn scratch(&self) -> Done<&Path> {
         if let Some(made) = self.scratch.get() {
             return Ok(made);
@@ -148,7 +149,7 @@ impl Shell {
         Ok(self.scratch.get_or_init(|| folder))
     }
 
-    /// Where cargo puts what it builds.
+    /// Cargo's target folder.
     pub(crate) fn target(&self) -> PathBuf {
         self.var("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), PathBuf::from)
     }
@@ -160,7 +161,7 @@ impl Shell {
     /// A program to start, in the top folder of the repository, without input.
     pub(crate) fn cmd(&self, program: impl AsRef<Path>) -> Cmd {
         let program = program.as_ref();
-        // Looked up here, as the path may have grown since this process began.
+        // Looked up here, because the path may have grown since this process began.
         let found = self.find(&program.to_string_lossy()).unwrap_or_else(|| program.to_owned());
         let mut command = Command::new(found);
         command
@@ -181,7 +182,7 @@ impl Shell {
         if is_root() { self.cmd(program) } else { self.cmd("sudo").args(["-n", program]) }
     }
 
-    /// Whether commands may be run as root without a question.
+    /// Whether commands may run as root without a password prompt.
     pub(crate) fn can_be_root(&self) -> bool {
         is_root() || (self.have("sudo") && self.cmd("sudo").args(["-n", "true"]).works())
     }
@@ -215,13 +216,13 @@ pub(crate) fn minutes(seconds: u64) -> String {
     format!("{} min {} s", seconds / 60, seconds % 60)
 }
 
-/// The last lines of a text, in one.
+/// The last lines of a text, joined into one.
 pub(crate) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<_> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join(" ")
 }
 
-/// A program that is to be started.
+/// A program to start.
 #[derive(Debug)]
 pub(crate) struct Cmd {
     foreground: bool,
@@ -253,20 +254,20 @@ impl Cmd {
         self
     }
 
-    /// It may ask something on the terminal, which is for the group of this process alone.
+    /// Lets it use the terminal, which only the foreground process group may do.
     pub(crate) fn foreground(mut self) -> Self {
         self.foreground = true;
         self.command.stdin(Stdio::inherit());
         self
     }
 
-    /// Says nothing.
+    /// Discards its output.
     pub(crate) fn quiet(mut self) -> Self {
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         self
     }
 
-    /// Writes what it says into this file.
+    /// Writes its output into this file.
     pub(crate) fn into_file(mut self, file: &Path) -> Done<Self> {
         let file = fs::File::create(file)?;
         self.command.stdout(file.try_clone()?).stderr(file);
@@ -278,7 +279,7 @@ impl Cmd {
             return Err(Failure::Code(code));
         }
         if !self.foreground {
-            // Signals go to the group, and with it to what the program starts.
+            // Signals go to the group, and with it to everything that the program starts.
             self.command.process_group(0);
         }
         let child = self
@@ -287,7 +288,7 @@ impl Cmd {
             .map_err(|error| format!("{} cannot be started: {error}", self.shown))?;
         running::started(child.id());
         if running::interrupted().is_some() {
-            // The signal came before the group was known.
+            // The signal came before the group was registered.
             running::end(child.id());
         }
         Ok(child)
@@ -303,13 +304,13 @@ impl Cmd {
         Ok(())
     }
 
-    /// Runs it, and says with which code it ended.
+    /// Runs it, and returns its exit code.
     pub(crate) fn code(mut self) -> Done<i32> {
         let mut child = self.spawn()?;
         finish(&mut child)
     }
 
-    /// Runs it, and fails as it fails.
+    /// Runs it, and fails with its exit code.
     pub(crate) fn run(self) -> Done {
         match self.code()? {
             0 => Ok(()),
@@ -317,12 +318,12 @@ impl Cmd {
         }
     }
 
-    /// Whether it ends well; what it says is not shown.
+    /// Whether it succeeds; its output is not shown.
     pub(crate) fn works(self) -> bool {
         self.quiet().code() == Ok(0)
     }
 
-    /// What it says on stdout, if it ends well.
+    /// Its standard output, if it succeeds.
     pub(crate) fn read(mut self) -> Done<String> {
         self.command.stdout(Stdio::piped());
         let mut child = self.spawn()?;
@@ -336,14 +337,14 @@ impl Cmd {
         }
     }
 
-    /// Whether it ended well, and all that it said.
+    /// Whether it succeeded, and its output.
     pub(crate) fn told(self) -> Done<(bool, String)> {
         let mut said = Vec::new();
         let code = self.each_piece(|piece| said.extend_from_slice(piece))?;
         Ok((code == 0, String::from_utf8_lossy(&said).trim_end().to_owned()))
     }
 
-    /// Shows what it says as it comes, and adds it to `log`. Gives the exit code.
+    /// Shows its output as it arrives, and adds it to `log`. Returns the exit code.
     pub(crate) fn recorded(self, log: &mut Vec<u8>) -> Done<i32> {
         self.each_piece(|piece| {
             let mut shown = io::stdout();
@@ -356,7 +357,7 @@ impl Cmd {
         let (mut reader, writer) = io::pipe()?;
         self.command.stdout(writer.try_clone()?).stderr(writer);
         let mut child = self.spawn()?;
-        // Its end of the pipe lives in the command too.
+        // The command holds the other end of the pipe, too.
         drop(self);
         let mut piece = [0; 8192];
         loop {

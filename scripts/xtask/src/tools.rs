@@ -1,4 +1,4 @@
-//! Programs that tests start: found, or installed where that is allowed.
+//! Programs that tests start: found, or installed where that is permitted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub(crate) fn git(sh: &Shell) -> Done {
     ensure(sh, || sh.have("git"), &["git"], "no git after installing it")
 }
 
-/// A Java compiler and Maven: what the Redisson peer is built with.
+/// A Java compiler and Maven, which build the Redisson peer.
 pub(crate) fn jdk(sh: &Shell) -> Done {
     let there = || sh.have("javac") && sh.have("mvn");
     ensure(
@@ -29,7 +29,8 @@ fn some_python(sh: &Shell, arguments: &[&str]) -> bool {
     pythons.into_iter().any(|python| sh.have(python) && sh.cmd(python).args(arguments).works())
 }
 
-/// Of the system's packages, for the system's Python, which need not be the first one in the path.
+/// From the system's packages, for the system's Python, which need not be the first one in the
+/// path.
 pub(crate) fn redis_py(sh: &Shell) -> Done {
     let there = || some_python(sh, &["-c", "import redis.lock"]);
     ensure(sh, there, &["python3-redis"], "no Python has redis-py after installing it")
@@ -40,21 +41,21 @@ pub(crate) fn pip(sh: &Shell) -> Done {
     ensure(sh, there, &["python3-pip"], "no Python has pip after installing it")
 }
 
-/// What is installed with pip or npm and built with Go is pinned in testing/suite/neighbours.
+/// testing/suite/neighbours pins the packages of pip and npm, and the Go modules.
 pub(crate) fn node(sh: &Shell) -> Done {
     let there = || sh.have("node") && sh.have("npm");
     ensure(sh, there, &["nodejs", "npm"], "no Node or no npm after installing them")
 }
 
 pub(crate) fn go(sh: &Shell) -> Done {
-    // Not everybody's path has where Go's own installation is put.
+    // The folder of Go's own installation is not in every path.
     let own = Path::new("/usr/local/go/bin");
     if !sh.have("go") && is_program(&own.join("go")) {
         sh.export("PATH", format!("{}:{}", sh.var("PATH").unwrap_or_default(), own.display()));
     }
     ensure(sh, || sh.have("go"), &["golang-go"], "no Go after installing it")?;
-    // What go.mod asks for. Debian 12's own is older, and would fail with an error about its
-    // syntax.
+    // The version that go.mod asks for. Debian 12's Go is older, and would fail with an error about
+    // its syntax.
     let asked = fs::read_to_string(sh.root.join("testing/suite/neighbours/go/go.mod"))?;
     let Some(needed) = asked.lines().find_map(|line| line.strip_prefix("go ")) else {
         fail!("testing/suite/neighbours/go/go.mod does not say which Go it needs");
@@ -96,7 +97,7 @@ fn folders_of(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// A server program that was named, such as one out of an image, does not bring it.
+/// A server that the user named, such as one out of an image, does not bring it.
 pub(crate) fn redis_cli(sh: &Shell) -> Done {
     let there = || sh.have("redis-cli") || sh.have("valkey-cli");
     if there() || install(sh, &["redis-tools"]).is_err() {
@@ -115,7 +116,7 @@ pub(crate) fn clock_library(sh: &Shell) -> Done {
     ensure(sh, || has_clock_library(sh), &["libfaketime"], otherwise)
 }
 
-/// In the folders that testing/servers/src/topology/plain/clock.rs looks into.
+/// In the folders that testing/servers/src/topology/plain/clock.rs searches.
 fn has_clock_library(sh: &Shell) -> bool {
     let fixed = ["/usr/lib", "/usr/lib64"].map(PathBuf::from);
     let local = folders_of("/usr/local").into_iter().filter(|folder| {
@@ -126,13 +127,13 @@ fn has_clock_library(sh: &Shell) -> bool {
             .any(|folder| folder.join("faketime/libfaketime.so.1").exists())
 }
 
-/// The server program: the one asked for, else the first one found.
+/// The server program that the user asked for, else the first one found.
 fn find_server(sh: &Shell) -> Option<PathBuf> {
     if let Some(asked) = sh.var("LOCKTOPUS_SERVER_BIN") {
         return Some(if asked.contains('/') { sh.from.join(asked) } else { asked.into() });
     }
     let names = ["redis-server", "valkey-server"];
-    // Not everybody's path has the directories of the system's packages.
+    // The folders of the system's packages are not in every path.
     let places = |name: &&str| {
         ["/usr/bin", "/usr/local/bin", "/usr/sbin"].map(|folder| Path::new(folder).join(name))
     };
@@ -142,10 +143,11 @@ fn find_server(sh: &Shell) -> Option<PathBuf> {
         .or_else(|| names.iter().flat_map(places).find(|file| is_program(file)))
 }
 
-/// A server program, and what it says of its version. What is started from here on uses it.
+/// A server program, and its version line. Everything started from here on uses it.
 pub(crate) fn server(sh: &Shell) -> Done<String> {
     let found = match find_server(sh) {
-        // A choice that does not exist is an error, not a reason to take some other server.
+        // If the chosen program does not exist, that is an error, not a reason to take some other
+        // server.
         Some(found) if !is_program(&found) => {
             fail!("LOCKTOPUS_SERVER_BIN names {}, which is not a program", found.display())
         }
@@ -158,8 +160,8 @@ pub(crate) fn server(sh: &Shell) -> Done<String> {
             }
         }
     };
-    // Told before anything is built: what is no server would fail every cell of a run, each after
-    // its time.
+    // Checked before anything is built: a program that is no server would fail every cell of a run,
+    // each after its timeout.
     let (_, said) = sh.cmd(&found).arg("--version").told()?;
     let version = said.lines().next().unwrap_or_default();
     if !version.contains("server") {

@@ -1,4 +1,4 @@
-//! A signal for a script ends everything that the script started, and nothing is left behind.
+//! A signal for a script ends everything that the script started, and leaves nothing behind.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Waits until this is so.
+/// Waits until this holds.
 fn until(what: &str, so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !so() {
@@ -17,18 +17,18 @@ fn until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// Whether this process runs. One that ended and that nobody asked about is a zombie.
+/// Whether this process runs. A process that ended and was not waited for is a zombie.
 fn runs(pid: &str) -> bool {
     let about = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     about.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
-/// Runs a command whose `cargo` waits forever, beside a child of its own, and sends this signal.
+/// Runs a command whose `cargo` waits forever beside a child of its own, and sends this signal.
 fn sent(signal: &str, code: i32) {
     let room = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("signal-{signal}"));
     let _ = fs::remove_dir_all(&room);
     fs::create_dir_all(&room).unwrap();
-    // Not `sleep &`: what a shell starts like that ignores interrupts.
+    // Not `sleep &`: a shell starts background commands with interrupts ignored.
     let child = "echo $PPID $$ >$ROOM/new && mv $ROOM/new $ROOM/pids && exec sleep 600";
     let script = format!("#!/bin/sh\nexport ROOM={}\nsh -c '{child}'\ntrue\n", room.display());
     // Another process writes it: a file that is open for writing cannot be started.

@@ -1,4 +1,4 @@
-//! A client of an API that allows so many calls at a time, over all processes together.
+//! A client of an API that allows a number of calls at a time, over all processes together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locktopus::{LockError, Semaphore};
 
-/// What the API's contract says.
+/// The limit in the API's contract.
 const AT_A_TIME: u32 = 3;
 
 /// Cheap to clone.
@@ -18,7 +18,7 @@ struct Client {
 
 impl Client {
     async fn call(&self, item: u32) -> Result<u32, LockError> {
-        // A permit of a process that crashes comes back with the end of its lease.
+        // If a process crashes, its permit comes back when its lease ends.
         let permit = self
             .permits
             .permits(1)

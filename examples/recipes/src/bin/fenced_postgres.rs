@@ -1,5 +1,5 @@
-//! Writes to PostgreSQL that refuse a holder who came too late: the token decides, in the statement
-//! that writes.
+//! Writes to PostgreSQL that reject a holder that is too late: the writing statement checks the
+//! token.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio_postgres::{Client, NoTls};
 
 const SCHEMA: &str = "create table if not exists balance (
     id text primary key, amount bigint not null, fence bigint not null)";
-/// Writes unless somebody with a greater token did. A token is below 2^53, so it fits.
+/// Writes unless a holder with a greater token has written. A token is below 2^53, so it fits.
 const WRITE: &str = "insert into balance (id, amount, fence) values ($1, $2, $3)
     on conflict (id) do update set amount = excluded.amount, fence = excluded.fence
     where balance.fence <= excluded.fence";
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (client, connection) = tokio_postgres::connect(&database, NoTls).await?;
     tokio::spawn(connection);
     client.batch_execute(SCHEMA).await?;
-    // A holder that is stopped under its lock (a pause of its machine, say), while its lease ends.
+    // A holder that stops under its lock (a pause of its machine, say), while its lease ends.
     let lock = locks
         .lock("balance:7")
         .fixed_lease(Duration::from_millis(200));
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "the next holder wrote: {}",
         write(&client, 50, token).await?
     );
-    // It goes on where it was stopped, without having looked at its lease.
+    // It continues where it stopped, without checking its lease.
     println!(
         "the late holder wrote: {}",
         write(&client, 100, late_token).await?

@@ -1,5 +1,5 @@
-//! An axum handler under an idempotency key: a retry gets the first answer, or 409 until it is
-//! there.
+//! An axum handler under an idempotency key: a retry gets the first answer, or 409 until there is
+//! one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use axum::routing::post;
 use locktopus::Locktopus;
 use locktopus_tower::{LockLayer, LockedError};
 
-/// The answer to each key. In life a table of the database, written by the transaction that pays.
+/// The answer to each key. In production this is a table of the database, written by the
+/// transaction that pays.
 type Answers = Arc<tokio::sync::Mutex<HashMap<String, String>>>;
 
 #[tokio::main]
@@ -39,15 +40,16 @@ fn key(headers: &HeaderMap) -> Option<&str> {
     headers.get("idempotency-key")?.to_str().ok()
 }
 
-/// 409: the same request is worked on. 423: it lost its lock, and was stopped. 503: the locks are
-/// away; nothing was begun.
+/// 409: the same request is in progress. 423: it lost its lock, and was stopped. 503: the locks are
+/// unreachable; nothing was started.
 async fn told_apart(error: LockedError<std::convert::Infallible>) -> (StatusCode, String) {
     let status = StatusCode::from_u16(error.status());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, error.to_string())
 }
 
-/// The lock keeps retries from paying at once, the stored answer keeps them from paying later.
+/// The lock keeps retries from paying at the same time, the stored answer keeps them from paying
+/// later.
 async fn pay(State(answers): State<Answers>, headers: HeaderMap) -> Result<String, StatusCode> {
     let key = key(&headers).ok_or(StatusCode::BAD_REQUEST)?;
     if let Some(first) = answers.lock().await.get(key) {
@@ -108,7 +110,7 @@ mod tests {
     async fn each_failure_has_a_status_of_its_own() {
         let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
         let locks = Locktopus::builder(chaos.clone());
-        // Renewed every 40 ms, so that a loss is heard of while the payment is made.
+        // Renewed every 40 ms, so that a loss is noticed during the payment.
         let locks = locks.renewed_lease(Duration::from_millis(120));
         let app = app(locks.build().unwrap(), Answers::default());
         let first = tokio::spawn(sends(app.clone(), "1"));

@@ -1,13 +1,13 @@
-//! One leader at a time, of all who campaign. Its token goes with what it writes, so that a leader
-//! of before is refused.
+//! Elects one leader at a time. The leader's token goes with its writes, so an earlier leader is
+//! rejected.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use locktopus::{Fence, FenceGate, LeaderElection, Lease, LockError, Locktopus};
 
-/// What leaders write to. One that outlives its process keeps the newest token beside its data:
-/// `fenced_postgres`.
+/// The store that leaders write to. A store that outlives its process keeps the newest token beside
+/// its data: `fenced_postgres`.
 #[derive(Default)]
 struct Ledger {
     gate: FenceGate,
@@ -23,8 +23,8 @@ impl Ledger {
     }
 }
 
-/// Dropped at its current await point when the term is over. Tasks that it spawned would be its own
-/// to end.
+/// Dropped at its current await point when the term is over. It would have to end its own spawned
+/// tasks.
 async fn lead(lease: Lease, ledger: Arc<Ledger>, who: u32) -> Result<(), LockError> {
     let fence = lease.fence().expect("not a quorum, so it has a token");
     for _ in 0..3 {
@@ -38,7 +38,8 @@ async fn lead(lease: Lease, ledger: Arc<Ledger>, who: u32) -> Result<(), LockErr
 }
 
 async fn campaign(locks: Locktopus, ledger: Arc<Ledger>, who: u32) -> Result<(), LockError> {
-    // A leader that crashes is followed when its lease has ended, one that hangs when its term has.
+    // If a leader crashes, another follows when its lease has ended; if it hangs, when its term has
+    // ended.
     let election = LeaderElection::new(&locks, "scheduler");
     let election = election.max_term(Duration::from_millis(200));
     let work = |lease| lead(lease, Arc::clone(&ledger), who);
@@ -50,10 +51,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("LOCKTOPUS_URL").unwrap_or_else(|_| "memory:".to_owned());
     let locks = locktopus::connect(&url).await?;
     let ledger = Arc::new(Ledger::default());
-    // Two instances. In life each is a process of its own.
+    // Two instances. In production each is a process of its own.
     let one = campaign(locks.clone(), Arc::clone(&ledger), 1);
     tokio::try_join!(one, campaign(locks.clone(), Arc::clone(&ledger), 2))?;
-    // The first leader goes on where it hung, without having looked at its lease.
+    // The first leader continues where it hung, without checking its lease.
     ledger.write(0, ledger.first.get().ok_or("nobody led")?);
     let _ = locks.shutdown(Duration::from_secs(1)).await;
     Ok(())

@@ -1,5 +1,5 @@
 //! Spans of waits and holds, sent to an OpenTelemetry collector by OTLP (gRPC): to port 4317 of
-//! this machine, or to where `OTEL_EXPORTER_OTLP_ENDPOINT` says.
+//! this machine, or to the address in `OTEL_EXPORTER_OTLP_ENDPOINT`.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ fn sender() -> Result<SdkTracerProvider, Box<dyn std::error::Error>> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = sender()?;
     let spans = tracing_opentelemetry::layer().with_tracer(provider.tracer("shop"));
-    // Not below `info`, where the exporter's own client has spans, too: sending them would make
-    // more.
+    // Nothing below `info`: the exporter's own client has spans there, and sending them would
+    // create more.
     let spans = spans.with_filter(LevelFilter::INFO);
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(spans))?;
 
     let url = std::env::var("LOCKTOPUS_URL").unwrap_or_else(|_| "memory:shop".to_owned());
     let mut instances = Vec::new();
     for _ in 0..2 {
-        // Names of locks are not in spans unless they are asked for: they may be personal data.
+        // Spans contain lock names only on request, because names may be personal data.
         let names = |builder: LocktopusBuilder| builder.names_in_spans(true);
         instances.push(locktopus::connect_with(&url, names).await?);
     }
-    // Three requests for one invoice, two of them in one process. Each has a wait and a hold, which
+    // Three requests for one invoice, two of them in one process. Each has a wait, and a hold that
     // follows from it.
     let requests = [0, 0, 1].map(|instance| {
         let request = info_span!("request", instance);

@@ -1,5 +1,5 @@
-//! A backend of your own around any other one: a team's locks bear its name, and nobody breaks them
-//! from here. One for a store of your own begins with `examples/backend-template`.
+//! A backend of your own around any other one: a team's locks have its name as a prefix, and this
+//! backend breaks no locks. For a store of your own, start from `examples/backend-template`.
 
 use async_trait::async_trait;
 use locktopus::{
@@ -20,7 +20,7 @@ impl locktopus::Layer for OfTeam {
         &*self.inner
     }
 
-    /// Asked before anything is sent.
+    /// Called before anything is sent.
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
         let name = target.name().as_str();
         if name.starts_with(self.prefix) {

@@ -1,5 +1,5 @@
-//! Metrics of a small crowd that shares locks, for Prometheus to scrape. Runs until Ctrl-C, or for
-//! as many seconds as its argument says. `prometheus/` has alert rules and a dashboard.
+//! Metrics of some workers that share locks, for Prometheus to scrape. Runs until Ctrl-C, or for
+//! the number of seconds in its argument. `prometheus/` has alert rules and a dashboard.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const BUCKETS: [f64; 12] = [
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listen = std::env::var("METRICS_LISTEN").unwrap_or_else(|_| "127.0.0.1:9187".to_owned());
     let listen: SocketAddr = listen.parse()?;
-    // Before the first lock is asked for.
+    // Before the first lock request.
     PrometheusBuilder::new()
         .with_http_listener(listen)
         .set_buckets(&BUCKETS)?
@@ -42,7 +42,7 @@ async fn work(locks: Locktopus, worker: u64) -> Result<(), locktopus::LockError>
     for round in 0.. {
         let lease = Duration::from_millis(60);
         let lock = locks.lock(format!("shelf:{}", round % 2));
-        // Every so often a worker forgets that its lease ends, and loses the lock.
+        // Now and then a worker forgets that its lease ends, and loses the lock.
         let (lock, hold) = match (worker + round) % 50 {
             0 => (lock.fixed_lease(lease), lease * 2),
             _ => (lock.renewed_lease(lease), Duration::from_millis(5 * worker)),

@@ -1,4 +1,4 @@
-//! A transfer between two accounts: both locks or none, and no deadlock whatever the order.
+//! A transfer between two accounts: both locks or none, and no deadlock in any order.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Takes turns with a service in Python, by redis-py's
-//! `Lock` of the same name: `neighbours/counter.py` is its half.
+//! Takes turns with a service in Python through redis-py's `Lock` of the same name; the other half
+//! is `neighbours/counter.py`.
 
 use std::time::Duration;
 

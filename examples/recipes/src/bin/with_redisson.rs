@@ -1,5 +1,5 @@
-//! Takes turns with a service in Java, by Redisson's
-//! `RLock` of the same name: `neighbours/Counter.java` is its half.
+//! Takes turns with a service in Java through Redisson's `RLock` of the same name; the other half
+//! is `neighbours/Counter.java`.
 
 use std::time::Duration;
 

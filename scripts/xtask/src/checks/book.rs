@@ -32,7 +32,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         }
         found => found?,
     };
-    // mdBook runs this crate. Built here, so that cargo's errors are seen.
+    // mdBook runs this crate. It is built here, so that cargo's errors are visible.
     sh.cargo("build").args(["--quiet", "--package", "locktopus-pages"]).run()?;
     let mut log = Vec::new();
     if sh.cmd(program).args(["build", "docs/book"]).args(options).recorded(&mut log)? != 0 {
@@ -42,7 +42,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         fail!("the book was built with warnings");
     }
     let index = sh.root.join("target/book/index.html");
-    // mdBook loads a script of ours in place of its own if both have the same name, without a
+    // If a script of ours has the name of one of mdBook's, mdBook loads ours instead, without a
     // warning.
     if let Some(script) = loaded_twice(&fs::read_to_string(&index)?) {
         fail!("a page loads one script twice: additional-js has a name that mdBook has: {script}");
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::made_up::{program, said, with};
 
-    /// `LOCKTOPUS_NO_INSTALL` ends the command at once, with an error.
+    /// With `LOCKTOPUS_NO_INSTALL` the command fails at once.
     #[test]
     fn mdbook_is_installed_only_where_that_is_allowed() {
         let sh = with(&[("LOCKTOPUS_NO_INSTALL", "1")]);
@@ -121,7 +121,7 @@ mod tests {
                 .contains("no mdBook 0.5.4, and LOCKTOPUS_NO_INSTALL is set")
         );
         assert!(!asked.exists());
-        // For each change it is no failure, and said.
+        // In the check of each change a missing mdBook is a message and no failure.
         assert_eq!(main(&sh, &["--if-there".into()]), Ok(()));
         sh.export("LOCKTOPUS_REQUIRE_ALL", "1");
         assert!(said(main(&sh, &["--if-there".into()])).contains("that mdBook builds the book"));

@@ -1,4 +1,4 @@
-//! The table of who conforms.
+//! The table of conformance.
 
 use crate::cargo::build_example;
 use crate::failure::{Done, fail, need};
@@ -37,7 +37,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     sh.cmd(program).args(["check", TABLE]).args((!pods).then_some("--without-pods")).run()
 }
 
-/// Gives the file of results.
+/// Runs the suite; returns the file of results.
 fn run_suite(sh: &Shell, pods: bool) -> Done<String> {
     need(tools::server(sh), "no server program")?;
     let results = match sh.var("LOCKTOPUS_CONFORMANCE_OUT") {
@@ -46,7 +46,7 @@ fn run_suite(sh: &Shell, pods: bool) -> Done<String> {
     };
     sh.export("LOCKTOPUS_CONFORMANCE_OUT", &results);
     sh.unset("LOCKTOPUS_CONFORMANCE");
-    // A failure is in the table; the check after this ends with it.
+    // A failure shows in the table; the check after this one then fails.
     let tests = || sh.cmd("cargo").args(["test", "--all-features", "--no-fail-fast"]);
     tests().args(["--test=suite", "--", "conformance_"]).code()?;
     if pods {

@@ -59,8 +59,8 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     Ok(())
 }
 
-/// Checks one crate with this set of its features. The workspace's other crates ask for features of
-/// their own: one crate at a time, and not its tests.
+/// Checks one crate with this set of its features: one crate at a time and without its tests,
+/// because the workspace's other crates enable features of their own.
 pub(crate) fn check(sh: &Shell, name: &str, features: &str) -> Done<bool> {
     let selection = ["--quiet", "--package", name, "--no-default-features", "--features", features];
     Ok(sh.cargo("clippy").args(selection).args(["--", "--deny", "warnings"]).code()? == 0)

@@ -31,12 +31,12 @@ pub(crate) fn main(sh: &Shell, _: &[String]) -> Done {
     on_postgres(sh, &programs)
 }
 
-/// A port that nothing listens on just now.
+/// A port that is free at the moment.
 pub(crate) fn free_port() -> Done<u16> {
     Ok(net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// PostgreSQL refuses to run as root: then as the user that its package made.
+/// PostgreSQL refuses to run as root, so root runs it as the user that its package created.
 const AS_POSTGRES: [&str; 5] =
     ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--"];
 

@@ -1,4 +1,4 @@
-//! Whether a layer imports one above it.
+//! Checks that no layer imports one above it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,7 +101,7 @@ impl<'a> Layers<'a> {
         Ok(())
     }
 
-    /// What is wrong in the source of the layer `mine`, with the numbers of the lines.
+    /// The errors in the source of the layer `mine`, with line numbers.
     fn wrong_in(&self, mine: &str, text: &str) -> Vec<(usize, String)> {
         let mut wrong = Vec::new();
         let mut open = false;
@@ -141,7 +141,7 @@ impl<'a> Layers<'a> {
         wrong
     }
 
-    /// Judges what a path begins with, seen from the module that declares the layers.
+    /// Judges the start of a path, seen from the module that declares the layers.
     fn judge(&self, mine: &str, path: &str) -> Option<String> {
         let path = path.trim_start();
         let end = path

@@ -1,4 +1,4 @@
-//! Checks that a change is shown, each a command.
+//! The checks of a change, each a command.
 
 pub(crate) mod book;
 pub(crate) mod conformance_table;

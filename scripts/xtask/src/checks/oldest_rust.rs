@@ -1,4 +1,4 @@
-//! The oldest Rust that is promised.
+//! The oldest Rust version that is promised.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ pub(crate) fn main(sh: &Shell, _: &[String]) -> Done {
         ));
     }
     let packages = cargo::published(sh)?;
-    // In a place of its own, so that what others have built stays.
+    // A target folder of its own leaves other builds alone.
     let target = sh.scratch()?.join("oldest-rust");
     sh.cmd("rustup")
         .args(["run", version, "cargo", "check", "--locked", "--all-features", "--target-dir"])

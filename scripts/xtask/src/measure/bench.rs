@@ -59,7 +59,7 @@ fn measure(sh: &Shell, mut options: Options, cores: usize) -> Done {
     harness::run(sh, &program, "run", &options.kept, Some(&out))
 }
 
-/// The provider that was asked for must be there. Without one, this chooses.
+/// The requested provider must work. Without a request, this chooses one.
 fn choose_provider(sh: &Shell, asked: Option<String>) -> Done<String> {
     match asked.as_deref() {
         Some("plain") => need(tools::server(sh), "no server program").map(drop)?,
@@ -86,8 +86,7 @@ fn choose_provider(sh: &Shell, asked: Option<String>) -> Done<String> {
     Ok(asked.unwrap_or_default())
 }
 
-/// Why processes are left where the system puts them. What is measured on servers of one's own
-/// stays where it is.
+/// Why processes are not pinned. Servers of the user's own stay where they are.
 fn why_not_pinned(sh: &Shell, options: &Options, cores: usize) -> Option<&'static str> {
     if !options.pin {
         Some("as --no-pin says")
@@ -111,7 +110,7 @@ mod tests {
     use crate::failure::Failure;
     use crate::made_up::{program, said};
 
-    /// How the harness ends is how the script does.
+    /// The script ends with the exit code of the harness.
     #[test]
     fn codes_of_the_harness_are_those_of_the_script() {
         for code in [1, 5, 6] {
@@ -123,7 +122,7 @@ mod tests {
         assert_eq!(main(&with_code(0), &[]), Ok(()));
     }
 
-    /// The call of the harness on a machine with so many cores.
+    /// The call of the harness on a machine with `cores` cores.
     fn run_on(cores: usize, options: &[&str], chrt: &str) -> (String, Option<&'static str>) {
         let sh = with_code(0);
         program(&sh, "taskset", "");
@@ -156,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Without servers the harness is still asked, and fails unless memory was asked for.
+    /// The harness runs even without servers, and fails unless memory was asked for.
     #[test]
     fn without_servers_the_harness_decides() {
         let sh = without_servers();

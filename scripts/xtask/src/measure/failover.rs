@@ -1,4 +1,4 @@
-//! Faults to real servers.
+//! Faults on real servers.
 
 use super::harness;
 use super::options::Options;
@@ -31,7 +31,7 @@ LOCKTOPUS_NO_INSTALL=1      install nothing";
 
 pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     let mut options = Options::of(arguments)?;
-    // No servers are needed for these.
+    // These options need no servers.
     if !options.has("--url") && !options.has("--list") {
         options.provider = Some(choose_provider(sh, options.provider)?);
     }
@@ -44,7 +44,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     harness::run(sh, &program, "failover", &options.kept, Some(&out))
 }
 
-/// The provider that was asked for must be there. Without one, this chooses.
+/// The requested provider must work. Without a request, this chooses one.
 fn choose_provider(sh: &Shell, asked: Option<String>) -> Done<String> {
     let mut provider = asked.clone().unwrap_or_else(|| "plain".to_owned());
     if provider == "plain" {
@@ -65,7 +65,7 @@ fn choose_provider(sh: &Shell, asked: Option<String>) -> Done<String> {
     Ok(provider)
 }
 
-/// One scenario does without, and the report says so.
+/// Without the library one scenario is skipped, and the report says so.
 fn ensure_clock(sh: &Shell) -> Done {
     if let Some(why) = why_missing(tools::clock_library(sh))? {
         say(format!("no clock that can be set: {why}"));

@@ -10,9 +10,9 @@ use crate::shell::{Shell, say};
 const PROGRAM: &str = "release/locktopus-bench";
 
 /// Builds the harness for this provider and these options. A container client and certificates are
-/// a third of what there is to build, and are left out where nothing asks for them. The HTML report
-/// is built always: it is what the harness is run for. One TLS library stays: rslock turns it on
-/// together with tokio (its feature `tokio-comp`).
+/// a third of the build, so they are included only if needed. The HTML report is always included,
+/// because it is the purpose of the harness. One TLS library remains: rslock enables it together
+/// with tokio (its feature `tokio-comp`).
 pub(crate) fn build(sh: &Shell, provider: &str, options: &[String]) -> Done<PathBuf> {
     let (features, why) = features(provider, options);
     say(format!("building locktopus-bench, {why}"));
@@ -55,7 +55,7 @@ fn features(provider: &str, options: &[String]) -> (&'static str, &'static str) 
     }
 }
 
-/// What is left of the last build, and so why there is something to build.
+/// Why there is something to build, judging by what the last build left.
 fn why_to_build(sh: &Shell, program: &Path) -> String {
     let Ok(made) = fs::metadata(program).and_then(|about| about.modified()) else {
         return "there is no program yet: it and everything it needs is built, some minutes on a machine with two cores".to_owned();
@@ -79,7 +79,8 @@ fn why_to_build(sh: &Shell, program: &Path) -> String {
     )
 }
 
-/// Runs a command of the harness where the script was called; how it ends is how the script does.
+/// Runs a command of the harness in the directory where the script was called, and ends with its
+/// exit code.
 pub(crate) fn run(
     sh: &Shell,
     program: &Path,
@@ -121,7 +122,7 @@ pub(super) mod made_up_harness {
     use crate::made_up::{program, shell};
 
     /// A machine with a server, and a cargo that "builds" a harness. The harness notes its
-    /// arguments and ends with this code.
+    /// arguments and exits with this code.
     pub(crate) fn with_code(code: i32) -> Shell {
         let sh = shell();
         let asked = sh.scratch().unwrap().join("asked");
@@ -141,7 +142,7 @@ pub(super) mod made_up_harness {
         sh
     }
 
-    /// The same where there are neither servers nor containers.
+    /// The same without servers and containers.
     pub(crate) fn without_servers() -> Shell {
         let sh = with_code(0);
         let nowhere = program(&sh, "server", "exit 1");

@@ -1,4 +1,4 @@
-//! Options that are decided here; the rest goes to the harness.
+//! Options that are handled here; the rest goes to the harness.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether one of the options for the harness is this one.
+    /// Whether the options for the harness include this one.
     pub(super) fn has(&self, name: &str) -> bool {
         self.kept.iter().any(|option| option.split('=').next() == Some(name))
     }

@@ -28,8 +28,7 @@ pub(crate) fn main(sh: &Shell, options: &[String]) -> Done {
     need(tools::jdk(sh), "no Java for Redisson")?;
     let program = harness::build(sh, "plain", &[])?;
     await_idle()?;
-    // What is kept of the run has these paths in it, below the top of the repository: none of this
-    // machine.
+    // The kept part of the run contains these paths, so they are relative to the repository.
     let plan = [
         "--file",
         "bench-harness/scenarios/targets.toml",
@@ -49,7 +48,7 @@ pub(crate) fn main(sh: &Shell, options: &[String]) -> Done {
     if code == 0 { Ok(()) } else { Err(Failure::Code(code)) }
 }
 
-/// A build leaves a load average behind that is none of what is running.
+/// A build raises the load average beyond what is running now, so wait until it has fallen.
 fn await_idle() -> Done {
     let begun = Instant::now();
     loop {

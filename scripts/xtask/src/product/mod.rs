@@ -49,7 +49,7 @@ LOCKTOPUS_REQUIRE_ALL=1     that something could not be downloaded is a failure 
 /// Test programs that run only at night.
 const NIGHTLY: [&str; 3] = ["conformance_far", "conformance_images", "neighbour_libraries"];
 
-/// The test programs that need servers: that of the facade, and those of single crates.
+/// The test programs that need servers: the one of the facade, and those of single crates.
 const SUITE: &str = "suite";
 const WITH_SERVERS: &str = "servers";
 
@@ -94,8 +94,8 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     }
     // A hundred frames of the runtime would bury the message and the place of a panic.
     sh.export("RUST_BACKTRACE", sh.var("LOCKTOPUS_BACKTRACE").unwrap_or_else(|| "0".to_owned()));
-    // Most tests that start servers wait: for leases to end, for failovers, for answers from far
-    // away.
+    // Most tests with servers spend their time waiting: for leases to end, for failovers, for
+    // distant answers.
     let threads = sh.var("RUST_TEST_THREADS").unwrap_or_else(|| (3 * cores()).to_string());
     sh.export("RUST_TEST_THREADS", threads);
     let mut summary = Summary::new(sh);
@@ -116,7 +116,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     summary.tell(sh.seconds())
 }
 
-/// What is run, and on what.
+/// Which tests to run, and on what.
 struct Tests<'a> {
     sh: &'a Shell,
     only: Option<String>,
@@ -126,8 +126,8 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// One selection of packages and features for all of it: another one would build everything
-    /// anew.
+    /// One selection of packages and features for everything, because another one would rebuild
+    /// everything.
     fn cargo_test(&self) -> Cmd {
         let test = self.sh.cmd("cargo").args(["test", "--all-features", "--no-fail-fast"]);
         let test = test.args(self.sh.in_ci().then_some("--locked"));
@@ -163,7 +163,7 @@ impl Tests<'_> {
             programs.remove(WITH_SERVERS);
             programs.remove(SUITE);
         }
-        // Both wait most of the time. What the others say is shown when the suite has ended.
+        // Both wait most of the time. The output of the others is shown after the suite.
         let suite =
             programs.remove(SUITE).then(|| self.cargo_test().arg(format!("--test={SUITE}")));
         let others = self
@@ -208,7 +208,7 @@ fn programs(root: &Path) -> Done<BTreeSet<String>> {
     let names = programs.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
     let found: BTreeSet<_> =
         names.filter(|name| name != "ui" && !NIGHTLY.contains(&name.as_str())).collect();
-    // Cargo runs none of them, and ends well, where none is named.
+    // If no name is given, cargo runs none of them and still succeeds.
     if !found.contains(SUITE) {
         fail!("it is not known which integration tests can be run here");
     }
@@ -250,14 +250,14 @@ mod tests {
         let names = programs(&sh.root).unwrap();
         let day = ["all", WITH_SERVERS, SUITE].iter().all(|name| names.contains(*name));
         assert!(day && NIGHTLY.iter().all(|name| !names.contains(*name)), "{names:?}");
-        // Without a name cargo leaves out every integration test, and ends well.
+        // Without a name cargo leaves out every integration test, and still succeeds.
         let empty = sh.scratch().unwrap().join("empty");
         fs::create_dir_all(empty.join("crates")).unwrap();
         fs::create_dir_all(empty.join("testing")).unwrap();
         assert!(said(programs(&empty)).contains("not known which integration tests"));
     }
 
-    /// Runs the tests with a cargo that prints its arguments, and gives these.
+    /// Runs the tests with a cargo that prints its arguments, and returns these.
     fn asked(only: Option<&str>, found: Found, confined: Option<&str>) -> String {
         let sh = shell();
         program(&sh, "cargo", "echo \"asked: $*\"");
@@ -300,7 +300,7 @@ mod tests {
         );
     }
 
-    /// What fails in one of the two that run at once fails the whole, and both are heard.
+    /// If one of the two parallel runs fails, everything fails, and both outputs are shown.
     #[test]
     fn both_that_run_at_once_are_heard() {
         let sh = shell();

@@ -9,15 +9,15 @@ use crate::failure::{Done, need, why_missing};
 use crate::shell::Shell;
 use crate::{engine, tools};
 
-/// What to do without a program that cannot be installed.
+/// What to do if a program cannot be installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
-    /// Nothing can be done.
+    /// Fail.
     End,
-    /// They are left out, which in CI is a failure.
+    /// Leave its tests out, which fails in CI.
     LeaveOut,
-    /// They are left out, and that is a failure only where everything is required: these programs
-    /// get libraries from registries of their own.
+    /// Leave its tests out, which fails only where everything is required: these programs get
+    /// libraries from registries of their own.
     Skip,
 }
 
@@ -27,7 +27,7 @@ struct Need {
     programs: Programs,
     ensure: Ensure,
     what: &'static str,
-    /// Setting this variable to a reason skips these tests, also in CI.
+    /// If the user sets this variable to a reason, these tests are skipped, in CI too.
     variable: &'static str,
     without: Without,
     /// Only `neighbour_libraries` needs it.
@@ -35,7 +35,7 @@ struct Need {
 }
 
 const NEEDS: [Need; 11] = [
-    // The door has found them.
+    // The door script has found them.
     Need::always(
         &["cargo", "rustc", "rustdoc", "cc", "gcc", "ld", "as", "ar"],
         |_| Ok(()),
@@ -92,8 +92,8 @@ const NEEDS: [Need; 11] = [
 const SERVERS: &str = "tests with servers as child processes";
 const CONTAINERS: &str = "tests with servers in containers";
 
-/// Tests of what Redis 7.0 does to the byte: how much memory a key takes, and the words of its
-/// errors. Other servers need not.
+/// Tests of the exact behaviour of Redis 7.0: how much memory a key takes, and the words of its
+/// errors. Other servers may differ.
 const OF_7_0: [&str; 2] = ["a_name_costs_what_the_page_says", "many_names_cost_what_the_page_says"];
 
 /// The programs that were found.
@@ -101,7 +101,7 @@ const OF_7_0: [&str; 2] = ["a_name_costs_what_the_page_says", "many_names_cost_w
 pub(super) struct Found {
     pub(super) servers: bool,
     pub(super) containers: bool,
-    /// Arguments behind `--` for every program of tests.
+    /// Arguments after `--` for every test program.
     pub(super) filters: Vec<String>,
 }
 
@@ -122,12 +122,12 @@ pub(super) fn look(sh: &Shell, only: Option<&str>, summary: &mut Summary) -> Don
     Ok(found)
 }
 
-/// What is left out on the server that says this of itself.
+/// The tests to leave out on a server with this version.
 fn of_other_servers(version: &str, summary: &mut Summary) -> Vec<String> {
     if version.contains("v=7.0.") {
         return Vec::new();
     }
-    // No failure: who runs this on another server wants to know about the others.
+    // Not a failure: the user wants to know about the other tests on this server.
     summary.outcome(&format!(
         "SKIPPED  tests of what Redis 7.0 does to the byte, on another server: {}",
         OF_7_0.join(" ")
@@ -165,11 +165,11 @@ impl Need {
         Self { programs, ensure, what, variable, without: Without::Skip, neighbours: true }
     }
 
-    /// Whether it is there. Where its variable says why not, or it cannot be had, its tests are
-    /// left out.
+    /// Whether it is there. If its variable gives a reason, or it cannot be installed, its tests
+    /// are left out.
     fn look(&self, sh: &Shell, summary: &mut Summary) -> Done<bool> {
         if let Some(reason) = sh.var(self.variable) {
-            // Somebody's decision, so not a failure.
+            // The user's decision, so not a failure.
             summary.outcome(&format!("SKIPPED  {}: {} says: {reason}", self.what, self.variable));
             return Ok(false);
         }
@@ -191,9 +191,9 @@ impl Need {
     }
 }
 
-/// In CI tests find only the programs of a bare Debian and those of `NEEDS`. Any other one on this
-/// machine would be missing on a fresh one. Elsewhere nothing is hidden, because users may have a
-/// linker or a compiler wrapper of their own. Gives the path that tests get.
+/// In CI tests find only the programs of a bare Debian and those of `NEEDS`. Any other program of
+/// this machine would be missing on a fresh one. Elsewhere nothing is hidden, because users may
+/// have a linker or a compiler wrapper of their own. Returns the path for the tests.
 pub(super) fn confined(sh: &Shell) -> Done<Option<String>> {
     if !sh.in_ci() || !sh.have("dpkg-query") {
         return Ok(None);
@@ -232,7 +232,7 @@ fn bare_programs(sh: &Shell) -> Done<Vec<PathBuf>> {
         .lines()
         .map(PathBuf::from)
         .filter(|file| file.parent().is_some_and(|parent| folders.iter().any(|one| one == parent)));
-    // These two are links that packages choose when they are installed.
+    // Packages choose these two links when they are installed.
     Ok(programs.chain(["awk", "which"].iter().filter_map(|name| sh.find(name))).collect())
 }
 
@@ -244,7 +244,7 @@ mod tests {
     use crate::files;
     use crate::made_up::{self, program, said, shell, with};
 
-    /// The programs and folders of libraries that sources name as something to start or to load.
+    /// The programs and library folders that sources name as something to start or to load.
     fn named(sh: &Shell) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for folder in ["crates", "testing", "bench-harness", "proof", "examples"] {
@@ -275,8 +275,8 @@ mod tests {
         names
     }
 
-    /// What sources name and neither a bare Debian nor `NEEDS` without these has. Recipes run at
-    /// night, which asks for PostgreSQL.
+    /// Names in sources that neither a bare Debian nor `NEEDS` (without these) provides. Recipes
+    /// run at night, which asks for PostgreSQL.
     fn unknown(sh: &Shell, without: &str) -> Vec<String> {
         let mut known: BTreeSet<_> =
             NEEDS.iter().flat_map(|need| need.programs).map(|name| (*name).to_owned()).collect();
@@ -340,8 +340,8 @@ mod tests {
         crate::failure::missing!("gone")
     }
 
-    /// Looks where these variables are set; gives what the summary says, and how many failures
-    /// there are.
+    /// Looks for this need with these variables set; returns the summary and the number of
+    /// failures.
     fn looked(variables: &[(&str, &str)], one: &Need) -> (String, usize, Shell) {
         let sh = with(variables);
         let mut summary = Summary::new(&sh);
@@ -373,8 +373,8 @@ mod tests {
         );
     }
 
-    /// Where nothing may be installed, what is missing is said, for each need that is no program of
-    /// the system's own folders.
+    /// Where installing is forbidden, a missing program is reported, for each need outside the
+    /// system's own folders.
     #[test]
     fn nothing_is_installed_where_that_is_forbidden() {
         for need in NEEDS
@@ -405,7 +405,8 @@ mod tests {
         }
     }
 
-    /// Whatever is named is taken, if it is a server; what is not is told before anything is built.
+    /// A named program is used if it is a server, and refused before anything is built if it is
+    /// not.
     #[test]
     fn a_server_that_was_named_must_be_one() {
         let sh = shell();
@@ -429,7 +430,7 @@ mod tests {
         );
     }
 
-    /// What only Redis 7.0 does is not asked of another server, and each of these tests is there.
+    /// Tests of Redis 7.0 alone are left out on another server, and each of these tests exists.
     #[test]
     fn other_servers_need_not_be_redis_7_0() {
         let sh = shell();

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::failure::{Done, Failure};
 use crate::shell::{Cmd, Shell, minutes, say};
 
-/// Filled while tests run, and told at the end.
+/// Filled while tests run, and printed at the end.
 #[derive(Debug)]
 pub(super) struct Summary {
     name: String,
     in_ci: bool,
     pub(super) outcome: Vec<String>,
     pub(super) failures: Vec<String>,
-    /// All that the tests said. They may write anything, also what is no text.
+    /// All output of the tests, which need not be valid text.
     pub(super) log: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Summary {
         }
     }
 
-    /// The same, and a failure only where everything is required.
+    /// The same, but a failure only where everything is required.
     pub(super) fn do_without(&mut self, sh: &Shell, what: &str, why: &str) {
         self.outcome(&format!("SKIPPED  {what}: {why}"));
         sh.warn(format!("{SKIPPED}{what}: {why}"));
@@ -55,7 +55,7 @@ impl Summary {
         }
     }
 
-    /// Runs tests, keeping what they say, which is shown as it comes.
+    /// Runs tests and keeps their output, which is shown as it arrives.
     pub(super) fn record(&mut self, tests: Cmd, what: &str) -> Done {
         if tests.recorded(&mut self.log)? != 0 {
             self.fail(what.to_owned());
@@ -63,7 +63,7 @@ impl Summary {
         Ok(())
     }
 
-    /// The same of tests that were run aside: they said this.
+    /// The same for tests that ran in parallel, with this output.
     pub(super) fn told(&mut self, passed: bool, said: &str, what: &str) {
         say(said);
         self.log.extend_from_slice(said.as_bytes());
@@ -110,9 +110,9 @@ impl Summary {
         lines
     }
 
-    /// Says which tests skipped themselves. In CI each has to name the variable by which somebody
-    /// decides about it, or it is a failure: what is missing there must not pass unseen. Some
-    /// servers' output, or the name of the test, may stand before it.
+    /// Lists the tests that skipped themselves. In CI each must name the variable with which a user
+    /// decides to skip it; otherwise it is a failure, because a missing program must not go
+    /// unnoticed. Server output, or the name of the test, may precede it on the line.
     fn tell_own_skips(&mut self, log: &str, lines: &mut Vec<String>) {
         let skips: Vec<_> =
             log.lines().filter_map(|line| Some(line.split_once(SKIPPED)?.1)).collect();
@@ -151,8 +151,8 @@ fn sum(log: &str, field: &str) -> u64 {
     counts.sum()
 }
 
-/// Where tests panicked and what they said, without what cargo prints between: the end of a log is
-/// all that some places keep.
+/// Where tests panicked and with which message, without cargo's lines between: some places keep
+/// only the end of a log.
 fn reasons(log: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut wanted = 0;
@@ -178,13 +178,13 @@ mod tests {
 
     const FINE: &str = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured";
 
-    /// The summary of a log of these lines, and whether it is a good one.
+    /// The summary of a log of these lines, and whether it passes.
     fn summary_of(ci: &str, failures: &[&str], log: &[&str]) -> (bool, String) {
         let mut summary = Summary::new(&with(&[("CI", ci)]));
         summary.outcome("ran      this");
         failures.iter().for_each(|what| summary.fail((*what).to_owned()));
         summary.log = log.join("\n").into_bytes();
-        // A test may write anything, also what is no text.
+        // A test may write bytes that are not valid text.
         summary.log.splice(0..0, *b"a\x01\xffb\n");
         let lines = summary.lines(61).join("\n");
         (summary.failures.is_empty(), lines)
@@ -215,7 +215,7 @@ mod tests {
         assert!(said.ends_with(&end), "{said}");
     }
 
-    /// In CI nothing skips itself unless somebody said so, however the line began.
+    /// In CI no test may skip itself unless a user decided so, however the line begins.
     #[test]
     fn tests_that_skip_themselves_are_told() {
         let skipped = "SKIPPED, NOT PASSED: x";

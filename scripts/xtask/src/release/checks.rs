@@ -1,4 +1,4 @@
-//! What must be so before anything is built, and what other commands say.
+//! Conditions that are checked before anything is built, and the results of other commands.
 
 use std::fs;
 
@@ -15,8 +15,7 @@ impl Release<'_> {
 
     pub(super) fn check_sources(&self) -> Done {
         let git = |arguments: &[&str]| self.sh.cmd("git").args(arguments);
-        // Whoever checks a change may do so in a tree that has no history, or has files of theirs
-        // beside it.
+        // A check of a change may run in a tree without history, or with other files in it.
         if self.part != Part::Quick {
             let changed = git(&["status", "--porcelain"]).read()?;
             if !changed.is_empty() {
@@ -34,7 +33,7 @@ impl Release<'_> {
             }
             return Ok(());
         }
-        // What is found out only when everything else was checked costs hours.
+        // Checked first, because finding out after everything else costs hours.
         if fs::File::open("/dev/tty").is_err() {
             fail!("there is no terminal to ask on before the upload");
         } else if !git(&["var", "GIT_COMMITTER_IDENT"]).works() {
@@ -44,7 +43,7 @@ impl Release<'_> {
         if git(&["rev-parse", "--quiet", "--verify", &format!("refs/tags/v{version}")]).works() {
             fail!("there is a tag v{version} already: raise the version in Cargo.toml");
         }
-        // It is in every tarball of the facade, for good.
+        // This sentence would be in every tarball of the facade, for good.
         for page in ["README.md", "docs/book/start.md"] {
             if self.read(page)?.to_lowercase().contains("not on a package registry") {
                 fail!(
@@ -103,8 +102,8 @@ impl Release<'_> {
             return Ok(());
         }
         ensure_command(self.sh, "semver-checks")?;
-        // A crate that was not there could not be compared; that is an error of the program, and
-        // none of the crate.
+        // A crate that did not exist then cannot be compared: cargo would report an error of its
+        // own, not of the crate.
         let mut compared = Vec::new();
         for name in self.names() {
             if git(&["cat-file", "-e", &format!("{since}:{}/Cargo.toml", self.folder_of(name))])
@@ -122,7 +121,7 @@ impl Release<'_> {
     }
 }
 
-/// The parts whose last line in the table of a night is not a good one.
+/// The parts whose last line in the nightly table is not a pass.
 fn not_passed(table: &str) -> Vec<&'static str> {
     let passed = |part: &&&str| {
         let last = table.lines().rfind(|line| line.starts_with(&format!("| {part} |")));
@@ -131,7 +130,8 @@ fn not_passed(table: &str) -> Vec<&'static str> {
     nightly::PARTS.iter().map(|(part, _)| part).filter(passed).copied().collect()
 }
 
-/// A command of cargo, asked for as cargo calls it: some of them understand nothing else.
+/// Makes sure that a cargo subcommand exists. It is called through cargo, because some understand
+/// nothing else.
 pub(super) fn ensure_command(sh: &Shell, command: &str) -> Done {
     if sh.cmd("cargo").args([command, "--version"]).works() {
         return Ok(());

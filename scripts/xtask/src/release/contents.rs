@@ -1,4 +1,4 @@
-//! A list of what each crate depends on.
+//! A list of each crate's dependencies (SBOM).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const NAME: &str = "sbom.json";
 impl Release<'_> {
     pub(super) fn list_contents(&self) -> Done {
         ensure_command(self.sh, "cyclonedx")?;
-        // It puts them beside each manifest, also of crates that are not published.
+        // cargo puts them beside each manifest, also of unpublished crates.
         let root = self.sh.root.clone();
         running::at_end(move || remove_lists(&root));
         self.sh
@@ -42,7 +42,7 @@ impl Release<'_> {
                 fail!("{} names files of this machine", list.display());
             }
         }
-        // What lies beside a manifest is packed, and git knows nothing of these.
+        // Files beside a manifest are packed, and git does not ignore these.
         remove_lists(&self.sh.root);
         say(format!("{} lists of contents", self.packages.len()));
         Ok(())
@@ -56,7 +56,7 @@ fn remove_lists(root: &Path) {
     lists.for_each(|list: PathBuf| drop(fs::remove_file(list)));
 }
 
-/// Our own crates come from the index, as all others do, and not from where this was built.
+/// Our own crates come from the registry too, not from the folder where this was built.
 fn from_the_index(list: &str, root: &Path) -> String {
     let ours = format!("path+file://{}/", root.display());
     let mut pieces = list.split(&ours);

@@ -59,11 +59,12 @@ struct Release<'a> {
     sh: &'a Shell,
     dry: bool,
     part: Part,
-    /// The crates of this workspace that an index may have, as `cargo metadata` describes them.
+    /// The crates of this workspace that are for a package registry, as `cargo metadata` describes
+    /// them.
     packages: Vec<Value>,
-    /// The one version of all of them.
+    /// The version that all of them share.
     version: String,
-    /// Where tarballs are made and built: `package` in it has them.
+    /// Where tarballs are made and built; they end up in its folder `package`.
     target: PathBuf,
 }
 
@@ -128,8 +129,8 @@ impl Release<'_> {
         self.packages.iter().map(cargo::name)
     }
 
-    /// The folder of a crate below the top of the repository. Those for tests of others have short
-    /// names in a folder of their own.
+    /// The folder of a crate, relative to the repository. Published test crates have short names in
+    /// a folder of their own.
     fn folder_of(&self, name: &str) -> String {
         let own = format!("crates/{name}");
         if self.sh.root.join(&own).is_dir() {
@@ -143,7 +144,7 @@ impl Release<'_> {
     }
 
     fn check_the_rest(&self) -> Done {
-        // What could not be asked keeps nobody from trying, but nothing is published without it.
+        // A dry run may continue if a check could not reach its source; a release may not.
         let sh = self.sh.again("release");
         if !self.dry {
             sh.export("LOCKTOPUS_REQUIRE_ALL", "1");
@@ -162,7 +163,7 @@ impl Release<'_> {
 mod made_up_release {
     use super::*;
 
-    /// A release of crates of version 1.2.3, of which there are tarballs.
+    /// A release of crates of version 1.2.3 that have tarballs.
     pub(super) fn of<'a>(sh: &'a Shell, names: &[&str]) -> Release<'a> {
         let packages = names
             .iter()

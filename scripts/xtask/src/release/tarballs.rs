@@ -1,4 +1,4 @@
-//! The tarballs: made, looked into, built against each other, and tested.
+//! The tarballs: made, inspected, built against each other, and tested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::cargo;
 use crate::failure::{Done, fail};
 use crate::shell::say;
 
-/// What each tarball has.
+/// Files that each tarball must have.
 const FILES: [&str; 4] = ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "Cargo.lock"];
 
 impl Release<'_> {
@@ -23,7 +23,8 @@ impl Release<'_> {
             .unwrap_or_else(|| format!("{}/.cargo", self.sh.var("HOME").unwrap_or_default()));
         let registries =
             fs::read_dir(PathBuf::from(home).join("registry/src")).into_iter().flatten().flatten();
-        // Before the dash stands the host of a registry, which this one, a folder, does not have.
+        // The name of a registry's folder begins with its host, then a dash. This registry is a
+        // folder and has no host.
         let ours = registries
             .filter(|entry| entry.file_name().to_string_lossy().starts_with('-'))
             .map(|entry| entry.path());
@@ -36,9 +37,9 @@ impl Release<'_> {
         found.map(|(folder, name)| (name, folder)).collect()
     }
 
-    /// What cargo kept of tarballs of the same version. It takes a version for something that never
-    /// changes, so it would build a crate against the sources, or even the compiled code, that a
-    /// tarball of the same name had last time.
+    /// Removes what cargo kept of tarballs of the same version. Cargo assumes that a version never
+    /// changes, so it would build a crate against the sources, or even the compiled code, of an
+    /// earlier tarball of the same name.
     fn forget_earlier(&self) -> Done {
         let mut folders: Vec<_> = self.unpacked().into_iter().map(|(_, folder)| folder).collect();
         folders.push(self.target.join("package"));
@@ -57,7 +58,8 @@ impl Release<'_> {
         Ok(())
     }
 
-    /// That each crate was built against the tarballs of now, as far as others depend on it.
+    /// Checks that each crate was built against the current tarballs, as far as others depend on
+    /// it.
     fn check_built_against(&self) -> Done {
         let unpacked = self.unpacked();
         let room = self.sh.scratch()?;
@@ -87,14 +89,15 @@ impl Release<'_> {
 
     /// Makes the tarballs, and builds each of them.
     pub(super) fn make_tarballs(&self) -> Done {
-        // cargo would ask the index about every dependency of every tarball: thousands of
-        // questions, one of which may go unanswered. The lock file names them all, so they are
-        // fetched once and nothing is asked after that.
+        // For every tarball cargo would ask the registry about every dependency: thousands of
+        // requests, and one may fail. The lock file names them all, so they are fetched once, and
+        // the rest works offline.
         self.sh.cargo("fetch").run()?;
         self.forget_earlier()?;
         let quick = self.part == Part::Quick;
         let lenient = quick.then_some(["--allow-dirty", "--no-verify"]).into_iter().flatten();
-        // One target directory for all: without it each of them compiles every dependency anew.
+        // One target directory for all, because otherwise each of them compiles every dependency
+        // again.
         let package = self
             .sh
             .cargo("package")
@@ -105,7 +108,7 @@ impl Release<'_> {
         if quick { Ok(()) } else { self.check_built_against() }
     }
 
-    /// What somebody sees who looks at one crate on the index.
+    /// Checks what a visitor of the registry sees of each crate.
     pub(super) fn check_tarballs(&self) -> Done {
         let lacking = |lacks: fn(&Value) -> bool| {
             self.packages
@@ -161,11 +164,12 @@ impl Release<'_> {
     /// Unpacks the tarballs side by side, so that each finds the others and nothing else of this
     /// repository, and tests them.
     ///
-    /// Tests of one crate need others that depend on it, which an index cannot express: these
-    /// dependencies stand in the sources by path alone, and cargo leaves them out of tarballs. Here
+    /// Tests of one crate need others that depend on it, which a registry cannot express. Such
+    /// dependencies have only a path in the sources, and cargo leaves them out of tarballs. Here
     /// they are put back, with the version of the tarballs.
     pub(super) fn test_tarballs(&self) -> Done {
-        // In the same folders as here, as some tests know what compilers say of a file.
+        // In folders of the same names, because some tests know the compiler's messages about a
+        // file.
         let room = self.sh.scratch()?.join("unpacked");
         fs::create_dir_all(room.join("crates"))?;
         let mut workspace =
@@ -189,8 +193,8 @@ impl Release<'_> {
         self.sh.cmd("cargo").args(test).arg(&self.target).dir(room).run()
     }
 
-    /// The dependencies of a crate's tests that its tarball lacks, by version, and not by path:
-    /// some stand among the ordinary dependencies too, which come from the index.
+    /// The dependencies of a crate's tests that its tarball lacks, by version instead of by path:
+    /// some are ordinary dependencies too, which come from the registry.
     fn tests_need(&self, package: &Value) -> String {
         let of_tests = package["dependencies"].as_array().into_iter().flatten().filter(|one| {
             one["kind"] == "dev"
@@ -222,7 +226,7 @@ fn lacks_description(package: &Value) -> bool {
     texts.iter().any(|text| package[*text].is_null()) || empty("keywords") || empty("categories")
 }
 
-/// What docs.rs and cargo go by. A program has no page on docs.rs.
+/// The metadata that docs.rs and cargo need. A program has no page on docs.rs.
 fn lacks_docs(package: &Value) -> bool {
     let kinds = package["targets"]
         .as_array()
@@ -255,7 +259,7 @@ fn relative_links(page: &str) -> Vec<&str> {
     found
 }
 
-/// Addresses of a repository called as this project that are not below its own.
+/// Addresses of a repository with this project's name that are not below its own address.
 fn foreign_links<'a>(text: &'a str, address: &str) -> Vec<&'a str> {
     let words = text.split(|letter: char| letter.is_whitespace() || ")>\"".contains(letter));
     let links = words.filter_map(|word| word.find("https://").map(|at| &word[at..]));

@@ -1,4 +1,4 @@
-//! The upload, which stops on the way and goes on.
+//! The upload, which may stop midway and continue later.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -21,7 +21,7 @@ fn ask(question: &str) -> Done<String> {
 }
 
 impl Release<'_> {
-    /// What the index has of a crate: a line of JSON for each version.
+    /// The registry's entry of a crate: a line of JSON for each version.
     fn ask_index(&self, name: &str) -> Done<String> {
         let file = self.sh.scratch()?.join("index");
         let address = format!("{INDEX}/{}/{}/{name}", &name[..2], &name[2..4]);
@@ -41,8 +41,8 @@ impl Release<'_> {
         }
     }
 
-    /// The crates that are still to be uploaded. What is there must be what would be uploaded: it
-    /// cannot be taken back.
+    /// The crates that are still to be uploaded. An uploaded one must equal ours, because an upload
+    /// cannot be undone.
     pub(super) fn missing(&self) -> Done<Vec<&str>> {
         let mut missing = Vec::new();
         for name in self.names() {
@@ -88,8 +88,7 @@ impl Release<'_> {
             if publish.args(missing.iter().flat_map(|name| ["--package", name])).code()? == 0 {
                 break;
             }
-            // It fails as well if all it waited for in vain is that the index shows what was
-            // uploaded.
+            // cargo also fails if it only waited in vain for the registry to show the upload.
             missing = self.missing()?;
             if !missing.is_empty() {
                 ask(&format!(
@@ -116,8 +115,8 @@ mod tests {
     use crate::made_up::{program, said, shell};
     use crate::shell::Shell;
 
-    /// A cargo that is let through with two crates, as crates.io does with new ones, and an index
-    /// that has what lies in a folder.
+    /// A cargo that uploads two crates and is then refused, as crates.io does with new crates, and
+    /// a registry in a folder.
     fn machine() -> Shell {
         let sh = shell();
         let room = sh.scratch().unwrap().to_owned();
@@ -149,7 +148,8 @@ mod tests {
         sh
     }
 
-    /// Uploads where whoever is asked says this; gives what was asked of people and of programs.
+    /// Uploads with this answer from the user; returns the questions to the user and the programs
+    /// that were called.
     fn uploaded(sh: &Shell, answer: &str) -> (Done, String) {
         let release = made_up_release::of(sh, &["one-a", "one-b", "one-c"]);
         let log = sh.scratch().unwrap().join("asked");
@@ -162,8 +162,8 @@ mod tests {
         (done, asked + &fs::read_to_string(log).unwrap_or_default())
     }
 
-    /// An upload that stops on the way goes on with what is missing, now or later, and never beside
-    /// something else of the same version.
+    /// An upload that stops midway continues with what is missing, now or later, and never beside
+    /// other content of the same version.
     #[test]
     fn an_upload_goes_on_with_what_is_missing() {
         let sh = machine();
