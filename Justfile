@@ -1,4 +1,4 @@
-# Recipes for `just`. Each is one script or one cargo command, which work without just as well.
+# Recipes for `just`. Each is one script or one cargo command that works without just as well.
 
 # Lists the recipes.
 default:
@@ -8,11 +8,11 @@ default:
 bench *OPTIONS:
     scripts/bench {{OPTIONS}}
 
-# Measures what docs/performance.md says, on an idle machine, and writes the page.
+# Measures the figures of docs/performance.md, on an idle machine, and writes the page.
 performance *OPTIONS:
     scripts/performance {{OPTIONS}}
 
-# Does faults to servers under lock load, and reports what happened to the locks.
+# Injects faults into servers under lock load, and reports what happened to the locks.
 failover *OPTIONS:
     scripts/failover {{OPTIONS}}
 
@@ -61,7 +61,7 @@ book *OPTIONS:
 topology NAME *OPTIONS:
     cargo run --release --package bench-harness -- topology up {{NAME}} {{OPTIONS}}
 
-# Judges stored runs by what is promised: `just targets bench-results/TIME`.
+# Judges stored runs against the targets: `just targets bench-results/TIME`.
 targets *RUNS:
     cargo run --release --package bench-harness -- targets {{RUNS}}
 

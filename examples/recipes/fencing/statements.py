@@ -1,4 +1,4 @@
-"""Runs the statements of docs/fencing.md: what the page says of rows, waits and errors must be so.
+"""Runs the statements of docs/fencing.md and checks what the page says about rows, waits and errors.
 
     statements.py PAGE sqlite FILE
     statements.py PAGE postgres PSQL PORT
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-# How the statements of the page begin, in its order.
+# The beginnings of the page's statements, in order.
 STARTS = {
     "columns": "ALTER TABLE invoice",
     "update": "UPDATE invoice SET total = $3",
@@ -42,14 +42,14 @@ def expect(found, wanted, what):
 
 
 class Sqlite:
-    """`?1` for `$1`, and one column at a time."""
+    """SQLite wants `?1` for `$1`, and adds one column at a time."""
 
     def __init__(self, file, said):
         self.said = said
         self.connection = sqlite3.connect(file, timeout=0, isolation_level=None)
 
     def run(self, text, *values):
-        """How many rows it wrote."""
+        """Returns the number of written rows."""
         self.connection.execute(re.sub(r"\$(\d)", r"?\1", text), values)
         return self.connection.execute("SELECT changes()").fetchone()[0]
 
@@ -63,7 +63,7 @@ class Sqlite:
 
 
 class Postgres:
-    """A session of psql, which prepares what it is given."""
+    """A session of psql, with prepared statements."""
 
     def __init__(self, psql, port, said):
         self.said = said
@@ -83,12 +83,12 @@ class Postgres:
         return lines
 
     def begin(self, text, *values):
-        """Without waiting for the answer."""
+        """Does not wait for the answer."""
         given = ", ".join(str(value) if isinstance(value, int) else f"'{value}'" for value in values)
         self.tell(f"PREPARE one AS {text}; EXECUTE one({given}); DEALLOCATE one" if values else text)
 
     def answer(self):
-        """How many rows it wrote, or the code of an error."""
+        """Returns the number of written rows, or the code of an error."""
         for line in self.hear():
             if error := re.search(r"ERROR: +(\w{5})", line):
                 return error[1]
@@ -134,7 +134,7 @@ def rows(db):
 
 
 def begin_immediate(file, said):
-    """Nobody else comes in between."""
+    """BEGIN IMMEDIATE keeps other transactions out."""
     one, other = Sqlite(file, said), Sqlite(file, said)
     one.run("BEGIN IMMEDIATE")
     expect(one.run(said["fence"], "lock", "n", 20, "x"), 1, "in a transaction")
@@ -178,7 +178,7 @@ def side_by_side(said, session):
         expect(stale.run(said["fence"], "lock", "n", token - 1, "y"), 0, f"again, {level}")
         stale.run("ROLLBACK")
 
-    # To look at the fence first is no check.
+    # Reading the fence first is no check.
     for look, wanted in [("", 1), (" FOR UPDATE", 2)]:
         token += 10
         stale.run("BEGIN")

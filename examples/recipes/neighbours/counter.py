@@ -9,7 +9,8 @@ store = redis.Redis.from_url(sys.argv[1])
 store.ping()
 print("connected", flush=True)
 for _ in range(50):
-    # A blocked redis-py looks again after `sleep` seconds. Nobody renews its lease of `timeout` seconds.
+    # A blocked redis-py polls every `sleep` seconds. It does not renew its lease of `timeout`
+    # seconds.
     with store.lock("orders", timeout=30, sleep=0.002):
         seen = int(store.get("orders:counter") or 0)
         time.sleep(0.001)  # the work

@@ -1,5 +1,5 @@
-"""Asks a Prometheus for every query of a Grafana dashboard, and whether the alert LocksLost fires, as it must: the recipe
-loses locks on purpose. Usage: ask.py URL DASHBOARD."""
+"""Runs every query of a Grafana dashboard on a Prometheus, and checks that the alert LocksLost fires: the recipe loses locks on
+purpose. Usage: ask.py URL DASHBOARD."""
 
 import json
 import sys
@@ -7,7 +7,8 @@ import time
 import urllib.parse
 import urllib.request
 
-# For the first rates: two scrapes of every series, one of which takes the recipe some seconds to make.
+# Long enough for the first rates: two scrapes of every series, one of which the recipe makes only
+# after some seconds.
 PATIENCE = 90
 
 
@@ -21,7 +22,7 @@ def queries(dashboard):
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
             query = target["expr"].replace("$__rate_interval", "30s")
-            # What Grafana puts there when everything is chosen.
+            # What Grafana puts there when everything is selected.
             query = query.replace("$job", ".*").replace("$kind", ".*")
             yield f"{panel['title']} / {target['legendFormat']}", query
 

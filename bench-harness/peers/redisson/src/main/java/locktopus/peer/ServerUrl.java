@@ -13,7 +13,7 @@ import org.redisson.config.Config;
 import org.redisson.config.NameMapper;
 
 /**
- * A Locktopus URL, as far as Redisson can follow it. Never shown in messages, because it may hold a
+ * A Locktopus URL, as far as Redisson supports it. Never shown in messages, because it may contain a
  * password.
  */
 final class ServerUrl {
@@ -23,7 +23,7 @@ final class ServerUrl {
         CLUSTER
     }
 
-    /** What only concerns clients in Rust, and changes nothing on the servers. */
+    /** Options that concern only clients in Rust, and change nothing on the servers. */
     private static final Set<String> IGNORED =
             Set.of("client", "timeout", "connect_timeout", "checks", "token_retention", "client_name");
 
@@ -67,7 +67,7 @@ final class ServerUrl {
                         .toArray(String[]::new);
     }
 
-    /** Redisson's own defaults, but for what the URL says. */
+    /** Redisson's own defaults, except for what the URL says. */
     Config config() {
         Config config = new Config().setUsername(user).setPassword(password);
         if (options.containsKey("renewed_lease")) {
@@ -156,7 +156,7 @@ final class ServerUrl {
         return URLDecoder.decode(text.replace("+", "%2B"), StandardCharsets.UTF_8);
     }
 
-    /** What is before and behind a separator; nothing is behind one that is not there. */
+    /** The parts before and after a separator; without one the second part is empty. */
     private static String[] halves(String text, String separator) {
         int at = text.indexOf(separator);
         return at < 0

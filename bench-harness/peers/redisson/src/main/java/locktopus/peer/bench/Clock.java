@@ -2,8 +2,8 @@ package locktopus.peer.bench;
 
 /**
  * The machine's monotonic clock, which all processes of a run share. On Linux {@link System#nanoTime} is
- * {@code CLOCK_MONOTONIC} itself, the clock the harness names the start on; elsewhere nothing says so, and
- * {@link #checkStart} finds out.
+ * {@code CLOCK_MONOTONIC} itself, the clock of the harness's start time. Elsewhere that is not specified,
+ * so {@link #checkStart} checks it.
  */
 final class Clock {
     /** The start is announced this far ahead at most. */

@@ -25,7 +25,7 @@ final class Histograms {
         return new IntCountsHistogram(INTERVAL_DIGITS);
     }
 
-    /** Latencies are held between a nanosecond and a minute. */
+    /** Latencies are limited to between a nanosecond and a minute. */
     static void record(AbstractHistogram histogram, long latencyNs) {
         histogram.recordValue(Math.max(1, Math.min(latencyNs, CEILING_NS)));
     }

@@ -6,8 +6,8 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * The time during which a worker believed to hold a lock, in nanoseconds since the start: from after the
- * grant arrived until before the release is sent.
+ * The time during which a worker believed that it holds a lock, in nanoseconds since the start: from
+ * after the grant arrived until before the release is sent.
  */
 record Hold(int lock, long startNs, long endNs, int worker) {
 

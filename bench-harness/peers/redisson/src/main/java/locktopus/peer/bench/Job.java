@@ -1,8 +1,8 @@
 package locktopus.peer.bench;
 
 /**
- * What this process is to do; the fields of the harness's own {@code Job} that matter here. All times
- * are durations in nanoseconds.
+ * The job of this process: the fields of the harness's own {@code Job} that matter here. All times are
+ * durations in nanoseconds.
  */
 record Job(
         String scenario,
@@ -21,7 +21,7 @@ record Job(
     static final String MANY_LOCKS = "many-locks";
     static final String HOT_LOCK = "hot-lock";
 
-    /** Refuses what the harness should not have asked for. */
+    /** Refuses a job that the harness should not have sent. */
     void check() {
         boolean known = scenario.equals("uncontended") || scenario.equals(MANY_LOCKS) || scenario.equals(HOT_LOCK);
         if (!known || arrivalsPerSecond != null) {

@@ -3,7 +3,7 @@ package locktopus.peer.bench;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RLock;
 
-/** One worker: a thread that takes and gives back its lock, again and again. */
+/** One worker: a thread that takes and releases its lock again and again. */
 final class Pace {
     private final Job job;
     private final int worker;
@@ -26,7 +26,7 @@ final class Pace {
         return new Recorder(job.hot() ? Recorder.ACQUIRE : Recorder.PAIR, job.intervalNs());
     }
 
-    /** Returns what was recorded. An interrupt ends a wait that has become hopeless. */
+    /** Returns the records. An interrupt ends a hopeless wait. */
     Recorder run() {
         try {
             TimeUnit.NANOSECONDS.sleep(startNs - Clock.now());
@@ -42,7 +42,7 @@ final class Pace {
     private void once() throws InterruptedException {
         long asked = sinceStart();
         try {
-            // Without a lease, so that the watchdog is on, as in the others.
+            // Without a lease, so that the watchdog is on, as with the other libraries.
             lock.lockInterruptibly();
         } catch (RuntimeException failure) {
             recorder.error("backend");
@@ -56,8 +56,8 @@ final class Pace {
         boolean released = release();
         long done = sinceStart();
         recorder.held(new Hold(job.lockOf(worker), granted, ended, worker));
-        // What ended after the measured part counts as a hold, but not as a latency: the others had
-        // stopped asking by then.
+        // A grant after the measured part counts as a hold, but not as a latency: the other workers
+        // had stopped asking by then.
         if (released && granted <= endNs) {
             recorder.record(Recorder.ACQUIRE, asked, granted);
             recorder.record(Recorder.RELEASE, ended, done);

@@ -7,7 +7,7 @@ import java.util.TreeMap;
 import org.HdrHistogram.Histogram;
 import org.HdrHistogram.IntCountsHistogram;
 
-/** What one worker recorded, or many after merging. All times are nanoseconds since the start. */
+/** The records of one worker, or of many after merging. All times are nanoseconds since the start. */
 final class Recorder {
     static final String ACQUIRE = "acquire";
     static final String RELEASE = "release";
@@ -23,7 +23,7 @@ final class Recorder {
     private final List<Hold> holds = new ArrayList<>();
     private final List<IntCountsHistogram> intervals = new ArrayList<>();
 
-    /** The course of {@code seriesOf} is kept in steps of {@code intervalNs}. */
+    /** Keeps a time series of {@code seriesOf} in steps of {@code intervalNs}. */
     Recorder(String seriesOf, long intervalNs) {
         this.seriesOf = seriesOf;
         this.intervalNs = intervalNs;
@@ -66,7 +66,7 @@ final class Recorder {
     Wire toWire(int worker) {
         Map<String, Histograms.Stored> stored = new TreeMap<>();
         operations.forEach((name, histogram) -> stored.put(name, Histograms.Stored.of(histogram)));
-        // Empty text stands for an interval in which nothing ended.
+        // Empty text means an interval in which nothing ended.
         List<String> packed =
                 intervals.stream().map(one -> one.getTotalCount() == 0 ? "" : Histograms.pack(one)).toList();
         return new Wire(worker, stored, grants, Hold.pack(holds), errors, seriesOf, intervalNs, packed);

@@ -11,7 +11,7 @@ import org.redisson.api.RedissonClient;
 
 /** All workers of this process, each a thread. */
 final class Round {
-    /** How long after the end of the measured part a worker may take to get its last lock. */
+    /** How long after the measured part a worker may wait for its last lock. */
     private static final long LAST_WAIT_NS = TimeUnit.SECONDS.toNanos(30);
 
     private final Job job;
@@ -23,8 +23,8 @@ final class Round {
     }
 
     /**
-     * Runs the workload until Java has compiled it, on locks of its own: those of the measured part stay
-     * untouched, but all processes of the round meet on them as they will on the real ones.
+     * Runs the workload until Java has compiled it. It uses other locks than the measured part, and all
+     * processes of the round compete for them as they will for the real ones.
      */
     void warmUp() throws InterruptedException {
         run(job.prefix() + "-warm-up", Clock.now(), job.warmUpNs());
@@ -67,7 +67,7 @@ final class Round {
             return new Running(thread, task);
         }
 
-        /** What the worker recorded. After the deadline it is told to give up. */
+        /** The worker's records. After the deadline it is told to give up. */
         Recorder result(long deadlineNs) throws InterruptedException {
             try {
                 try {

@@ -14,10 +14,10 @@ import org.redisson.api.redisnode.RedisNode;
 
 /**
  * The child's side of the conversation with the harness, in lines of JSON: a {@link Job} comes in,
- * {@code "ready"} goes out, the start comes in, and everything recorded goes out.
+ * {@code "ready"} goes out, the start comes in, and all records go out.
  */
 public final class Worker {
-    /** X is taken when the other processes of the round have ended their warm-up too. */
+    /** Time for the other processes of the round to end their warm-up, before PING is measured. */
     private static final long SETTLE_MS = 500;
 
     private static final Gson JSON =
@@ -34,13 +34,13 @@ public final class Worker {
 
     private Worker() {}
 
-    /** Does one job that comes in on standard input, and ends the process. */
+    /** Does one job that comes in on standard input, and exits the process. */
     public static void serve() {
         try {
             new Worker().converse();
         } catch (Exception failure) {
             say(Map.of("failed", new Failed(chain(failure))));
-            // At once: a Redisson without servers would keep the process for a while.
+            // At once: a Redisson without servers would keep the process alive for a while.
             Runtime.getRuntime().halt(1);
         }
         System.exit(0);
@@ -66,7 +66,7 @@ public final class Worker {
         }
     }
 
-    /** X: round trips of PING, one after another, through Redisson. */
+    /** The RTT: round trips of PING, one after another, through Redisson. */
     private static Histogram ping(Job job, RedisNode node) throws InterruptedException {
         if (job.pings() == 0) {
             return null;
@@ -102,7 +102,7 @@ public final class Worker {
         System.out.flush();
     }
 
-    /** From now on the harness says nothing more; if it goes away before the end, so does this process. */
+    /** From now on the harness sends nothing more; if it disappears before the end, this process exits. */
     private void endWithHarness() {
         Thread watch =
                 new Thread(
@@ -112,7 +112,7 @@ public final class Worker {
                                     continue;
                                 }
                             } catch (IOException gone) {
-                                // Ends below like any other end.
+                                // Handled below like any other end.
                             }
                             if (!done) {
                                 Runtime.getRuntime().halt(1);

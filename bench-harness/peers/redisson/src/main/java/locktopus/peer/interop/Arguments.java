@@ -2,7 +2,7 @@ package locktopus.peer.interop;
 
 import java.util.List;
 
-/** The words of a command behind object and verb. */
+/** The words of a command after object and verb. */
 record Arguments(String object, String verb, List<String> words) {
     static Arguments of(List<String> command) {
         if (command.size() < 2) {
@@ -30,7 +30,7 @@ record Arguments(String object, String verb, List<String> words) {
         return Math.toIntExact(number(at));
     }
 
-    /** A time that may be left out, for which Redisson writes -1. */
+    /** An optional time; Redisson writes -1 for none. */
     long numberOrNone(int at) {
         return has(at) ? number(at) : -1;
     }

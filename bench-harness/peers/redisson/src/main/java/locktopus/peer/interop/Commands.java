@@ -14,8 +14,8 @@ import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
 /**
- * What can be asked of Redisson. Arguments in brackets may be left out: no lease means the watchdog's,
- * no wait means at once.
+ * The commands for Redisson. Arguments in brackets are optional: no lease means the watchdog's, no wait
+ * means no waiting.
  *
  * <pre>
  * lock, fair, spin, fenced, read, write, non-reentrant, non-reentrant-fair, multi (NAME: two names, with a comma):
@@ -186,8 +186,8 @@ final class Commands {
     }
 
     /**
-     * Whether a thread is where Redisson's locks wait for the message of a release. Before that it has
-     * subscribed and looked once more, and would not need a message.
+     * Whether a thread is where Redisson's locks wait for the message of a release. By then it has
+     * subscribed and tried once more, so only a message wakes it.
      */
     private static boolean waitsForMessage(String thread) {
         return Thread.getAllStackTraces().entrySet().stream()

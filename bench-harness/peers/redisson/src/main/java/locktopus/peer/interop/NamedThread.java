@@ -4,7 +4,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** A Java thread under a name. Redisson knows owners by their thread, so it stays the same one. */
+/** A Java thread with a name. Redisson identifies owners by thread, so the thread stays the same. */
 final class NamedThread {
     private final String name;
     private final ExecutorService executor;
@@ -21,12 +21,12 @@ final class NamedThread {
                         });
     }
 
-    /** Does something after everything it was told before, and says what came out. */
+    /** Runs a command after all earlier ones, and answers with its result. */
     void tell(Callable<String> command) {
         executor.execute(() -> Session.answer(name, outcome(command)));
     }
 
-    /** Interrupts what it is doing. */
+    /** Interrupts the current command. */
     void interrupt() {
         Thread running = thread;
         if (running != null) {
@@ -40,7 +40,7 @@ final class NamedThread {
         } catch (Exception failure) {
             return describe(failure);
         } finally {
-            // An interrupt that came too late is not for the next command.
+            // An interrupt that came too late must not hit the next command.
             Thread.interrupted();
         }
     }

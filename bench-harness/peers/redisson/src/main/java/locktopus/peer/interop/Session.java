@@ -12,17 +12,17 @@ import java.util.Map;
 import locktopus.peer.Servers;
 
 /**
- * A Redisson that does what it is told, line by line, for tests in another process.
+ * A Redisson that executes commands, line by line, for tests in another process.
  *
  * <p>The first line is the URL of the servers. The answer is {@code - ok VERSION CLIENT_ID}. Then each
- * line is {@code THREAD OBJECT VERB ARGUMENTS...}: the named Java thread, which is made at its first
- * mention, does it after what it was told before, and answers {@code THREAD ok [VALUE]},
+ * line is {@code THREAD OBJECT VERB ARGUMENTS...}. The named Java thread, which is created at its first
+ * mention, runs it after its earlier commands, and answers {@code THREAD ok [VALUE]},
  * {@code THREAD no}, or {@code THREAD error CLASS MESSAGE}. Threads do not wait for each other. Words are
- * percent-encoded, times are milliseconds. {@code - interrupt THREAD} interrupts what a thread does;
- * {@code - exit} ends in good order, the end of the input at once and without giving back anything.
+ * percent-encoded, times are milliseconds. {@code - interrupt THREAD} interrupts a thread's command;
+ * {@code - exit} ends cleanly; the end of the input ends at once, without releasing anything.
  */
 public final class Session {
-    /** Stands for the session itself where a thread's name is expected. */
+    /** Names the session itself where a thread's name is expected. */
     private static final String SELF = "-";
 
     private final Commands commands;
@@ -56,7 +56,7 @@ public final class Session {
         System.out.flush();
     }
 
-    /** Returns whether the session was ended by a command. */
+    /** Returns whether a command ended the session. */
     private boolean obey(BufferedReader in) throws IOException {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             List<String> words = Arrays.stream(line.trim().split(" +")).map(Session::decode).toList();
