@@ -1,7 +1,7 @@
 //! Tells the harness what built it: compiler and profile.
 //!
-//! The revision is not included, because it would rebuild the package after every commit. The
-//! program looks it up at run time.
+//! It leaves the revision out, which would rebuild the package after every commit. The program
+//! looks it up at run time.
 
 use std::process::Command;
 

@@ -1,11 +1,11 @@
-//! `locktopus-bench` is three programs on common ground: one measures contention, one injects faults
-//! into servers, one runs for a long time.
+//! `locktopus-bench` is three programs on common ground: one measures contention, one injects
+//! faults into servers, one runs for a long time.
 //!
 //! | folder | what is in it |
 //! |---|---|
 //! | `cmd` | the command line: one file per subcommand, exit codes |
-//! | `measure` | `run`, `report`, `compare`, `targets`: latency and cost of locks on real servers, as HDR histograms |
-//! | `failover` | `failover`, `failover-report`: what happens to locks while servers, connections and processes fail |
+//! | `measure` | `run`, `report`, `compare`, `targets`: latency and cost of locks, as HDR histograms |
+//! | `failover` | `failover`, `failover-report`: locks while servers, connections and processes fail |
 //! | `soak` | `soak`: many locks for a long time, and nothing left at the end |
 //! | `shared` | common parts: lock libraries, the origin of a run, numbers, tables and drawings |
 //!

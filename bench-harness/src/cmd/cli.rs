@@ -117,7 +117,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// As in a plan: a run that repeats its work zero times is not the run that was asked for.
+    /// As in a plan, a count of zero is an error: the run would do nothing.
     #[test]
     fn a_number_of_what_is_done_is_at_least_one() {
         for (command, flag) in [

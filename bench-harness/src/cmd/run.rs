@@ -177,8 +177,7 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     finish(args, &report, missing)
 }
 
-/// The places, in the order in which they are measured, and whether a slow line stands before the
-/// servers.
+/// The places in the order of measurement, and whether a slow line stands before the servers.
 const PLACES: [(Topology, bool); 7] = [
     (Topology::InProcess, false),
     (Topology::Standalone, false),
@@ -218,7 +217,7 @@ async fn measure(
             .await?
         else {
             if args.provider == ProviderChoice::Auto {
-                // The user did not permit skips: whatever is skipped here is missing.
+                // The user did not permit skips, so a skip here means that something is missing.
                 let skips = report.skipped[skipped..].iter();
                 missing.extend(skips.map(|skip| format!("{}: needs {}", skip.what, skip.needs)));
             }

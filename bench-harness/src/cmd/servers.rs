@@ -1,4 +1,4 @@
-//! Where the servers of a run come from.
+//! Gets the servers of a run.
 
 use std::time::Duration;
 

@@ -114,8 +114,8 @@ fn is_complete(report: &Report) -> Result<(), SummaryError> {
 /// How many differences the error names; the table above shows the rest.
 const NAMED: usize = 5;
 
-/// The runs must be the whole plan: readers do not miss what is not on the page, a repeated cell
-/// looks like two cells, and the page does not say how long a round was.
+/// The runs must be the whole plan: a reader cannot notice a gap, a repeated cell looks like two
+/// cells, and the page does not show the length of rounds.
 fn is_whole(
     reports: &[Report],
     summary: &Summary,

@@ -15,7 +15,7 @@ use crate::failover::model::{CellReport, FailoverReport};
 use crate::failover::plan::{Subject, describe};
 use crate::shared::completeness::{Evidence, nothing};
 
-/// What a run of faults lacks, a sentence each; empty if the run counts.
+/// The parts that a run of faults lacks, a sentence each; empty if the run counts.
 #[must_use]
 pub fn missing(report: &FailoverReport) -> Vec<String> {
     let mut missing: Vec<_> = nothing(report.cells.len()).into_iter().collect();
@@ -31,7 +31,7 @@ pub fn missing(report: &FailoverReport) -> Vec<String> {
     missing
 }
 
-/// What one cell of such a run lacks.
+/// The parts that one cell of such a run lacks.
 #[must_use]
 pub fn missing_in_cell(cell: &CellReport) -> Vec<String> {
     let mut problems = cell.trouble.clone();

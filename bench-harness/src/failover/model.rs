@@ -65,7 +65,7 @@ pub struct CellReport {
     pub about: String,
     /// The fault.
     pub fault: Verb,
-    /// On which servers.
+    /// The arrangement of the servers.
     pub topology: Place,
     /// How they were started.
     pub provider: String,

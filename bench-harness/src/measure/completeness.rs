@@ -6,7 +6,7 @@
 use crate::measure::model::{Cell, Report};
 use crate::shared::completeness::{Evidence, nothing};
 
-/// What a measurement lacks, a sentence each; empty if it counts.
+/// The parts that a measurement lacks, a sentence each; empty if it counts.
 #[must_use]
 pub fn missing(report: &Report) -> Vec<String> {
     let mut missing: Vec<_> = nothing(report.cells.len()).into_iter().collect();

@@ -26,7 +26,7 @@ pub struct Summary {
     pub environment: Environment,
     /// The measured cells.
     pub cells: Vec<SummaryCell>,
-    /// What could not be measured, and what it would need.
+    /// Cells that could not be measured, and what they would need.
     pub skipped: Vec<Skipped>,
     /// Notes for the reader, from the runs and from their data.
     pub notes: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Summary {
 pub struct SummaryCell {
     /// The index of its run. A ratio is only made of figures of one run.
     pub run: usize,
-    /// What was measured.
+    /// The measured combination.
     pub subject: Subject,
     /// Holds that overlapped although they must not; `None` if that was not checked.
     pub overlaps: Option<u64>,
@@ -68,7 +68,7 @@ pub enum SummaryError {
     Differs {
         /// The run that differs.
         run: String,
-        /// From which.
+        /// The first run, for comparison.
         first: String,
         /// In what.
         what: &'static str,

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub struct Evidence<'a, F> {
     /// Whether it granted locks, or achieved its purpose in another way.
     pub granted: bool,
-    /// What was done, what was planned, and the words for it: `(done, planned, "faults were
-    /// done")`.
+    /// The number of things done and planned, with the words for them: `(done, planned, "faults
+    /// were done")`.
     pub done: Option<(u64, u64, &'static str)>,
     /// Failures, by kind.
     pub errors: &'a BTreeMap<String, u64>,

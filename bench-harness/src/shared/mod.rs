@@ -1,4 +1,4 @@
-//! What measurements and fault runs have in common.
+//! The common parts of measurements and fault runs.
 //!
 //! | file | what is in it |
 //! |---|---|

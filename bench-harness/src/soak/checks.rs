@@ -45,7 +45,7 @@ pub struct Seen {
     pub restarts: u32,
     /// The longest restart, in milliseconds.
     pub longest_restart_ms: u64,
-    /// What the server had at the end.
+    /// The server's state at the end.
     pub left: Left,
     /// Releases and tasks that the clients abandoned.
     pub abandoned: u64,
@@ -66,7 +66,7 @@ pub struct Check {
     pub what: &'static str,
     /// The limit.
     pub limit: String,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
     /// Whether it is within the limit.
     pub kept: bool,

@@ -25,7 +25,7 @@ const CLIENTS: [&str; 2] = ["redis", "fred"];
 const READING: Duration = Duration::from_millis(500);
 /// Time between two progress lines.
 const NEWS: Duration = Duration::from_secs(10);
-/// The longest time for which a crowd gathers.
+/// The longest gathering time of a crowd.
 const GATHERS: Duration = Duration::from_secs(20);
 /// How long everything may take to disappear: a lease of thirty seconds, left behind by an attempt
 /// that a restart cut off.
@@ -258,13 +258,13 @@ async fn news(
     }
 }
 
-/// Waits for `span`, or until told to stop; returns whether it was told.
+/// Waits for `span`, or until the stop signal; returns whether it came.
 async fn is_told(stop: &mut watch::Receiver<bool>, span: Duration) -> bool {
     let told = tokio::time::timeout(span, stop.wait_for(|stop| *stop));
     told.await.is_ok()
 }
 
-/// What the server still has once everything that expires is gone.
+/// The server's state once everything that expires is gone.
 async fn gone(node: &Node, patience: Duration) -> Result<Left, TopologyError> {
     let begun = Instant::now();
     loop {
@@ -276,7 +276,7 @@ async fn gone(node: &Node, patience: Duration) -> Result<Left, TopologyError> {
     }
 }
 
-/// What this process still has once everything that was told to end has ended.
+/// This process's state once all its tasks have ended.
 async fn at_rest(before: Own, patience: Duration) -> std::io::Result<Own> {
     let begun = Instant::now();
     loop {

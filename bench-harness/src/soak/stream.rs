@@ -87,8 +87,8 @@ impl Places {
 }
 
 /// Starts `rate` acquisitions each second for as long as asked, and waits for the end of all of
-/// them. Those that are granted more than [`GRACE`] after the end are not in time. `every` selects
-/// them: every one, or every second one.
+/// them. A grant more than [`GRACE`] after the end is not in time. `every` selects the
+/// acquisitions: every one, or every second one.
 pub(super) async fn run(
     clients: &Arc<[Locktopus]>,
     places: &Arc<Places>,

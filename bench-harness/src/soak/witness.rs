@@ -38,7 +38,7 @@ impl Own {
     }
 }
 
-/// What the server has after all clients have left.
+/// The server's state after all clients have left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
     /// Keys that are not meant to stay.

@@ -1,5 +1,5 @@
-//! Every form of a report of faults tells what was not judged, not done or not kept: on a terminal,
-//! as HTML, and on the page.
+//! Every form of a report of faults names what was unjudged, skipped or broken: on a terminal, as
+//! HTML, and on the page.
 
 use bench_harness::failover::model::FailoverReport;
 use bench_harness::failover::page;

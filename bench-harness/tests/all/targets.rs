@@ -12,7 +12,7 @@ fn targets(arguments: &[&str]) -> Output {
     common::ran(common::bench(&["targets"]).args(arguments))
 }
 
-/// A run of everything behind the page, in which nothing failed.
+/// A complete run of everything behind the page.
 fn complete() -> Report {
     synthetic::planned(include_str!("../../scenarios/targets.toml"))
 }

@@ -132,8 +132,8 @@ async fn locks_that_nobody_gets_fail_the_run() {
     servers.stop().await.unwrap();
 }
 
-/// A skip is fine only if the user asked for it. A user who asks for servers, of whatever kind, did
-/// not ask to skip them.
+/// A skip is fine only if the user asked for it. A user who asks for servers of any kind did not
+/// ask to skip them.
 #[test]
 fn servers_that_cannot_be_had_are_no_skip() {
     let out = directory("no-places");

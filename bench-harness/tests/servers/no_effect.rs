@@ -51,7 +51,7 @@ fn connections_that_are_not_there_cannot_be_closed() {
     assert_eq!(cell.figures.faults, 0);
 }
 
-/// Whatever the turn's other faults do.
+/// Even if the turn's other faults have an effect.
 #[test]
 fn a_nemesis_does_each_of_its_faults() {
     let more = r#"

@@ -1,5 +1,5 @@
-//! What `failover` reports of a lock that breaks a promise, of a cell that does not finish, and of
-//! one that does not run at all.
+//! The report of `failover` about a lock that breaks a promise, a cell that does not finish, and a
+//! cell that does not run at all.
 
 use crate::common;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the recipe `otel` sends by OTLP, as a collector receives it.
+//! The OTLP spans of the recipe `otel`, as a collector receives them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The attributes of a span, each of which is there once.
+/// The attributes of a span; each may occur only once.
 struct Said(BTreeMap<String, Value>);
 
 impl Said {

@@ -105,7 +105,7 @@ impl Drop for Policy {
     }
 }
 
-/// Removes our own policy, but not one that was put there since.
+/// Removes our own policy, but not a newer one.
 fn remove_policy() {
     if fs::read_to_string(POLICY).is_ok_and(|text| text == REFUSAL) {
         let mut remove = Command::new(if is_root() { "rm" } else { "sudo" });

@@ -33,7 +33,7 @@ pub(crate) struct Shell {
     pub(crate) name: String,
     /// The top of the repository.
     pub(crate) root: PathBuf,
-    /// Where the command was called: paths among its options are relative to it.
+    /// The directory of the call: paths among its options are relative to it.
     pub(crate) from: PathBuf,
     variables: RefCell<BTreeMap<String, String>>,
     scratch: OnceCell<PathBuf>,

@@ -21,10 +21,11 @@ pub struct Figures {
     pub in_use: Overlap,
     /// Tokens that were granted twice.
     pub duplicate_tokens: u64,
-    /// Tokens smaller than one that was certainly granted earlier, although the order is promised.
+    /// Tokens smaller than an earlier one that was certainly granted, although the order is
+    /// promised.
     pub falling_tokens: u64,
-    /// Where no order is promised: the other tokens that are smaller than one received earlier.
-    /// Older files count these with the rest.
+    /// Tokens out of order where no order is promised, not counting the ones above. Older files
+    /// count these with the rest.
     #[serde(default)]
     pub unordered_tokens: u64,
     /// Writes to the resource that checks tokens.
@@ -118,7 +119,7 @@ pub struct Lost {
 }
 
 impl Figures {
-    /// All tokens smaller than one that was received earlier, promised or not.
+    /// All tokens smaller than an earlier one, promised or not.
     #[must_use]
     pub const fn tokens_out_of_order(&self) -> u64 {
         self.falling_tokens + self.unordered_tokens

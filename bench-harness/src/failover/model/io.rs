@@ -26,7 +26,7 @@ pub enum ReadError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// Where and why parsing stopped.
+        /// The place and cause of the parse error.
         source: serde_json::Error,
     },
     /// A different version of the harness wrote the report.

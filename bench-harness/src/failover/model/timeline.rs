@@ -25,7 +25,7 @@ pub struct Timeline {
 pub struct Grant {
     /// Which lock.
     pub lock: usize,
-    /// To which process.
+    /// The process that got it.
     pub process: usize,
     /// When the process received it.
     pub from_ns: u64,
@@ -43,9 +43,9 @@ pub struct Grant {
 pub struct Mark {
     /// When.
     pub at_ns: u64,
-    /// What happened.
+    /// The event, in words.
     pub what: String,
-    /// To whom.
+    /// The server or process concerned.
     pub target: String,
     /// Whether it was a fault rather than a consequence of one.
     pub fault: bool,

@@ -33,11 +33,11 @@ pub struct Choice {
 pub struct Cell {
     /// The scenario.
     pub scenario: Scenario,
-    /// On which servers.
+    /// The arrangement of the servers.
     pub place: Place,
     /// Name of the mode.
     pub mode_name: String,
-    /// In which mode.
+    /// The safety mode.
     pub mode: Mode,
     /// Through which client library.
     pub client: Client,
@@ -64,7 +64,7 @@ impl Cell {
         describe(&self.scenario.name, self.place, who)
     }
 
-    /// The longest time for which a server may keep a lock of this cell after its holder is gone.
+    /// How long a server may keep a lock of this cell after its holder is gone.
     #[must_use]
     pub fn longest_lease(&self) -> Duration {
         if matches!(self.subject, Subject::R1 | Subject::Rslock) {

@@ -128,8 +128,8 @@ impl Verb {
         )
     }
 
-    /// The group of faults of which a nemesis takes at most one at a time. `None` if the fault
-    /// cannot be combined.
+    /// Faults of the same group exclude each other in a nemesis. `None` if the fault cannot be
+    /// combined.
     #[must_use]
     pub const fn sort(self) -> Option<u8> {
         Some(match self {
@@ -173,8 +173,8 @@ impl Verb {
         )
     }
 
-    /// Whether every waiter can be handed its lock throughout. A waiter that is silent for three
-    /// heartbeats loses its place in a queue, and a waiter that does not listen is passed over.
+    /// Whether every waiter can be served throughout. A waiter that is silent for three heartbeats
+    /// loses its place in a queue, and a waiter that does not listen is passed over.
     #[must_use]
     pub const fn keeps_order(self) -> bool {
         matches!(
@@ -223,7 +223,7 @@ impl Verb {
         away && kind.split(", ").all(|cause| expected.contains(&cause))
     }
 
-    /// What the provider lacks for this fault, given its capabilities.
+    /// Capabilities that the provider lacks for this fault.
     #[must_use]
     pub const fn needs(self, caps: Caps) -> Option<&'static str> {
         match self {

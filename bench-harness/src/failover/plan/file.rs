@@ -41,9 +41,9 @@ pub struct Scenario {
     pub name: String,
     /// What it shows, in a sentence.
     pub about: String,
-    /// On which servers.
+    /// The arrangements of the servers.
     pub topologies: Vec<Place>,
-    /// In which modes.
+    /// Names of the modes.
     pub modes: Vec<String>,
     /// Through which client libraries.
     pub clients: Vec<Client>,
@@ -253,7 +253,7 @@ impl Scenario {
         verbs.all(|verb| verb.keeps_data(self.servers.appendonly))
     }
 
-    /// What the provider lacks for this scenario, given its capabilities.
+    /// Capabilities that the provider lacks for this scenario.
     #[must_use]
     pub fn needs(&self, caps: Caps) -> Option<&'static str> {
         self.verbs().iter().find_map(|verb| verb.needs(caps))

@@ -1,4 +1,4 @@
-//! Plans: which faults on which servers, read from TOML.
+//! Plans of faults, read from TOML.
 
 mod axes;
 mod cells;

@@ -84,7 +84,7 @@ pub(in super::super) fn servers<'a>(cells: impl IntoIterator<Item = &'a CellRepo
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Scenarios in the order in which they ran.
+/// Scenarios in the order of the run.
 pub(super) fn scenarios(report: &FailoverReport) -> Vec<(&str, &str)> {
     let mut all: Vec<(&str, &str)> = Vec::new();
     for cell in &report.cells {

@@ -33,7 +33,7 @@ pub(super) enum Flaw {
     None,
     /// It ignores tokens.
     AdmitsAnybody,
-    /// It rejects every seventh writer, whatever the token.
+    /// It rejects every seventh writer, even with a valid token.
     RefusesSome,
     /// It acknowledges every seventh update without doing it.
     ForgetsSome,

@@ -201,8 +201,8 @@ async fn drive(
     .await?;
     let own = directory.join("runner.jsonl");
     let recorder = Recorder::create(&own).map_err(|error| RunError::History(error.to_string()))?;
-    // A stall of this process must not excuse workers. Those that wait for the resource, which runs
-    // here, record that themselves.
+    // A stall of this process must not excuse workers. If they wait for the resource, which runs
+    // here, they record that themselves.
     let mut result = DeploymentRun {
         prefix: prefix.clone(),
         server: place.map_or_else(String::new, |place| place.server_version().to_owned()),

@@ -101,7 +101,7 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
     })
 }
 
-/// What a later judge needs to know.
+/// The data that a later judge needs.
 pub(super) fn kept(cell: &Cell, seed: u64, report: &CellReport) -> Kept {
     let mut kept = Kept::new(cell.describe(), seed, &required::options(cell));
     kept.excused = required::excused(cell);

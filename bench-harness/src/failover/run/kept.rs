@@ -17,7 +17,7 @@ pub const FILE: &str = "cell.json";
 /// The extension of a compressed history.
 const END: &str = "gz";
 
-/// What a judge needs to know of a cell with kept histories.
+/// The data about a cell that a later judge needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {

@@ -21,7 +21,7 @@ use locktopus_servers::topology::{ProviderKind, ServerImage, TopologyError};
 
 pub use cell::{Outcome, run};
 
-/// What all cells of a run share.
+/// Settings that all cells of a run share.
 #[derive(Clone, Debug)]
 pub struct Circumstances {
     /// How servers are started.

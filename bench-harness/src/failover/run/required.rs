@@ -1,5 +1,5 @@
-//! Decides which properties a lock must satisfy in a cell, with which limits, and why a property is
-//! not required.
+//! Decides which properties a lock must satisfy in a cell, and how strictly, and why some are not
+//! required.
 //!
 //! Every property is required wherever the fault and the mode leave it any meaning, so a report
 //! that says nothing about a property gives the reason. The limits do not depend on the machine: if
@@ -65,8 +65,8 @@ pub(super) fn not_required(cell: &Cell, verdict: &Verdict) -> Vec<String> {
         .collect()
 }
 
-/// What the cell's plan is meant to test and nothing tested, a sentence each: the cell would pass
-/// without a trial. Every report must show the properties that any grant tests
+/// Properties that the cell's plan is meant to test and nothing tested, a sentence each: the cell
+/// would pass without a trial. Every report must show the properties that any grant tests
 /// ([`completeness`](crate::failover::completeness)).
 pub(super) fn untried(cell: &Cell, verdict: &Verdict) -> Vec<String> {
     if cell.subject != Subject::Locktopus {
@@ -148,7 +148,7 @@ fn promises_exclusion(cell: &Cell) -> bool {
     cell.mode.exclusive || scenario.keeps_data()
 }
 
-/// The longest time for which a wanted lock may go without a grant.
+/// How long a wanted lock may go without a grant.
 fn longest_outage(cell: &Cell) -> Duration {
     let groups = cell.scenario.groups.iter();
     // The holder keeps it that long, or dies right after a renewal.
@@ -282,7 +282,7 @@ lock_group = [{ name = "long", hold = ["1s", "2s"], lease = "5s", target = true 
     }
 
     /// For each property one history violates it and nothing near it. The cell must report that
-    /// violation, whatever else it excuses.
+    /// violation, even if it excuses others.
     #[test]
     fn what_is_required_and_violated_is_a_broken_promise() {
         let cell = cell("nothing", "plain", Subject::Locktopus);

@@ -25,7 +25,7 @@ pub(super) struct WorkerPool {
     ended: Ended,
 }
 
-/// What a pool leaves behind.
+/// The results that a pool leaves behind.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     pub(super) finished: Finished,
@@ -36,7 +36,7 @@ pub(super) struct Ended {
     pub(super) trouble: Vec<String>,
 }
 
-/// What processes reported of their work, including those that were killed.
+/// The workers' reports, including those of killed processes.
 #[derive(Debug, Default)]
 pub(super) struct Finished {
     /// Failed attempts, by reason.
@@ -242,7 +242,7 @@ mod tests {
         pool
     }
 
-    /// The plan kills one process, one dies, and two are told to stop, of which one fails.
+    /// The plan kills one process and one dies. Two get the order to stop, and one of them fails.
     #[tokio::test]
     async fn the_end_of_one_process_is_not_that_of_the_others() {
         let failed = r#"read -r stop; say '{"failed":{"reason":"no disk"}}'; exit 1"#;

@@ -139,8 +139,8 @@ fn failed(reason: FailReason, kind: &str) -> Failure {
     }
 }
 
-/// A request to a thread. If the future is dropped, the thread is told to give up, and to release
-/// what it may have acquired, because no holder would use it.
+/// A request to a thread. If the future is dropped, the thread gives up, and releases what it may
+/// have acquired, because no holder would use it.
 struct Asked {
     thread: Option<JavaThread>,
     release: Vec<String>,

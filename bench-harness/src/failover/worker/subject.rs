@@ -16,7 +16,7 @@ pub(super) trait Subject: Send + Sync {
     async fn close(&self) -> u64;
 }
 
-/// What a worker wants.
+/// A worker's request.
 pub(super) struct Wish<'a> {
     pub(super) lock: &'a str,
     pub(super) group: &'a LockGroup,

@@ -413,7 +413,7 @@ mod tests {
         let stop = CancellationToken::new();
         let worker = Worker::new(&job, &ASSIGNMENT, &recorder, subject, stop).await;
         let mut worker = worker.unwrap();
-        // What the guard stated, beginning with the grant.
+        // The guard's statements, beginning with the grant.
         let seen = || {
             let history = recorder.history().unwrap();
             let records = history.records().iter();

@@ -18,7 +18,7 @@ pub struct Group<'a> {
     pub through_proxy: bool,
     /// Whether latencies count from the intended start.
     pub corrected: bool,
-    /// What all cells have in common, as name and value.
+    /// Values that all cells share, with their names.
     pub constants: Vec<(String, String)>,
     /// The cells, with what tells them apart.
     pub rows: Vec<Row<'a>>,
@@ -29,9 +29,9 @@ pub struct Group<'a> {
 pub struct Row<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// Who ran: those of strategy, client, topology and so on that differ within the group.
+    /// The values of strategy, client, topology and so on that differ within the group.
     pub series: String,
-    /// The load: those of workers, locks and hold time that differ within the group.
+    /// The values of workers, locks and hold time that differ within the group.
     pub load: String,
 }
 

@@ -33,7 +33,7 @@ pub enum Measure {
     MaxOverMin,
 }
 
-/// The direction in which a measure improves.
+/// Whether a measure should fall or rise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Less is better.
@@ -170,7 +170,7 @@ impl Measure {
         }
     }
 
-    /// The direction in which it improves.
+    /// Whether it should fall or rise.
     #[must_use]
     pub const fn better(&self) -> Better {
         match self {

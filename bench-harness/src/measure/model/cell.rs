@@ -13,7 +13,7 @@ use crate::shared::names::names;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// What was measured.
+    /// The measured combination.
     pub subject: Subject,
     /// The repetitions, in the order they were executed.
     pub rounds: Vec<Round>,
@@ -46,7 +46,7 @@ pub struct Subject {
     pub processes: u32,
     /// Distinct locks the workers chose from.
     pub locks: u32,
-    /// What drove the workers, which decides what their latencies mean.
+    /// The pacing of the workers, which decides what their latencies mean.
     pub pacing: Pacing,
     /// How long each holder kept the lock before it released it.
     pub hold_ns: u64,

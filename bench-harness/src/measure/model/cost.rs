@@ -45,7 +45,7 @@ pub struct ScriptTimes {
 pub struct ClientCost {
     /// CPU time of all of them, including the harness's own bookkeeping.
     pub cpu_ns: u64,
-    /// What held locks or waiters occupy in their memory; absent where it was not measured.
+    /// The memory of held locks or waiters there; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Occupied>,
 }

@@ -23,7 +23,7 @@ pub enum LoadError {
     Parse {
         /// The file.
         name: String,
-        /// Where and why parsing stopped.
+        /// The place and cause of the parse error.
         source: serde_json::Error,
     },
     /// A different version of the harness wrote the report.

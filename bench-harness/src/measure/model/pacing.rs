@@ -1,8 +1,8 @@
-//! What drove the workers.
+//! The pacing of the workers.
 
 use serde::{Deserialize, Serialize};
 
-/// What drove the workers, which decides what their latencies mean.
+/// The pacing of the workers, which decides what their latencies mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

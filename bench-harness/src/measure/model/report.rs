@@ -22,9 +22,9 @@ pub struct Report {
     pub harness: Harness,
     /// The machine it ran on.
     pub environment: Environment,
-    /// What was measured, in the order of first execution.
+    /// The measured cells, in the order of first execution.
     pub cells: Vec<Cell>,
-    /// What could not be measured, and what it would need.
+    /// Cells that could not be measured, and what they would need.
     pub skipped: Vec<Skipped>,
     /// Notes to read before quoting a number.
     pub notes: Vec<String>,

@@ -8,7 +8,7 @@ use crate::shared::stall::MachineStall;
 
 use super::{ClientCost, OverlapCheck, ServerCost, StoredHistogram, TimeSeries};
 
-/// One repetition of a cell: raw results, from which every figure in a report is derived.
+/// One repetition of a cell: the raw results behind every figure of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! What a run found beside its headlines, in words.
+//! The findings of a run besides its headlines, in words.
 
 use super::headline::{Rounds, against, name};
 use crate::measure::derive::{self, Group, Measure, Quantile, Row, groups, overlaps};

@@ -18,7 +18,7 @@ const HELD: Duration = Duration::from_micros(80);
 const EXCHANGES: u32 = 12;
 
 impl Task {
-    /// The number of rounds in which it is measured, out of `rounds`.
+    /// The number of its rounds in a run of `rounds`.
     #[must_use]
     pub fn rounds_of(&self, rounds: u32) -> u32 {
         self.rounds.map_or(rounds, |most| most.min(rounds))

@@ -9,7 +9,7 @@ use crate::measure::model::{Pacing, Topology};
 use crate::shared::locking::{Client, Kind};
 use crate::shared::names::names;
 
-/// What the workers do.
+/// The workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
@@ -97,13 +97,13 @@ names! {
 /// One measurement, to be repeated in every round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// What the workers do.
+    /// The workload.
     pub scenario: Scenario,
-    /// Who does the locking.
+    /// The library or reference that does the locking.
     pub strategy: Strategy,
-    /// Through which library.
+    /// The client library.
     pub client: Client,
-    /// On which servers.
+    /// The arrangement of the servers.
     pub topology: Topology,
     /// Kind of lock.
     pub kind: Kind,
@@ -136,7 +136,7 @@ pub struct Task {
     pub lease: Duration,
     /// Delay to add to each round trip to the servers; `None` for a direct connection.
     pub round_trip: Option<Duration>,
-    /// Number of rounds in which it is measured; `None` for all.
+    /// The number of its rounds; `None` for all.
     pub rounds: Option<u32>,
     /// How long a strategy in Java runs the workload before it counts; zero for the others.
     pub warm_up: Duration,
@@ -145,7 +145,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// What drives the workers.
+    /// The pacing of the workers.
     #[must_use]
     pub const fn pacing(&self) -> Pacing {
         match self.arrivals_per_second {

@@ -14,7 +14,7 @@ pub struct Hold {
     pub start_ns: u64,
     /// When it ended, since the start of the round.
     pub end_ns: u64,
-    /// Who held it.
+    /// The holder.
     pub worker: u32,
 }
 

@@ -15,7 +15,7 @@ pub(super) fn record_growing<C: Counter>(histogram: &mut Histogram<C>, value: u6
     }
 }
 
-/// Latencies of one operation, by the interval in which the operation ended.
+/// Latencies of one operation, by the interval of its end.
 ///
 /// Intervals count from the start of the round, not from the first record, so that recorders of
 /// different workers and processes line up when they are merged.

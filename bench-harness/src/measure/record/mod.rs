@@ -1,4 +1,4 @@
-//! What workers record while a round runs, and how it becomes a [`crate::measure::model::Round`].
+//! The workers' records of a round, and how they become a [`crate::measure::model::Round`].
 //!
 //! Each worker owns a [`Recorder`], so recording takes no lock. Recorders merge within a process,
 //! cross process borders as [`WireRecorder`], merge again, and end in [`Recorder::into_round`]. All

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::Hold;
 use crate::measure::model::OverlapCheck;
 
-/// Who may hold a lock at the same time.
+/// The rule for holders of a lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exclusion {
     /// At most this many holders.

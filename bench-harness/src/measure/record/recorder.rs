@@ -13,14 +13,14 @@ use crate::shared::stall::MachineStall;
 const DIGITS: u8 = 3;
 /// The initial range of histograms; they grow when needed.
 const EXPECTED_MAX_NS: u64 = 1_000_000;
-/// Longer latencies are recorded as this: a wait of a minute is a hang, whatever its exact length.
+/// Longer latencies are recorded as this, because a wait of a minute is a hang in any case.
 const CEILING_NS: u64 = 60_000_000_000;
 
 /// Handle of an operation within a [`Recorder`]; cheaper than its name on the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpId(usize);
 
-/// What the runner knows about a round, besides the workers' records.
+/// Facts about a round besides the workers' records.
 #[derive(Clone, Debug)]
 pub struct RoundFacts {
     /// Number of the round, from 0.
@@ -39,7 +39,7 @@ pub struct RoundFacts {
     pub client_cost: Option<ClientCost>,
     /// Stalls of the machine meanwhile.
     pub machine: Option<MachineStall>,
-    /// Who may hold a lock at the same time, or `None` to skip the overlap check.
+    /// The rule for holders of a lock at the same time, or `None` to skip the overlap check.
     pub exclusion: Option<Exclusion>,
 }
 
@@ -92,7 +92,7 @@ impl Recorder {
         OpId(at)
     }
 
-    /// What was recorded so far, by name.
+    /// The histograms so far, by name.
     #[cfg(test)]
     pub(crate) fn operations(&self) -> impl Iterator<Item = (&str, &Histogram<u64>)> {
         self.operations

@@ -21,7 +21,7 @@ pub struct WireRecorder {
     errors: BTreeMap<String, u64>,
     series_of: String,
     interval_ns: u64,
-    /// Empty text means an interval in which nothing ended.
+    /// Empty text means an interval without operations.
     intervals: Vec<String>,
 }
 

@@ -282,8 +282,8 @@ mod tests {
         assert!(!compare(&after, before).failures(99.0).is_empty());
     }
 
-    /// What only the second run has was not compared either, and stays unguarded until both sides
-    /// have it.
+    /// Cells in the second run alone were not compared either, and stay unguarded until both sides
+    /// have them.
     #[test]
     fn what_one_run_lacks_is_a_failure_of_the_gate() {
         let before = synthetic::shared();

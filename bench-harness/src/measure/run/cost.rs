@@ -142,8 +142,8 @@ impl Reading {
         };
         let mut commands = sum(&|name| is_sent(name, strategy));
         if strategy == Strategy::Redisson {
-            // A release deletes the lock in its script, then sends a DEL for the key by which the
-            // script recognises a repeated request.
+            // A release deletes the lock in its script, then sends a DEL for the key that marks a
+            // repeated request.
             commands += by_command.get("del").copied().unwrap_or(0) / 2;
         }
         ServerCost {

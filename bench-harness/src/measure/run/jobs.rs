@@ -9,7 +9,7 @@ use crate::measure::plan::{Scenario, Strategy, Task};
 use crate::measure::record::Exclusion;
 use crate::measure::worker::Job;
 
-/// What all processes of all tasks have in common.
+/// Values that all processes of all tasks share.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
     /// Unique start of every lock name of this task in this round, so that no earlier lock is in
@@ -75,7 +75,7 @@ fn share(whole: u32, process: u32, processes: u32) -> u32 {
     whole / processes + u32::from(process < whole % processes)
 }
 
-/// Who may hold a lock of a task at the same time; `None` if no lock is shared.
+/// The rule for holders of a task's lock at the same time; `None` if no lock is shared.
 pub(super) fn exclusion(scenario: Scenario) -> Option<Exclusion> {
     match scenario {
         Scenario::ReadersWriters => Some(Exclusion::OddWorkersWrite),

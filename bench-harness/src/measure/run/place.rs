@@ -48,7 +48,7 @@ pub enum PlaceError {
     Start {
         /// Which topology.
         topology: &'static str,
-        /// What happened.
+        /// The error.
         source: TopologyError,
     },
 }

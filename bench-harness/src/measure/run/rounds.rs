@@ -33,7 +33,7 @@ const COUNTDOWN: Duration = Duration::from_millis(30);
 pub struct RunError {
     /// Which one.
     pub task: String,
-    /// What happened.
+    /// The reason.
     pub reason: String,
 }
 

@@ -68,7 +68,7 @@ pub fn regressed() -> Report {
     report
 }
 
-/// What a machine without any server can measure.
+/// The report of a machine without any server.
 #[must_use]
 pub fn memory_only(seed: u64) -> Report {
     let mut random = Random::new(seed);

@@ -11,8 +11,8 @@ use crate::measure::model::{
 };
 use crate::measure::plan::{Filter, Scenario, ScenarioFile, Strategy, Task};
 
-/// A run of everything that this plan asks for, in which every cell has the same figures and
-/// nothing failed. Its histograms contain few values, because there are thousands of them.
+/// A run of everything that this plan asks for. Every cell has the same figures, and nothing
+/// failed. Its histograms contain few values, because there are thousands of them.
 ///
 /// # Panics
 ///

@@ -44,7 +44,7 @@ pub struct Check {
     pub less: Option<String>,
     /// Name of a figure of the same cell that it is divided by.
     pub per: Option<String>,
-    /// Of which cell.
+    /// The selection of the cell.
     pub of: Select,
     /// How the cell differs whose figure it is divided by.
     pub over: Option<Select>,

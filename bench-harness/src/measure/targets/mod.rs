@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A [`Summary`](super::summary::Summary) keeps the part of a run that a reader can check by hand:
-//! figures by round, without histograms. It is small enough to be committed, and the page is made from
-//! the summary and the targets alone.
+//! figures by round, without histograms. It is small enough to be committed, and the page is made
+//! from the summary and the targets alone.
 
 mod file;
 mod judge;

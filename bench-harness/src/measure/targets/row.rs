@@ -11,7 +11,7 @@ use crate::measure::report::format::{self, NONE};
 pub struct Row {
     /// Name of the figure.
     pub figure: String,
-    /// Of which cell.
+    /// The cell.
     pub case: String,
     /// The figure, or the ratio and the figure.
     pub measured: String,

@@ -16,7 +16,7 @@ const OURS: &str = "locktopus";
 pub struct Select {
     /// Workload.
     pub scenario: Option<String>,
-    /// Who does the locking; this library by default.
+    /// The strategy; this library by default.
     pub strategy: Option<String>,
     /// Client library.
     pub client: Option<String>,
@@ -75,7 +75,8 @@ impl Select {
             ours.clone().or_else(|| theirs.clone())
         };
         let strategy = text(&self.strategy, &other.strategy);
-        // A reference has a layout of its own, whatever kind it is compared with.
+        // A reference has a layout of its own, which does not depend on the kind it is compared
+        // with.
         let fixed = strategy.as_deref().and_then(kind_of_reference);
         let ours = strategy.as_deref().is_none_or(|strategy| strategy == OURS);
         Self {

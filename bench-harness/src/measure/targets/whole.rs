@@ -13,7 +13,7 @@ use crate::measure::summary::{Summary, SummaryCell};
 /// The plan behind the page.
 const PLAN: &str = include_str!("../../../scenarios/targets.toml");
 
-/// What the plan asks for.
+/// The cells and rounds that the plan asks for.
 #[derive(Debug)]
 pub struct Whole {
     tasks: Vec<Task>,

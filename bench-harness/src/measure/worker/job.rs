@@ -9,11 +9,11 @@ use crate::measure::record::WireRecorder;
 /// The job of a child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// What the workers do.
+    /// The workload.
     pub scenario: Scenario,
-    /// Who does the locking.
+    /// The library or reference that does the locking.
     pub strategy: Strategy,
-    /// Through which library.
+    /// The client library.
     pub client: Client,
     /// The server.
     pub url: String,

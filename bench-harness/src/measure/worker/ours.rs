@@ -210,7 +210,7 @@ pub(super) async fn release_all(guards: Vec<LockGuard>) {
     while releasing.next().await.is_some() {}
 }
 
-/// The name under which an error is counted.
+/// The name of an error in the counts.
 pub(super) fn kind_of(error: &LockError) -> &'static str {
     match error {
         LockError::Lost { .. } => "lost",

@@ -25,8 +25,8 @@ pub(super) struct HeldLocks {
     renewals: Arc<Mutex<Renewals>>,
 }
 
-/// What was confirmed when. It is evaluated only after the measured part, so that this costs no CPU
-/// time there.
+/// Confirmations with their times. They are evaluated only after the measured part, so that this
+/// costs no CPU time there.
 #[derive(Debug, Default)]
 struct Renewals {
     grants: Vec<(u64, OwnerId)>,

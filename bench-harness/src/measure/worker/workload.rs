@@ -166,9 +166,9 @@ impl Worker {
     /// Waits until a request is due, without a busy loop, whose CPU time would be counted as the
     /// lock's.
     ///
-    /// Returns the time from which to time the request. If the previous request makes this one
-    /// late, that is its due time. A timer that is some microseconds late is not the lock's fault,
-    /// so then the request starts when the worker wakes up. A longer delay is a stall, and counts.
+    /// Returns the start time of the request. If the previous request makes this one late, that is
+    /// its due time. A timer that is some microseconds late is not the lock's fault, so then the
+    /// request starts when the worker wakes up. A longer delay is a stall, and counts.
     async fn wait_for(&mut self, due: u64) -> u64 {
         let early = due.saturating_sub(since(self.start_ns));
         if early == 0 {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use locktopus_protocol::{ClientError, RedisClient, Reply, Route};
 
-/// A script and the digest by which servers know it.
+/// A script, and its digest on servers.
 pub(super) struct Script {
     source: &'static str,
     digest: LazyLock<String>,

@@ -38,12 +38,12 @@ pub struct Harness {
     pub build_profile: String,
 }
 
-/// Something that was asked for and not measured.
+/// A cell or part that was requested and not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Skipped {
-    /// What was left out.
+    /// The part that was skipped.
     pub what: String,
     /// What it would need to run.
     pub needs: String,

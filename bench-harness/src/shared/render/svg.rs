@@ -18,7 +18,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Where a text is anchored.
+/// The anchor of a text.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,

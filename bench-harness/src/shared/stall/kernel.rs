@@ -49,8 +49,7 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// The line `some avg10=... total=MICROSECONDS`: the time in which some task was ready and had to
-/// wait.
+/// The line `some avg10=... total=MICROSECONDS`: how long some task was ready and had to wait.
 fn pressure(text: &str) -> Option<u64> {
     let some = text.lines().find(|line| line.starts_with("some "))?;
     let total = some.split("total=").nth(1)?;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct MachineStall {
     /// How long it was watched.
     pub watched_ns: u64,
-    /// Time in which some task was ready and had no CPU (`/proc/pressure/cpu`); absent where the
-    /// kernel does not count it.
+    /// How long some task was ready and had no CPU (`/proc/pressure/cpu`); absent where the kernel
+    /// does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure_ns: Option<u64>,
     /// The same for memory.

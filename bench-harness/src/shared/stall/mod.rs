@@ -1,5 +1,5 @@
-//! How the machine disturbed a measurement: a machine that did not run us looks like a lock that did
-//! not answer.
+//! How the machine disturbed a measurement: a machine that did not run us looks like a lock that
+//! did not answer.
 //!
 //! | file | what is in it |
 //! |---|---|

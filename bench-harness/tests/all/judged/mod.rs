@@ -86,7 +86,7 @@ fn overlapping() -> Vec<Record> {
     [first, holder(2, 2, [30, 40, 120])].concat()
 }
 
-/// The description of a cell with such a history, in which nothing was found.
+/// The description of a cell with such a history, without findings.
 fn kept(records: &[Record]) -> Kept {
     let limit = Duration::from_millis(100);
     let mut kept = Kept {
@@ -119,7 +119,7 @@ fn kept(records: &[Record]) -> Kept {
 fn pack(packed: &Path, records: &[Record]) {
     std::fs::create_dir_all(packed.parent().unwrap()).unwrap();
     let mut packing = GzEncoder::new(File::create(packed).unwrap(), Compression::default());
-    // In the order in which a process writes them.
+    // In the order of the process that wrote them.
     let mut records: Vec<_> = records.iter().collect();
     records.sort_by_key(|record| record.at);
     for record in records {

@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// The harness runs even without servers, and fails unless memory was asked for.
+    /// Without servers the harness still runs, and fails unless `--provider memory` is given.
     #[test]
     fn without_servers_the_harness_decides() {
         let sh = without_servers();

@@ -373,7 +373,7 @@ mod tests {
         );
     }
 
-    /// Where installing is forbidden, a missing program is reported, for each need outside the
+    /// If installing is forbidden, a missing program is reported, for each need outside the
     /// system's own folders.
     #[test]
     fn nothing_is_installed_where_that_is_forbidden() {

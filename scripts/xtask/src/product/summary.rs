@@ -1,4 +1,4 @@
-//! What ran, what was skipped and why, and what failed.
+//! The summary: tests that ran, skips with their reasons, and failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,8 +110,8 @@ impl Summary {
         lines
     }
 
-    /// Lists the tests that skipped themselves. In CI each must name the variable with which a user
-    /// decides to skip it; otherwise it is a failure, because a missing program must not go
+    /// Lists the tests that skipped themselves. In CI each must name the variable for a user's
+    /// decision to skip it; otherwise it is a failure, because a missing program must not go
     /// unnoticed. Server output, or the name of the test, may precede it on the line.
     fn tell_own_skips(&mut self, log: &str, lines: &mut Vec<String>) {
         let skips: Vec<_> =
@@ -151,8 +151,8 @@ fn sum(log: &str, field: &str) -> u64 {
     counts.sum()
 }
 
-/// Where tests panicked and with which message, without cargo's lines between: some places keep
-/// only the end of a log.
+/// The places and messages of panics, without cargo's lines between: some places keep only the end
+/// of a log.
 fn reasons(log: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut wanted = 0;

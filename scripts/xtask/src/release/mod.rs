@@ -64,7 +64,7 @@ struct Release<'a> {
     packages: Vec<Value>,
     /// The version that all of them share.
     version: String,
-    /// Where tarballs are made and built; they end up in its folder `package`.
+    /// The target folder of the tarballs; they end up in its folder `package`.
     target: PathBuf,
 }
 

@@ -11,7 +11,7 @@ use crate::shell::say;
 
 const INDEX: &str = "https://index.crates.io";
 
-/// Asks on the terminal, whatever the input is.
+/// Asks on the terminal, even if the input is redirected.
 fn ask(question: &str) -> Done<String> {
     let mut terminal = fs::File::options().read(true).write(true).open("/dev/tty")?;
     terminal.write_all(question.as_bytes())?;

@@ -14,7 +14,7 @@ use crate::failover::run::fault_context::{FaultContext, RECOVERY};
 /// How long a healthy server may take to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
-/// What the fault removes from every server that has it.
+/// The thing that the fault removes from every server that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Scripts,
@@ -33,7 +33,7 @@ impl fmt::Display for Taken {
 }
 
 impl Taken {
-    /// What a fault removes, if it is one of these.
+    /// The thing that a fault removes, if it is one of these.
     pub(super) const fn by(verb: Verb) -> Option<Self> {
         Some(match verb {
             Verb::FlushScripts => Self::Scripts,
@@ -92,7 +92,7 @@ impl Taken {
         }
     }
 
-    /// What must exist for the fault to have an effect.
+    /// The condition for the fault to have an effect.
     fn to_take_away(self) -> String {
         format!("{self} to take away")
     }

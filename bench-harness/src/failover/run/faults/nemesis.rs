@@ -20,8 +20,7 @@ const ASKED_FOR: Duration = Duration::from_millis(500);
 /// One turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Turn {
-    /// The faults in the order in which they begin, each with the pause before it as a share of the
-    /// longest pause.
+    /// The faults in order, each with the pause before it as a share of the longest pause.
     steps: Vec<(Verb, f64)>,
     /// The server, process and target, as shares of their number.
     server: f64,

@@ -43,7 +43,7 @@ pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunErro
     Ok(())
 }
 
-/// Freezes a replica: whatever waits for it is blocked, and it lags behind when it continues.
+/// Freezes a replica: waits for it are blocked, and it lags behind when it continues.
 pub(super) async fn freeze_replica(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, primary) = context.target().await?;
     let replica = super::primary::replica_of(context, primary).await?;

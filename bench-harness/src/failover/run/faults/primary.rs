@@ -16,7 +16,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(25);
 const CHANGED_WITHIN: Duration = Duration::from_secs(5);
 /// How long to wait for the next grant if there may be none, because the replicas are cut off.
 const CUT_FOR: Duration = Duration::from_secs(5);
-/// What servers log when they may not take over, or find no replica that may.
+/// Log lines of servers that may not take over, or find no replica that may.
 const REFUSALS: [&str; 2] = ["unable to failover", "-failover-abort-no-good-slave"];
 
 /// SIGKILL; the old primary comes back as a replica of the new one.

@@ -21,7 +21,7 @@ pub(super) struct Fact {
     pub(super) value: String,
 }
 
-/// What a reader looks for first: is it safe, what is the yardstick, did anything fail.
+/// The first questions of a reader: is it safe, what is the yardstick, did anything fail.
 pub(super) fn cards(report: &Report) -> Vec<Card> {
     let measured = report
         .cells

@@ -12,8 +12,8 @@ use crate::shared::render::svg::Svg;
 
 const HEIGHT: f64 = 300.0;
 
-/// Where curves end: the slowest ones would squeeze the rest into a corner, and the percentile
-/// chart shows them.
+/// The quantile at which curves end: the slowest ones would squeeze the rest into a corner, and the
+/// percentile chart shows them.
 const LAST: f64 = 0.999;
 
 /// One chart per load of `group`, on common scales.

@@ -11,11 +11,11 @@ pub(super) mod timeline;
 /// Width of every chart in user units; about a phone's width in pixels.
 const WIDTH: f64 = 460.0;
 
-/// Where the names of rows go: beside their marks while they are short, otherwise above them. They
-/// are never cut, because the cut part may be what tells two of them apart.
+/// The place for the names of rows: beside their marks while they are short, otherwise above them.
+/// They are never cut, because the cut part may be what tells two of them apart.
 #[derive(Clone, Copy, Debug)]
 struct Label {
-    /// Where the marks begin.
+    /// The left end of the marks.
     left: f64,
     /// How far above the marks a name goes.
     above: f64,
