@@ -8,8 +8,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done. `compare` without `--fail-above` always ends with it.
     Ok = 0,
-    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: the verdict
-    /// changed.
+    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: another verdict.
     Regression = 1,
     /// The command line does not make sense; clap's own code.
     Usage = 2,

@@ -43,8 +43,7 @@ pub struct RunArgs {
     /// Image for containers, such as `valkey/valkey:8.1`.
     #[arg(long, value_name = "NAME:TAG")]
     image: Option<String>,
-    /// A Locktopus URL of servers that run already. Only locks named `locktopus-bench:...` are
-    /// touched.
+    /// A Locktopus URL of servers that run already. Touches only locks named `locktopus-bench:...`.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Only cells of this group of the scenario file; may be repeated.
@@ -229,8 +228,7 @@ async fn measure(
             .pin_servers(&place.pids().await)
             .map_err(CommandError::Usage)?;
         for index in 0..rounds {
-            // Every other round runs backwards, so that no cell always meets a warm or a tired
-            // machine.
+            // Every other round runs backwards, so that no cell always meets a tired machine.
             let due = here.iter().filter(|task| index < task.rounds_of(rounds));
             let order: Vec<&Task> = if index % 2 == 0 {
                 due.collect()

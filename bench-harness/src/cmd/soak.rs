@@ -36,7 +36,7 @@ pub struct SoakArgs {
     /// Number of server restarts; by default one every two minutes, and at least two.
     #[arg(long, value_name = "N")]
     restarts: Option<u32>,
-    /// A small soak for tests: 25 seconds, 2,000 locks held, 500 waiters, 300 acquisitions each
+    /// A small soak for tests: 25 seconds, 2,000 held locks, 500 waiters, 300 acquisitions a
     /// second.
     #[arg(long, conflicts_with_all = ["minutes", "lasts", "held", "waiters", "rate"])]
     smoke: bool,

@@ -76,8 +76,7 @@ pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
         is_whole(&reports, &summary, &judged)?;
         let kept = directory.join(SUMMARY);
         save(&kept, &summary.to_json())?;
-        // Read back what was written, as a later check does: a number may lose its last bit on the
-        // way.
+        // Read back what was written, as a later check does: a number may lose its last bit.
         let summary = Summary::load(&kept)?;
         write_page(&targets, &summary, directory)?;
     }
@@ -93,8 +92,7 @@ fn verdict(judged: &[Judged<'_>]) -> Exit {
     }
 }
 
-/// A failed run keeps its report, and the user may pass it here: it is shown, but does not become a
-/// page.
+/// A failed run keeps its report, and may be passed here: it is shown, but becomes no page.
 fn is_complete(report: &Report) -> Result<(), SummaryError> {
     let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
     let overlaps: u64 = rounds

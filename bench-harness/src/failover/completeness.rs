@@ -56,8 +56,7 @@ pub fn is_caught(cell: &CellReport) -> bool {
     cell.subject.is_broken() && !cell.caught.is_empty() && uncaught(cell).is_none()
 }
 
-/// If a different property caught the lock, that tells nothing about the property that it should
-/// break.
+/// If a different property caught the lock, that says nothing about its own property.
 fn uncaught(cell: &CellReport) -> Option<String> {
     let breaks = breaks(cell.subject)?;
     if cell.caught.is_empty() {

@@ -95,8 +95,7 @@ pub struct CellReport {
     pub not_required: Vec<String>,
     /// For a lock that is broken on purpose: the properties that the checker saw violated.
     pub caught: Vec<String>,
-    /// The outcome of each property: passed, failed, not judged. A report without outcomes does not
-    /// count.
+    /// The outcome of each property: passed, failed, not judged. Without outcomes nothing counts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outcomes: BTreeMap<String, String>,
     /// Failed attempts, by reason; faults make attempts fail.

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 pub struct Evidence<'a, F> {
     /// Whether it granted locks, or achieved its purpose in another way.
     pub granted: bool,
-    /// The number of things done and planned, with the words for them: `(done, planned, "faults
-    /// were done")`.
+    /// The numbers done and planned, with words for them: `(done, planned, "faults were done")`.
     pub done: Option<(u64, u64, &'static str)>,
     /// Failures, by kind.
     pub errors: &'a BTreeMap<String, u64>,

@@ -9,8 +9,7 @@ use super::crowd::Crowds;
 use super::witness::{Left, Own};
 use crate::shared::render::table::{self, Style};
 
-/// The share of the requested acquisitions that must be granted. Time lost to restarts must be made
-/// up for.
+/// The share of the requested acquisitions that must be granted, in spite of restarts.
 const REACHED: f64 = 0.99;
 /// How much memory may grow from the first third of the run to its end: this share of it, or
 /// [`GROWTH_BYTES`] if that is more.

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use locktopus::{BackendErrorKind, LockError};
 
-/// How long clients may take to find a server that is back: the longest pause between two tries,
-/// and an answer.
+/// How long clients may take to find a server that is back: the longest pause, and an answer.
 const FOUND_AGAIN: Duration = Duration::from_secs(10);
 
 /// Start and end of each outage. One that lasts has no end yet.
@@ -39,8 +38,7 @@ impl Outages {
     }
 }
 
-/// Errors that a server that is down can cause. It keeps its data, so a lost lock is not one of
-/// them.
+/// Errors that an absent server can cause. It keeps its data, so a lost lock is not one of them.
 fn is_of_an_outage(error: &LockError) -> bool {
     match error {
         LockError::Backend { source, .. } => matches!(

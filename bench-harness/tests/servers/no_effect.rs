@@ -76,8 +76,7 @@ fn nobody_is_misled_who_does_not_listen() {
     assert_eq!(cell.figures.faults, 0);
 }
 
-/// The clients of every second process should look for the primary again, and there is only one
-/// process.
+/// The clients of every second process should look for the primary; here is only one process.
 #[test]
 fn two_primaries_are_none_where_everybody_stays() {
     let (cell, trouble) = cell("sentinel", "two-primaries", "");

@@ -32,8 +32,7 @@ pub struct TemplateBackend {
 }
 
 impl TemplateBackend {
-    /// One transaction on the row of a lock, until the deadline; an error if the name is in use as
-    /// another kind.
+    /// One transaction on the row of a lock, until the deadline; an error if the kind differs.
     async fn change<T: Send>(
         &self,
         target: &LockTarget,
@@ -208,8 +207,7 @@ impl TemplateConnector {
         self.storage.wipe(&target.key());
     }
 
-    /// Shows all locks whose names contain this: the text stays the same until something is
-    /// written.
+    /// Shows all locks whose names contain this: the text changes only with a write.
     #[must_use]
     pub fn picture(&self, part: &str) -> String {
         self.storage.picture(part)

@@ -7,8 +7,7 @@ use serde_json::Value;
 use crate::failure::{Done, Failure, fail};
 use crate::shell::{Cmd, Shell};
 
-/// The packages of the workspace that are for a package registry, as `cargo metadata` describes
-/// them.
+/// The workspace's packages for a package registry, as `cargo metadata` describes them.
 pub(crate) fn published(sh: &Shell) -> Done<Vec<Value>> {
     let metadata = sh.cargo("metadata").args(["--no-deps", "--format-version", "1"]).read()?;
     let metadata: Value = serde_json::from_str(&metadata)?;

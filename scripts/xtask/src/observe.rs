@@ -57,8 +57,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     Ok(())
 }
 
-/// The folder of prometheus and promtool. Prometheus's web pages need the package and its
-/// dependencies.
+/// The folder of prometheus and promtool. Prometheus's web pages need the whole package.
 fn ensure_prometheus(sh: &Shell, picture: bool) -> Done<PathBuf> {
     if picture && !Path::new("/usr/share/prometheus/web/templates").exists() {
         install(sh, &["prometheus"])?;

@@ -120,8 +120,7 @@ fn fidelity(sh: &Shell, calls: &str) -> Done {
     notice_a_server_that_differs(sh)
 }
 
-/// A comparison that cannot fail proves nothing, so it must notice a real server that does not know
-/// HSET.
+/// A comparison that cannot fail proves nothing: it must notice a real server without HSET.
 fn notice_a_server_that_differs(sh: &Shell) -> Done {
     let name = "each_script_does_what_it_does_on_a_real_server";
     let differs = sh.scratch()?.join("differs");

@@ -54,8 +54,7 @@ pub(crate) fn go(sh: &Shell) -> Done {
         sh.export("PATH", format!("{}:{}", sh.var("PATH").unwrap_or_default(), own.display()));
     }
     ensure(sh, || sh.have("go"), &["golang-go"], "no Go after installing it")?;
-    // The version that go.mod asks for. Debian 12's Go is older, and would fail with an error about
-    // its syntax.
+    // The version that go.mod asks for. Debian 12's Go is older, and would fail on its syntax.
     let asked = fs::read_to_string(sh.root.join("testing/suite/neighbours/go/go.mod"))?;
     let Some(needed) = asked.lines().find_map(|line| line.strip_prefix("go ")) else {
         fail!("testing/suite/neighbours/go/go.mod does not say which Go it needs");
@@ -146,8 +145,7 @@ fn find_server(sh: &Shell) -> Option<PathBuf> {
 /// A server program, and its version line. Everything started from here on uses it.
 pub(crate) fn server(sh: &Shell) -> Done<String> {
     let found = match find_server(sh) {
-        // If the chosen program does not exist, that is an error, not a reason to take some other
-        // server.
+        // If the chosen program does not exist, that is an error: no other server replaces it.
         Some(found) if !is_program(&found) => {
             fail!("LOCKTOPUS_SERVER_BIN names {}, which is not a program", found.display())
         }

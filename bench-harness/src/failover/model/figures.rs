@@ -21,8 +21,7 @@ pub struct Figures {
     pub in_use: Overlap,
     /// Tokens that were granted twice.
     pub duplicate_tokens: u64,
-    /// Tokens smaller than an earlier one that was certainly granted, although the order is
-    /// promised.
+    /// Tokens that are certainly smaller than an earlier one, although the order is promised.
     pub falling_tokens: u64,
     /// Tokens out of order where no order is promised, not counting the ones above. Older files
     /// count these with the rest.

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The events around one fault on one deployment. Times are nanoseconds since the beginning of the
-/// timeline.
+/// The events around one fault on one deployment. Times are nanoseconds from its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timeline {

@@ -41,8 +41,7 @@ updates lost without / with tokens |
 |---|---|--:|--:|--:|--:|--:|
 ";
 
-/// The table of all cells of Locktopus in `reports`, both clients together. Empty if there are
-/// none.
+/// The table of all cells of Locktopus in `reports`, both clients together; empty without any.
 pub(super) fn table(reports: &[FailoverReport]) -> String {
     let cells = || reports.iter().flat_map(|report| &report.cells);
     let ours = || cells().filter(|cell| cell.subject == Subject::Locktopus);

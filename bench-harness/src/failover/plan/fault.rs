@@ -128,8 +128,7 @@ impl Verb {
         )
     }
 
-    /// Faults of the same group exclude each other in a nemesis. `None` if the fault cannot be
-    /// combined.
+    /// Faults of one group exclude each other in a nemesis. `None` if the fault stands alone.
     #[must_use]
     pub const fn sort(self) -> Option<u8> {
         Some(match self {
@@ -149,8 +148,7 @@ impl Verb {
         })
     }
 
-    /// Whether servers still know every lock afterwards; `on_disk` is whether data survives a
-    /// restart.
+    /// Whether servers still know every lock afterwards; `on_disk`: data survives a restart.
     #[must_use]
     pub const fn keeps_data(self, on_disk: bool) -> bool {
         match self {

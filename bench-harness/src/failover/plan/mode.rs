@@ -45,8 +45,8 @@ impl Mode {
         self.url("redis://127.0.0.1:6379", "")
             .parse::<locktopus::url::BackendUrl>()
             .err()
-            // The error names the option by its number only, because URLs contain secrets. Plans
-            // contain none.
+            // The error names the option by its number only, because URLs contain secrets. Plans do
+            // not.
             .map(|error| format!("{}: {error}", self.options))
     }
 }

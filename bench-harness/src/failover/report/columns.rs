@@ -148,8 +148,7 @@ mod tests {
         assert!(lost(&cell).text.contains(" of 30 / "));
         cell.figures.lost_unchecked.done -= 1;
         assert_eq!(lost(&cell).text, NONE);
-        // A lock that is broken on purpose is not compared with others, so a few updates are
-        // enough.
+        // A lock that is broken on purpose is not compared with others: a few updates suffice.
         cell.subject = Subject::BrokenRelease;
         assert!(lost(&cell).text.contains(" of 29 / "));
     }

@@ -56,8 +56,7 @@ pub fn too_few(report: &FailoverReport) -> Vec<String> {
     .collect()
 }
 
-/// Stalls of the machine during a cell that broke a promise: they tell a stalled machine from a
-/// fault of ours.
+/// Stalls of the machine during a cell that broke a promise: was it the machine or a lock?
 pub fn machine(cell: &CellReport) -> Option<String> {
     let machine = cell.machine.as_ref()?;
     (!cell.broken_promises.is_empty())

@@ -244,8 +244,7 @@ impl Store {
         }
     }
 
-    /// Whether the gate lets this holder in. The state is locked meanwhile, so check and write are
-    /// one step.
+    /// Whether the gate lets this holder in. The locked state makes check and write one step.
     fn admit(&self, word: &str, order: u64) -> Result<bool, Reply> {
         let fence: Fence = word.parse().map_err(|error| Reply::Bad {
             reason: format!("{error}"),

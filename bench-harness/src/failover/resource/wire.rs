@@ -19,8 +19,7 @@ pub(in super::super) enum Ask {
         /// The versions that were read.
         read: Heads,
         fence: Option<String>,
-        /// Whether to leave the unchecked data alone, because the holder knows that it must not
-        /// write.
+        /// Whether to leave the unchecked data alone, because the holder knows of its loss.
         only_fenced: bool,
     },
 }

@@ -14,8 +14,7 @@ use tokio::time::timeout;
 use super::RunError;
 use crate::failover::worker::{Answer, Job, STOP};
 
-/// How long a process may take to connect, on a busy machine, to a quorum whose nodes are still too
-/// young to vote.
+/// How long a process may take to connect, on a busy machine, to a quorum that does not vote yet.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 /// How long it may take to release everything.
 const DONE_WITHIN: Duration = Duration::from_secs(60);

@@ -14,8 +14,7 @@ use crate::failover::plan::{Cell, Moment, Verb};
 use crate::failover::resource::{Entered, Resource};
 use crate::shared::random::Random;
 
-/// How long recovery may take: failovers, quarantines, and the time until a quorum's new nodes
-/// vote.
+/// How long recovery may take: failovers, quarantines, and until new nodes of a quorum vote.
 pub(super) const RECOVERY: Duration = Duration::from_secs(60);
 
 pub(super) struct FaultContext<'a> {
@@ -138,8 +137,7 @@ impl<'a> FaultContext<'a> {
         wanted.then(|| Load::start(node.addr(), lock))
     }
 
-    /// Cuts the replicas of this server off for good, if the plan asks for that; returns whether it
-    /// did.
+    /// Cuts the replicas of this server off for good if the plan asks for it; returns whether.
     pub(super) async fn cut_off(&mut self, node: &Node) -> Result<bool, RunError> {
         let wanted = self.cell.scenario.cut_replication;
         if wanted {

@@ -66,7 +66,7 @@ async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers
             if to_stay.contains(&key) || is_by_design(&key) || is_over(node, &key).await? {
                 continue;
             }
-            // The locks themselves must be gone by now. Keys that go with them may stay if they
+            // The locks themselves must be gone by now. Keys that go with them may stay until they
             // expire.
             if !locks.contains(&key) && number(node, &["PTTL", &key]).await? != -1 {
                 continue;

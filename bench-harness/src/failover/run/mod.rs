@@ -1,5 +1,4 @@
-//! Runs cells: starts servers, workers and the resource, injects the faults, and judges the
-//! histories.
+//! Runs cells: starts servers, workers and the resource, injects faults, and judges the histories.
 
 mod cell;
 mod child;

@@ -15,8 +15,7 @@ const BEFORE_NS: u64 = 2_000_000_000;
 const AFTER_NS: u64 = 4_000_000_000;
 /// The longest stretch that can be drawn.
 const LONGEST_NS: u64 = 16_000_000_000;
-/// Grants to draw for each lock. If there are more, they are thinned out evenly, except double
-/// grants.
+/// Grants to draw for each lock. More are thinned out evenly, except double grants.
 const MOST_GRANTS: usize = 100;
 const MOST_LOCKS: usize = 8;
 

@@ -199,8 +199,7 @@ impl Broken {
         reply.map_err(|_| no_answer())
     }
 
-    /// A token that lives only as long as the server's memory; none for the subjects that need no
-    /// tokens.
+    /// A token that lives only as long as the server's memory; some subjects have none.
     async fn token(&self, lock: &str) -> Result<Option<FencingToken>, ()> {
         if matches!(self.how, Whose::BrokenRelease | Whose::BrokenValidity) {
             return Ok(None);

@@ -13,8 +13,7 @@ use locktopus_history::{AttemptLog, Clock, FailReason, Mode, ReleaseOutcome};
 use super::job::{Answer, Job};
 use super::subject::{Failure, Held, Subject, Wish};
 
-/// How long closing may take: a call to a server that is away, and the lease of what cannot be
-/// released.
+/// How long closing may take: a call to an absent server, and a lease that cannot be released.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Longer than sentinels wait between two failovers in any plan, and shorter than the runner waits
@@ -164,8 +163,7 @@ async fn in_the_queue(request: LockRequest, log: &AttemptLog) -> Result<LockGuar
             standing = progress.next(), if !waiting => {
                 waiting = true;
                 if standing.is_some_and(|standing| standing.ahead.is_some()) {
-                    // If this fails, the history is incomplete, and the next record will report
-                    // that.
+                    // If this fails, the history is incomplete; the next record reports that.
                     let _ = log.enqueued(None);
                 }
             }

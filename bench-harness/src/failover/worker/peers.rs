@@ -51,8 +51,7 @@ impl Subject for Peer {
             Ok(Err(kind)) => return Err(failed(FailReason::Maybe, kind)),
             Err(_) => return Err(failed(FailReason::Maybe, "wait timeout")),
         };
-        // Nothing tells when the successful attempt was sent. At least this much of the lease is
-        // left.
+        // Nothing tells when the successful attempt was sent. At least this much is left.
         let valid_until = self.clock.after(locking::LEASE).saturating_sub(SLACK_NS);
         Ok(Box::new(HeldLock {
             inner,

@@ -33,8 +33,7 @@ pub(super) async fn connect(job: &Job, clock: Clock) -> Result<Arc<dyn Subject>,
     let [url] = job.urls.as_slice() else {
         return Err("Redisson is connected to one place".to_owned());
     };
-    // The lease of the watchdog is a setting of the client, so it comes from the first group that
-    // renews.
+    // The watchdog's lease is a setting of the client, so the first renewed group's counts.
     let mut renewed = job.groups.iter().filter(|group| group.renewed);
     let url = match renewed.next() {
         Some(group) => format!("{url}&renewed_lease={}ms", group.lease.as_millis()),

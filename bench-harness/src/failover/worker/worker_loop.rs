@@ -23,8 +23,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const READINGS_NS: u64 = 1_000_000;
 /// How often a holder checks a validity that a watchdog extends.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the resource may take to answer. It is in the runner's process, which may have to wait
-/// for a CPU.
+/// How long the resource may take to answer. It is in the runner, which may wait for a CPU.
 const ANSWERS_WITHIN_NS: u64 = 5_000_000;
 /// The name of the data behind the fence, in the history.
 const FENCED: &str = "fenced";
@@ -169,8 +168,7 @@ impl Worker {
                 let stated = held.valid_until();
                 attempt.lost(&cause, stated).map_err(told)?;
                 attempt.use_ended().map_err(told)?;
-                // A lost lock stays lost: a guard that now states a later end has come back to
-                // life.
+                // A lost lock stays lost: a guard that now states a later end came back to life.
                 let stated = held.valid_until().max(stated + READINGS_NS) - READINGS_NS;
                 attempt.observed(stated).map_err(told)?;
                 if let (true, Some(read), Some(token)) = (writes, read, token)

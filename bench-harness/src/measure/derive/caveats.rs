@@ -55,8 +55,7 @@ pub fn caveats(report: &Report) -> Vec<String> {
     found
 }
 
-/// If one task has this many times the grants of another, tasks of a process are not served
-/// equally.
+/// If one task has this many times the grants of another, tasks are not served equally.
 const UNEQUAL: f64 = 10.0;
 
 /// Tasks of this process that never had the lock, or had it much less often than others, and why

@@ -37,8 +37,7 @@ impl Spread {
         })
     }
 
-    /// Half the range in percent of the median; `None` for a single round, which says nothing about
-    /// noise.
+    /// Half the range in percent of the median; `None` for a single round, which has no range.
     #[must_use]
     pub fn percent(&self) -> Option<f64> {
         let half = (self.max - self.min) / 2.0;

@@ -10,11 +10,9 @@ pub mod op {
     pub const PAIR: &str = "acquire+release";
     /// From the start of a release until the next holder learns of its grant.
     pub const HAND_OFF: &str = "hand-off";
-    /// From the request until the grant, for a lock that another process passes around among its
-    /// tasks.
+    /// From the request until the grant, for a lock that another process passes around.
     pub const REMOTE_WAIT: &str = "remote wait";
-    /// The same if the process still had the lease from its own last turn, so nothing had to be
-    /// waited for.
+    /// The same if the process still had the lease from its own last turn.
     pub const OWN_LEASE: &str = "own lease again";
     /// From the request until the grant, for the exclusive half of a read-write lock.
     pub const WRITE_WAIT: &str = "write wait";

@@ -20,8 +20,7 @@ pub struct Round {
     pub position: u32,
     /// Length of the measured part, without warm-up.
     pub duration_ns: u64,
-    /// Round trips of PING over the same client and connection in this round. Their median is the
-    /// RTT.
+    /// Round trips of PING over the same client and connection; their median is the RTT.
     pub ping: Option<StoredHistogram>,
     /// Latencies by operation name; see [`super::op`].
     pub operations: BTreeMap<String, StoredHistogram>,

@@ -1,4 +1,4 @@
-//! The opening of a report: one lock that many workers want, ours beside other locks under the same
+//! The opening of a report: one lock that many workers want, ours beside others under the same
 //! load.
 
 use std::cmp::Reverse;

@@ -148,8 +148,7 @@ impl CellSpec {
         }
     }
 
-    /// Flags may leave a strategy without a kind that it knows, and it is then not measured; a file
-    /// may not.
+    /// Flags may leave a strategy without a kind, and it is then not measured; a file may not.
     pub(super) fn check_strategies(&self) -> Result<(), String> {
         for &strategy in &self.strategies {
             let possible = self.clients.iter().any(|&client| {

@@ -25,10 +25,9 @@ pub enum Scenario {
     ReadersWriters,
     /// Many locks are held and renewed by the watchdog.
     Renewal,
-    /// Many locks are held, to measure what they occupy in the memory of the process.
+    /// Many locks are held, to measure their memory in the process.
     HeldMemory,
-    /// Many tasks wait for locks that others hold, to measure what they occupy in the memory of the
-    /// process.
+    /// Many tasks wait for locks that others hold, to measure their memory in the process.
     WaitingMemory,
 }
 
@@ -58,8 +57,7 @@ pub enum Strategy {
     /// The floor: a bare hand-off, which is a lock only while no process dies, and not meant for
     /// use (feature `peers`).
     Bare,
-    /// The reference: a hash, a message on release, and then all waiters try again (feature
-    /// `peers`).
+    /// The reference: a hash, a message on release, then all waiters retry (feature `peers`).
     R1,
     /// The rslock crate (feature `peers`).
     Rslock,
@@ -121,8 +119,7 @@ pub struct Task {
     pub turns: Option<u32>,
     /// How long a process keeps an unwanted lease after the release; zero turns the cache off.
     pub lease_cache: Duration,
-    /// The safety mode as in a URL, with its further options: `replicated&replicas=all`; plain if
-    /// `None`.
+    /// The safety mode as in a URL, such as `replicated&replicas=all`; plain if `None`.
     pub safety: Option<String>,
     /// Distinct locks.
     pub locks: u32,

@@ -78,8 +78,7 @@ impl Intervals {
     }
 }
 
-/// The limit keeps a clock that jumps from allocating without end. A round of 60 s in intervals of
-/// 10 ms fits.
+/// Keeps a clock that jumps from allocating without end. 60 s in intervals of 10 ms fit.
 const MAX_INTERVALS: usize = 6_000;
 
 pub(super) fn empty() -> Histogram<u32> {

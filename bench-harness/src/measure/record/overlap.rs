@@ -25,8 +25,7 @@ impl Exclusion {
     }
 }
 
-/// Counts holds that began while a writer was active, and holds of writers that began while another
-/// holder was.
+/// Counts holds that began beside a writer, and writers' holds that began beside any holder.
 fn check_writers(holds: &mut [Hold]) -> OverlapCheck {
     holds.sort_unstable();
     let mut check = OverlapCheck {

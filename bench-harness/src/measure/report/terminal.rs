@@ -141,8 +141,7 @@ fn context(group: &Group<'_>) -> Vec<String> {
     vec![constants.join(", "), x]
 }
 
-/// One number per cell. A narrow terminal drops client CPU and the noise, which the other formats
-/// show.
+/// One number per cell. A narrow terminal drops client CPU and the noise; other formats have them.
 fn cells(group: &Group<'_>, style: Style) -> String {
     let order = ["client CPU µs/acq", "±", "max/min", "script p50 µs"];
     narrowed(group, style, &order, |left_out| {
@@ -413,8 +412,7 @@ mod tests {
                 table::align(&mut table, 1);
                 table
             });
-            // Three rules and the header; no name has a third line while there is a column left to
-            // drop.
+            // Three rules and the header; no name has a third line while a column can be dropped.
             let lines = text.lines().count();
             assert!(
                 !text.contains("second") || lines <= 4 + 2 * rows,

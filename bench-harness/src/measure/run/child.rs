@@ -53,8 +53,7 @@ impl Worker {
         self.tell(&start).await
     }
 
-    /// Waits for the worker's records. The worker still holds the locks that its workload does not
-    /// release.
+    /// Waits for the worker's records. Locks that its workload does not release stay held.
     pub(super) async fn done(&mut self, within: Duration) -> Result<Answer, String> {
         let answer = self.hear(within).await?;
         match answer {

@@ -12,8 +12,7 @@ use crate::measure::worker::Job;
 /// Values that all processes of all tasks share.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// Unique start of every lock name of this task in this round, so that no earlier lock is in
-    /// use.
+    /// Unique start of every lock name of this task in this round.
     pub(super) prefix: String,
     /// Round trips of PING that the first process times.
     pub(super) pings: u32,
@@ -110,8 +109,7 @@ pub(super) fn subject(place: &Place, task: &Task) -> Subject {
         locks: task.locks,
         pacing: task.pacing(),
         hold_ns: duration_ns(task.hold),
-        // The engine's port map is a user-space process between client and server, and so is a slow
-        // line.
+        // The engine's port map is a process between client and server, and so is a slow line.
         through_proxy: place.provider == Provider::Container || task.round_trip.is_some(),
         options: options(task),
     }

@@ -110,8 +110,7 @@ impl Place {
         })
     }
 
-    /// The URLs through which a client reaches it: several for a quorum; `nodes` limits their
-    /// number.
+    /// The URLs through which a client reaches it: several for a quorum, `nodes` at most.
     #[must_use]
     pub fn urls(&self, client: Client, nodes: Option<u32>) -> Vec<String> {
         let most = nodes.map_or(usize::MAX, |nodes| usize::try_from(nodes).unwrap_or(1));
@@ -133,8 +132,7 @@ impl Place {
         matches!(self.provider, Provider::Plain | Provider::Container)
     }
 
-    /// Delays each round trip to its servers. Servers that were started without a slow line stay
-    /// undelayed.
+    /// Delays each round trip to its servers, if they were started with a slow line.
     pub fn put_away(&self, round_trip: Duration) {
         if let Some(deployment) = &self.deployment {
             deployment.set_round_trip(round_trip);

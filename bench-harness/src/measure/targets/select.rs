@@ -75,8 +75,7 @@ impl Select {
             ours.clone().or_else(|| theirs.clone())
         };
         let strategy = text(&self.strategy, &other.strategy);
-        // A reference has a layout of its own, which does not depend on the kind it is compared
-        // with.
+        // A reference has a layout of its own, independent of the kind it is compared with.
         let fixed = strategy.as_deref().and_then(kind_of_reference);
         let ours = strategy.as_deref().is_none_or(|strategy| strategy == OURS);
         Self {

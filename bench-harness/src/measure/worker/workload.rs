@@ -76,8 +76,7 @@ impl OwnLease {
     }
 }
 
-/// The kind of lock that a worker takes: with a read-write lock odd workers take the exclusive
-/// half.
+/// The kind of lock that a worker takes: odd workers take a read-write lock exclusively.
 fn kind_of(job: &Job, worker: u32) -> Kind {
     match job.kind {
         Kind::RwLock if worker % 2 == 1 => Kind::WriteLock,
@@ -225,8 +224,7 @@ impl Worker {
 /// Which grants count as latencies. All of them count as holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
-    /// Grants of the measured part: in a closed loop the other workers have stopped asking by its
-    /// end.
+    /// Grants of the measured part: in a closed loop the other workers have stopped by its end.
     UntilTheEnd,
     /// All grants that were due in it: in an open loop the late ones are those that waited longest.
     Always,

@@ -135,8 +135,7 @@ impl Subject for R1 {
             if remaining == -1 {
                 return held();
             }
-            // A message between the attempt and this line is not lost, because the counter shows
-            // it.
+            // A message between the attempt and this line is not lost: the counter shows it.
             if subscription.messages.load(Ordering::Relaxed) == heard {
                 let most = Duration::from_millis(u64::try_from(remaining).unwrap_or(1));
                 let _ = tokio::time::timeout(most, message).await;

@@ -20,8 +20,7 @@ impl Script {
         }
     }
 
-    /// Runs the script on the server of `keys`, which must be in one slot. Its reply must be a
-    /// number.
+    /// Runs it on the server of `keys`, which must share a slot. Its reply must be a number.
     pub(super) async fn run(
         &self,
         client: &dyn RedisClient,

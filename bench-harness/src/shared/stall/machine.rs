@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How long the machine kept tasks waiting, and this program in particular. Durations in
-/// nanoseconds.
+/// How long the machine kept tasks waiting, and this program in particular, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

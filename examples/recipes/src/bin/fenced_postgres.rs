@@ -1,5 +1,4 @@
-//! Writes to PostgreSQL that reject a holder that is too late: the writing statement checks the
-//! token.
+//! Writes to PostgreSQL that reject a holder that is too late: the statement checks the token.
 
 use std::time::Duration;
 

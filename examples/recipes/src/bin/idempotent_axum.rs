@@ -1,5 +1,4 @@
-//! An axum handler under an idempotency key: a retry gets the first answer, or 409 until there is
-//! one.
+//! An axum handler under an idempotency key: a retry gets the first answer, or 409 until then.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,8 +47,7 @@ async fn told_apart(error: LockedError<std::convert::Infallible>) -> (StatusCode
     (status, error.to_string())
 }
 
-/// The lock keeps retries from paying at the same time, the stored answer keeps them from paying
-/// later.
+/// The lock keeps retries from paying at the same time, the stored answer from paying later.
 async fn pay(State(answers): State<Answers>, headers: HeaderMap) -> Result<String, StatusCode> {
     let key = key(&headers).ok_or(StatusCode::BAD_REQUEST)?;
     if let Some(first) = answers.lock().await.get(key) {

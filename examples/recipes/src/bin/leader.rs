@@ -1,5 +1,4 @@
-//! Elects one leader at a time. The leader's token goes with its writes, so an earlier leader is
-//! rejected.
+//! Elects one leader at a time. Its token goes with its writes, so an earlier leader is rejected.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,8 +22,7 @@ impl Ledger {
     }
 }
 
-/// Dropped at its current await point when the term is over. It would have to end its own spawned
-/// tasks.
+/// Dropped at its current await point when the term is over, but not the tasks that it spawned.
 async fn lead(lease: Lease, ledger: Arc<Ledger>, who: u32) -> Result<(), LockError> {
     let fence = lease.fence().expect("not a quorum, so it has a token");
     for _ in 0..3 {
@@ -38,8 +36,7 @@ async fn lead(lease: Lease, ledger: Arc<Ledger>, who: u32) -> Result<(), LockErr
 }
 
 async fn campaign(locks: Locktopus, ledger: Arc<Ledger>, who: u32) -> Result<(), LockError> {
-    // If a leader crashes, another follows when its lease has ended; if it hangs, when its term has
-    // ended.
+    // If a leader crashes, another follows after its lease; if it hangs, after its term.
     let election = LeaderElection::new(&locks, "scheduler");
     let election = election.max_term(Duration::from_millis(200));
     let work = |lease| lead(lease, Arc::clone(&ledger), who);

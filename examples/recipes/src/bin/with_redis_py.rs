@@ -12,8 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let locks = locktopus::connect(&url).await?;
     let client = Client::open(url)?;
     let mut store = client.get_multiplexed_async_connection().await?;
-    // `MutexProfile` has the layouts of other libraries too. All that share a lock have to agree on
-    // one.
+    // `MutexProfile` has the layouts of other libraries too. All that share a lock must agree.
     let orders = locks.mutex_as("orders", MutexProfile::redis_py());
     for _ in 0..50 {
         let guard = orders.clone().acquire().await?;

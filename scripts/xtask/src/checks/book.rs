@@ -42,8 +42,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
         fail!("the book was built with warnings");
     }
     let index = sh.root.join("target/book/index.html");
-    // If a script of ours has the name of one of mdBook's, mdBook loads ours instead, without a
-    // warning.
+    // If a script of ours has the name of one of mdBook's, mdBook silently loads ours instead.
     if let Some(script) = loaded_twice(&fs::read_to_string(&index)?) {
         fail!("a page loads one script twice: additional-js has a name that mdBook has: {script}");
     }

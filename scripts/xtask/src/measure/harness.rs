@@ -79,8 +79,7 @@ fn why_to_build(sh: &Shell, program: &Path) -> String {
     )
 }
 
-/// Runs a command of the harness in the directory where the script was called, and ends with its
-/// exit code.
+/// Runs a command of the harness where the script was called, and ends with its exit code.
 pub(crate) fn run(
     sh: &Shell,
     program: &Path,

@@ -126,8 +126,7 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// One selection of packages and features for everything, because another one would rebuild
-    /// everything.
+    /// One selection of packages and features, because another one would rebuild everything.
     fn cargo_test(&self) -> Cmd {
         let test = self.sh.cmd("cargo").args(["test", "--all-features", "--no-fail-fast"]);
         let test = test.args(self.sh.in_ci().then_some("--locked"));

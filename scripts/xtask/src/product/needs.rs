@@ -340,8 +340,7 @@ mod tests {
         crate::failure::missing!("gone")
     }
 
-    /// Looks for this need with these variables set; returns the summary and the number of
-    /// failures.
+    /// Looks for this need with these variables; returns the summary and the number of failures.
     fn looked(variables: &[(&str, &str)], one: &Need) -> (String, usize, Shell) {
         let sh = with(variables);
         let mut summary = Summary::new(&sh);
@@ -405,8 +404,7 @@ mod tests {
         }
     }
 
-    /// A named program is used if it is a server, and refused before anything is built if it is
-    /// not.
+    /// A named program is used if it is a server, and otherwise refused before any build.
     #[test]
     fn a_server_that_was_named_must_be_one() {
         let sh = shell();

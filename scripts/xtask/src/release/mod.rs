@@ -59,8 +59,7 @@ struct Release<'a> {
     sh: &'a Shell,
     dry: bool,
     part: Part,
-    /// The crates of this workspace that are for a package registry, as `cargo metadata` describes
-    /// them.
+    /// The workspace's crates for a package registry, as `cargo metadata` describes them.
     packages: Vec<Value>,
     /// The version that all of them share.
     version: String,

@@ -14,8 +14,8 @@ use crate::shell::say;
 const FILES: [&str; 4] = ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "Cargo.lock"];
 
 impl Release<'_> {
-    /// Where cargo unpacked the tarballs that others are built against: the sources of one crate
-    /// each.
+    /// The folders where cargo unpacked the tarballs that others are built against, one for each
+    /// crate.
     fn unpacked(&self) -> Vec<(String, PathBuf)> {
         let home = self
             .sh
@@ -58,8 +58,7 @@ impl Release<'_> {
         Ok(())
     }
 
-    /// Checks that each crate was built against the current tarballs, as far as others depend on
-    /// it.
+    /// Checks that each crate was built against the current tarballs, if others depend on it.
     fn check_built_against(&self) -> Done {
         let unpacked = self.unpacked();
         let room = self.sh.scratch()?;
@@ -96,8 +95,7 @@ impl Release<'_> {
         self.forget_earlier()?;
         let quick = self.part == Part::Quick;
         let lenient = quick.then_some(["--allow-dirty", "--no-verify"]).into_iter().flatten();
-        // One target directory for all, because otherwise each of them compiles every dependency
-        // again.
+        // One target directory for all, or each of them compiles every dependency again.
         let package = self
             .sh
             .cargo("package")
@@ -168,8 +166,7 @@ impl Release<'_> {
     /// dependencies have only a path in the sources, and cargo leaves them out of tarballs. Here
     /// they are put back, with the version of the tarballs.
     pub(super) fn test_tarballs(&self) -> Done {
-        // In folders of the same names, because some tests know the compiler's messages about a
-        // file.
+        // In folders of the same names, because some tests know the compiler's messages.
         let room = self.sh.scratch()?.join("unpacked");
         fs::create_dir_all(room.join("crates"))?;
         let mut workspace =
@@ -290,8 +287,7 @@ mod tests {
     use super::*;
     use crate::made_up::{said, shell};
 
-    /// Tarballs are built against each other, not against what cargo kept of earlier ones of the
-    /// same version.
+    /// Tarballs are built against each other, not against earlier ones of the same version.
     #[test]
     fn crates_are_built_against_the_tarballs_of_now() {
         let sh = crate::made_up::on_the_real_path();

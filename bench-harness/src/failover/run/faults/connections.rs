@@ -85,8 +85,7 @@ impl Taken {
         };
         let kill = ["CLIENT", "KILL", "TYPE", sort];
         match node.command_within(within, &kill).await? {
-            // This closes other connections too, such as those of sentinels, but that is a fault of
-            // no lock.
+            // This closes other connections too, such as those of sentinels. That harms no lock.
             Resp::Int(closed) => Ok(there.min(closed.unsigned_abs())),
             odd => Err(TopologyError::odd(node.name(), "CLIENT KILL", &odd)),
         }
@@ -115,8 +114,7 @@ fn scripts(memory: &str) -> Option<u64> {
     number?.trim().parse().ok()
 }
 
-/// Whether the connection in this line belongs to a worker: not to a sentinel, and not to this
-/// client.
+/// Whether the connection in this line is a worker's: not a sentinel's, and not our own.
 fn is_of_a_worker(client: &str) -> bool {
     let mut fields = client.split(' ');
     !fields.any(|field| field.starts_with("name=sentinel-") || field == "cmd=client|list")

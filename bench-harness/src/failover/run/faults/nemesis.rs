@@ -57,8 +57,7 @@ enum Begun<'a> {
     Ahead(&'a Node),
     Stopped(usize),
     Killed(usize),
-    /// A removal that found nothing on the servers that were left; it is repeated when all are
-    /// back.
+    /// A removal that found nothing on the remaining servers; repeated when all are back.
     Waits(Verb, Taken),
 }
 
@@ -288,8 +287,8 @@ mod tests {
             assert!(allowed.contains(&sorts.len()), "{turn:?}");
             pairs.insert((turn.steps[0].0.name(), turn.steps[1].0.name()));
         }
-        // Each kind of fault begins before each other kind at some time, except those that exclude
-        // each other.
+        // Each kind of fault begins before each other kind at some time, unless they exclude each
+        // other.
         assert!(pairs.len() > 30, "{}", pairs.len());
     }
 }

@@ -162,8 +162,7 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
         if Instant::now() >= give_up {
             return Err(RunError::NoSuccessor(RECOVERY));
         }
-        // The order is refused until the earlier failover is forgotten, and given up if it takes
-        // too long.
+        // The order is refused until the earlier failover is forgotten, and may take too long.
         tokio::time::sleep(LOOK).await;
         answer = node.command(command).await;
     }
@@ -266,8 +265,7 @@ pub(super) async fn return_as_replica(
 ) -> Result<(), RunError> {
     old.start().await?;
     if context.cell.place == Place::Sentinel {
-        // Sentinel would do it as well, but only ten seconds later; until then this would be an
-        // empty primary.
+        // Sentinel would do it ten seconds later; until then this would be an empty primary.
         let port = next.addr().port().to_string();
         old.command(&["REPLICAOF", "127.0.0.1", &port]).await?;
     }

@@ -32,7 +32,7 @@ pub fn render(report: &Report) -> Result<String, HtmlError> {
     Ok(page::Page::of(report)?.render()?)
 }
 
-/// The report as JSON inside a `<script>` element: no text in it can end the element or open a
+/// The report as JSON for a `<script>` element: no text in it can end the element or open a
 /// comment.
 fn embedded_json(report: &Report) -> String {
     to_json(report)

@@ -85,8 +85,7 @@ fn figure(
     }
     for curve in &mut curves {
         if curve.points.len() < 2 {
-            // A single mark has no curve whose end could carry the name; the legend and the text on
-            // hover name it.
+            // A single mark has no curve to carry a name; the legend and the text on hover name it.
             curve.name.clear();
         }
         curve.points.sort_by(|a, b| {
