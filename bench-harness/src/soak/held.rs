@@ -13,7 +13,7 @@ const LEASE: Duration = Duration::from_secs(120);
 /// Requests of a client that are in flight at a time.
 const AT_ONCE: usize = 256;
 
-/// Takes `count` locks, in turn through each client, of all kinds that one guard holds alone.
+/// Takes `count` locks, in turn through each client, as lock, mutex, fair lock and read lock.
 pub(super) async fn take(
     clients: &[Locktopus],
     prefix: &str,

@@ -58,7 +58,7 @@ async fn work(job: Job) -> Result<Answer, String> {
         .collect();
     let watch = StallWatch::start(recorder.clock(), move |since, _| {
         for log in &logs {
-            // If this fails, the history is incomplete, and the next record will report that.
+            // If this fails, the history is incomplete; the next record reports that.
             let _ = log.stalled(since, false);
         }
     });
