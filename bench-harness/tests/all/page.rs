@@ -62,6 +62,61 @@ fn contention_shows_distributions_and_commands_against_workers() {
 }
 
 #[test]
+fn words_come_before_the_charts_that_use_them() {
+    let page = markup(&html::render(synthetic::shared()).unwrap());
+    let (words, charts) = page.split_once("<section id=\"section-0\"").unwrap();
+    for word in ["RTT", "W, P", "Fairness (Jain)", "R1", "bare"] {
+        assert!(words.contains(&format!("<dt>{word}</dt>")), "{word}");
+    }
+    assert!(charts.contains("From the start of a release until the next holder knows"));
+}
+
+#[test]
+fn peers_are_labelled_lines() {
+    let page = markup(&html::render(synthetic::shared()).unwrap());
+    let figures = page.split("<figure>").skip(1).filter(|figure| {
+        let lines = ["hand-off, W=128 P=8", "over time, W=128 P=8"];
+        let caption = |title: &&str| figure.contains(&format!("<figcaption>{title}</figcaption>"));
+        lines.iter().any(caption)
+    });
+    let figures: Vec<_> = figures.collect();
+    assert_eq!(figures.len(), 3, "percentiles, distribution, over time");
+    for figure in figures {
+        let labels = figure.split("<text class=\"end\"").skip(1);
+        let labels: Vec<_> = labels
+            .filter_map(|text| text.split("</text>").next())
+            .collect();
+        assert!(
+            labels.iter().any(|text| text.ends_with(">rslock")),
+            "{labels:?}"
+        );
+    }
+}
+
+#[test]
+fn empty_charts_are_left_out() {
+    let charts = |report: &Report| {
+        let page = markup(&html::render(report).unwrap());
+        (
+            page.contains("<h3>Scaling</h3>"),
+            page.contains("<figcaption>over time"),
+        )
+    };
+    let mut report = synthetic::shared().clone();
+    assert_eq!(charts(&report), (true, true));
+    report.cells.retain(|cell| {
+        let subject = &cell.subject;
+        let left = [("rslock", 8), ("locktopus", 32)];
+        subject.scenario == "hot-lock" && left.contains(&(&*subject.strategy, subject.workers))
+    });
+    let rounds = report.cells.iter_mut().flat_map(|cell| &mut cell.rounds);
+    for series in rounds.filter_map(|round| round.time_series.as_mut()) {
+        series.points.iter_mut().for_each(|point| point.count = 0);
+    }
+    assert_eq!(charts(&report), (false, false));
+}
+
+#[test]
 fn tags_are_balanced() {
     for report in reports() {
         balanced(&html::render(&report).unwrap());

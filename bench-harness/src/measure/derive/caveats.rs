@@ -17,19 +17,14 @@ pub fn caveats(report: &Report) -> Vec<String> {
     }
     let profile = &report.harness.build_profile;
     if profile != "release" {
-        found.push(format!(
-            "{profile} build: measure with --release before quoting anything."
-        ));
+        found.push(format!("{profile} build: measure again with --release."));
     }
     let servers = report
         .cells
         .iter()
         .any(|cell| cell.subject.server.is_some());
     if servers && !report.environment.pinning.pinned {
-        found.push(
-            "Not pinned: on loopback, round trips of unpinned processes are often bimodal."
-                .to_owned(),
-        );
+        found.push("Not pinned to cores: round trips may vary widely.".to_owned());
     }
     if let Some(load) = report.environment.busy() {
         let cores = report.environment.logical_cores;
@@ -38,10 +33,10 @@ pub fn caveats(report: &Report) -> Vec<String> {
         ));
     }
     if report.cells.iter().any(|cell| cell.rounds.len() == 1) {
-        found.push("Cells with a single round: nothing is known about their noise.".to_owned());
+        found.push("Cells with one round: no error range.".to_owned());
     }
     if report.cells.iter().any(|cell| cell.rounds.len() == 2) {
-        found.push("Cells with two rounds: these two are shown, and are no interval.".to_owned());
+        found.push("Cells with two rounds: the range is just these two.".to_owned());
     }
     let groups = groups(report);
     found.extend(restless(&groups));
@@ -81,9 +76,8 @@ fn starved(row: &Row<'_>) -> Option<String> {
         without => format!("{without} of {all} tasks never had the lock"),
     };
     Some(format!(
-        "{}, {}: {who}. Nothing in this process is waited for, so a task keeps its thread, and the lock with it, until it \
-         yields, which it does after many turns only: its neighbours are starved by the executor, and figures of fairness and \
-         hand-offs say nothing about the lock.",
+        "{}, {}: {who}. A task keeps its thread, and with it the lock, until it yields. That is the executor's doing, so \
+         fairness and hand-offs say nothing about the lock.",
         subject.scenario,
         row.label()
     ))
@@ -116,7 +110,7 @@ fn busy(report: &Report) -> Option<String> {
         .max_by_key(|machine| machine.longest_gap_ns)?;
     let count = stalled.len();
     Some(format!(
-        "The machine had other things to do in {count} rounds; in the worst, {}.",
+        "The machine was busy in {count} rounds; in the worst, {}.",
         worst.describe()
     ))
 }
@@ -139,7 +133,7 @@ fn restless(groups: &[Group<'_>]) -> Option<String> {
     let moved: Vec<String> = moved.collect();
     (!moved.is_empty()).then(|| {
         format!(
-            "The RTT moved between the rounds of a cell, by {}; doubt their ratios.",
+            "The RTT varied between rounds, by {}: doubt these ratios.",
             moved.join(", ")
         )
     })
@@ -171,9 +165,9 @@ mod tests {
             "debug build",
             "Not pinned",
             "Busy machine",
-            "Cells with a single round",
+            "Cells with one round",
             "Cells with two rounds",
-            "The RTT moved between the rounds of a cell, by ±",
+            "The RTT varied between rounds, by ±",
         ] {
             assert!(
                 found.iter().any(|caveat| caveat.starts_with(start)),
@@ -193,7 +187,7 @@ mod tests {
         report.cells[0].rounds[0].acquisitions_per_worker = vec![1_000, 10, 10];
         let found = of(&report);
         assert!(found.contains("100 times as often"), "{found}");
-        assert!(found.contains("starved by the executor"), "{found}");
+        assert!(found.contains("the executor's doing"), "{found}");
     }
 
     #[test]

@@ -40,6 +40,25 @@ pub mod op {
         OUTAGE,
     ];
 
+    /// What an operation measures, for a reader; empty for unknown names.
+    #[must_use]
+    pub fn meaning(name: &str) -> &'static str {
+        match name {
+            REMOTE_WAIT => "The wait for a lock that the tasks of another process pass around.",
+            OWN_LEASE => "The wait if the process still had the lease from its own last turn.",
+            WRITE_WAIT => "The wait of a writer for its grant.",
+            READ_WAIT => "The wait of a reader for its grant.",
+            HAND_OFF => "From the start of a release until the next holder knows of its grant.",
+            PAIR => "Acquiring and releasing, without the time in between.",
+            ACQUIRE => "From the request until the grant.",
+            RELEASE => "From the request to release until its confirmation.",
+            HOLD => "From the grant until the release.",
+            RENEWAL_LATENESS => "How long after its due time a renewal was confirmed.",
+            OUTAGE => "From the loss of a server until the first grant after it.",
+            _ => "",
+        }
+    }
+
     /// Sort key of `name`: known names in the order above, then the others by name.
     #[must_use]
     pub fn rank(name: &str) -> (usize, &str) {

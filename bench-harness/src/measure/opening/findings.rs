@@ -1,7 +1,7 @@
 //! The findings of a run besides its headlines, in words.
 
 use super::headline::{Rounds, against, name};
-use crate::measure::derive::{self, Group, Measure, Quantile, Row, groups, overlaps};
+use crate::measure::derive::{self, Better, Group, Measure, Quantile, Row, groups, overlaps};
 use crate::measure::model::{Cell, Report, op};
 use crate::measure::plan::Strategy;
 use crate::shared::render::format::{count, natural, number};
@@ -14,8 +14,8 @@ const OURS: &str = "locktopus";
 pub fn reference(report: &Report) -> Option<&'static str> {
     let mut cells = report.cells.iter();
     cells.any(|cell| cell.subject.strategy == Strategy::R1.name()).then_some(
-        "R1 = publish and retry: a release wakes every waiter of a process, where Redisson's wakes one of each; with many \
-         waiters in a process R1 is the easier one to beat.",
+        "publish and retry: a release wakes every waiter of a process, where Redisson's wakes one. With many waiters in a \
+         process R1 is easier to beat.",
     )
 }
 
@@ -24,9 +24,11 @@ pub fn reference(report: &Report) -> Option<&'static str> {
 pub fn findings(report: &Report) -> Vec<String> {
     let groups = groups(report);
     let mut found: Vec<String> = safety(report).into_iter().collect();
-    for group in groups.iter().filter(|group| !group.corrected) {
+    let direct = |group: &&Group<'_>| !group.corrected && !group.through_proxy;
+    for group in groups.iter().filter(direct) {
         let said = match group.scenario {
-            "uncontended" => alone(group),
+            "uncontended" => uncontended(group),
+            "many-locks" => many_locks(group),
             "renewal" => renewal(group),
             _ => None,
         };
@@ -52,35 +54,63 @@ fn safety(report: &Report) -> Option<String> {
     };
     (checked > 0).then(|| match found {
         0 => format!(
-            "No two holders had one lock in {} holds that were looked at, and {failures}.",
+            "No lock had two holders at once, in {} checked holds; {failures}.",
             count(checked)
         ),
         found => format!(
-            "{} TIMES TWO HOLDERS HAD ONE LOCK, in {} holds; {failures}.",
+            "{} TIMES A LOCK HAD TWO HOLDERS, in {} checked holds; {failures}.",
             count(found),
             count(checked)
         ),
     })
 }
 
-fn alone(group: &Group<'_>) -> Option<String> {
+fn uncontended(group: &Group<'_>) -> Option<String> {
+    let ours = ours(group)?;
     let pair = Measure::Latency(op::PAIR.to_owned(), Quantile::P50);
-    let mut rows = group.rows.iter();
-    let ours = rows.find(|row| is_ours(row) && on_servers(row))?;
     let trips = Measure::LatencyInRtt(op::PAIR.to_owned(), Quantile::P50).of(ours.cell);
     let trips = trips.map_or_else(String::new, |trips| {
         format!(" ({} round trips)", number(trips.median))
     });
-    let own = pair.of(ours.cell)?.median;
-    let mut said = format!(
-        "A lock that nobody else wants takes {}{trips} to get and to give back, by {}",
-        natural(own),
-        ours.series
-    );
+    Some(format!(
+        "Uncontended, {} takes {}{trips} to acquire and release a lock{}.",
+        ours.series,
+        natural(pair.of(ours.cell)?.median),
+        direction(group, ours, &pair, ["faster", "slower"])
+    ))
+}
+
+fn many_locks(group: &Group<'_>) -> Option<String> {
+    let ours = ours(group)?;
+    let rate = Measure::Throughput;
+    Some(format!(
+        "With many locks, {} makes {} acquisitions per second, by {} workers with a lock each{}.",
+        ours.series,
+        number(rate.of(ours.cell)?.median),
+        count(u64::from(ours.cell.subject.workers)),
+        direction(group, ours, &rate, ["slower", "faster"])
+    ))
+}
+
+fn renewal(group: &Group<'_>) -> Option<String> {
+    let ours = ours(group)?;
+    let cpu = Measure::ServerCpu;
+    Some(format!(
+        "Renewal by {} costs the server {} of CPU for each of {} held locks{}.",
+        ours.series,
+        natural(cpu.of(ours.cell)?.median),
+        count(u64::from(ours.cell.subject.locks)),
+        direction(group, ours, &cpu, ["less", "more"])
+    ))
+}
+
+/// How ours compares with its peers; without any, which way the measure is better. The words say
+/// that the peers' values are larger, and smaller.
+fn direction(group: &Group<'_>, ours: &Row<'_>, measure: &Measure, words: [&str; 2]) -> String {
     let rounds = |cell: &Cell| -> Rounds {
         let rounds = cell.rounds.iter();
         rounds
-            .filter_map(|round| Some((round.index, pair.of_round(round)?)))
+            .filter_map(|round| Some((round.index, measure.of_round(round)?)))
             .collect()
     };
     let others: Vec<(String, &Cell)> = others(group, ours)
@@ -90,27 +120,22 @@ fn alone(group: &Group<'_>) -> Option<String> {
     let others = others
         .iter()
         .map(|(name, cell)| (name.as_str(), rounds(cell)));
-    said.push_str(&against(&rounds(ours.cell), others, ["faster", "slower"]));
-    said.push('.');
-    Some(said)
+    let said = against(&rounds(ours.cell), others, words);
+    match (said.is_empty(), measure.better()) {
+        (false, _) => said,
+        (true, Better::Lower) => " (less is better)".to_owned(),
+        (true, Better::Higher) => " (more is better)".to_owned(),
+    }
 }
 
-fn renewal(group: &Group<'_>) -> Option<String> {
-    let row = group.rows.iter().find(|row| is_ours(row))?;
-    let cpu = Measure::ServerCpu.of(row.cell)?.median;
-    Some(format!(
-        "Each of {} held locks costs the server {} of its processor for a renewal.",
-        count(u64::from(row.cell.subject.locks)),
-        natural(cpu)
-    ))
+/// The first cell of this library on a server.
+fn ours<'a, 'b>(group: &'a Group<'b>) -> Option<&'a Row<'b>> {
+    let mut rows = group.rows.iter();
+    rows.find(|row| is_ours(row) && row.cell.subject.server.is_some())
 }
 
 fn is_ours(row: &Row<'_>) -> bool {
     row.cell.subject.strategy == OURS
-}
-
-fn on_servers(row: &Row<'_>) -> bool {
-    row.cell.subject.server.is_some()
 }
 
 /// Peers under the same load on the same servers.
@@ -129,16 +154,38 @@ mod tests {
     use crate::measure::synthetic;
 
     #[test]
-    fn what_was_found_is_said_in_words() {
-        let found = findings(synthetic::shared());
-        let text = found.join("\n");
+    fn what_was_found_is_said_in_words_and_with_its_direction() {
+        let plan = include_str!("../../../scenarios/targets.toml");
+        let text = findings(&synthetic::planned(plan)).join("\n");
         for wanted in [
-            "No two holders had one lock",
-            "A lock that nobody else wants takes",
+            "No lock had two",
+            "Uncontended, ",
+            "With many locks, ",
+            "Renewal by ",
         ] {
-            assert!(text.contains(wanted), "{wanted}: {text}");
+            let line = text.lines().find(|line| line.starts_with(wanted));
+            let line = line.unwrap_or_else(|| panic!("{wanted}: {text}"));
+            let directions = ["at once", "is better)", " than ", "about the same as"];
+            assert!(directions.iter().any(|way| line.contains(way)), "{line}");
         }
         assert!(findings(&synthetic::empty()).is_empty());
+    }
+
+    #[test]
+    fn a_peer_with_fewer_acquisitions_is_slower() {
+        let mut report = synthetic::planned(include_str!("../../../scenarios/targets.toml"));
+        let peers = report.cells.iter_mut();
+        for cell in peers.filter(|cell| cell.subject.strategy == "R1") {
+            for round in &mut cell.rounds {
+                round.acquisitions /= 2;
+            }
+        }
+        let text = findings(&report).join("\n");
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("With many locks, "));
+        let wanted = "2.0x faster than publish and retry";
+        assert!(line.is_some_and(|line| line.contains(wanted)), "{text}");
     }
 
     #[test]
@@ -148,6 +195,6 @@ mod tests {
         let check = round.overlap_check.as_mut().unwrap();
         check.overlaps = 3;
         let found = findings(&report);
-        assert!(found[0].starts_with("3 TIMES TWO HOLDERS"), "{found:?}");
+        assert!(found[0].starts_with("3 TIMES A LOCK HAD TWO"), "{found:?}");
     }
 }

@@ -12,11 +12,12 @@ use crate::measure::summary::SummaryCell;
 use crate::shared::render::table::{self, Style, wrap};
 
 /// How to read the tables.
-const READ_AS: [&str; 3] = [
-    "Latencies in µs: medians over rounds; ± is half the range of the rounds, or the range itself where it is wide or of two \
-     rounds.",
+const READ_AS: [&str; 4] = [
+    "Latencies are medians over rounds, in µs; p99: 99 of 100 were no longer. ± is half the range of the rounds, or the range \
+     itself if it is wide or of only two rounds.",
     "RTT = median PING round trip of the same client in the same round.",
     "W = workers, P = processes they are spread over.",
+    "Jain = 1 if all workers got the lock equally often; max/min = the most grants of a worker over the fewest.",
 ];
 
 /// Renders `report`.
@@ -29,7 +30,7 @@ pub fn render(report: &Report, style: Style) -> String {
         .iter()
         .map(|headline| (headline.title.as_str(), headline.said.as_slice()))
         .collect();
-    opening.push(("Found", &found));
+    opening.push(("Other results", &found));
     for (title, lines) in opening.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         let _ = writeln!(out, "\n{}", wrap(title, "", style.width));
         for line in lines {
@@ -57,7 +58,7 @@ pub fn render(report: &Report, style: Style) -> String {
         }
     }
     if let Some(note) = opening::reference(report) {
-        let _ = writeln!(out, "{}", wrap(note, "", style.width));
+        let _ = writeln!(out, "{}", wrap(&format!("R1 = {note}"), "", style.width));
     }
     for (title, lines) in [
         ("Errors", errors(report)),
@@ -444,7 +445,7 @@ mod tests {
     #[test]
     fn opens_with_what_was_found() {
         let text = render(synthetic::shared(), Style::default());
-        let (found, figures) = (text.find("No two holders"), text.find("## "));
+        let (found, figures) = (text.find("No lock had two"), text.find("## "));
         assert!(found.is_some() && found < figures, "{text}");
     }
 

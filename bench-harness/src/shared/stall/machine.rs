@@ -36,12 +36,12 @@ impl MachineStall {
     pub fn describe(&self) -> String {
         let share = |part: u64| 100 * part / self.watched_ns.max(1);
         let mut text = format!(
-            "the harness was not run {} times for 5 ms or longer, at most {} ms",
+            "the harness stalled {} times for 5 ms or longer, at most {} ms",
             self.gaps,
             self.longest_gap_ns / 1_000_000
         );
         let counted = [
-            ("somebody waited for a processor", self.cpu_pressure_ns),
+            ("tasks waited for a CPU", self.cpu_pressure_ns),
             ("for a disk", self.io_pressure_ns),
             ("for memory", self.memory_pressure_ns),
         ];
@@ -51,7 +51,7 @@ impl MachineStall {
             }
         }
         if let Some(stolen) = self.steal_ns {
-            text = format!("{text}, {} ms were stolen", stolen / 1_000_000);
+            text = format!("{text}, the hypervisor took {} ms", stolen / 1_000_000);
         }
         text
     }
@@ -74,8 +74,8 @@ mod tests {
         };
         assert_eq!(
             stall.describe(),
-            "the harness was not run 3 times for 5 ms or longer, at most 61 ms, somebody waited for a processor 95 % of \
-             the time, 120 ms were stolen"
+            "the harness stalled 3 times for 5 ms or longer, at most 61 ms, tasks waited for a CPU 95 % of the time, \
+             the hypervisor took 120 ms"
         );
         assert!(!MachineStall::default().describe().is_empty());
     }

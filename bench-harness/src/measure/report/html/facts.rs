@@ -4,7 +4,55 @@ use std::collections::BTreeSet;
 
 use crate::measure::derive::{self, Spread};
 use crate::measure::model::Report;
+use crate::measure::opening;
 use crate::measure::report::format;
+
+/// The words of the page, before it uses them.
+const WORDS: [(&str, &str); 10] = [
+    (
+        "Cell, round",
+        "One combination of lock, library, servers and load, and one repetition of it. Figures are medians over the rounds; \
+         the small print is the smallest and the largest round.",
+    ),
+    (
+        "W, P",
+        "Workers that want locks, and the processes that they are spread over.",
+    ),
+    (
+        "p50, p99, p99.9",
+        "Half, 99 of 100, or 999 of 1,000 operations took at most this long.",
+    ),
+    (
+        "RTT",
+        "The median round trip of a PING, by the same client in the same round. Multiples of it carry over to other machines; \
+         absolute times do not.",
+    ),
+    (
+        "Fairness (Jain)",
+        "1 if all workers got the lock equally often, 1 / W if one worker got it every time. Max / min: the most grants of a \
+         worker divided by the fewest.",
+    ),
+    (
+        "Overlaps",
+        "Holds that began while another holder still had the lock. Any number except 0 is a bug in that lock.",
+    ),
+    (
+        "Commands",
+        "What clients send to the server. With scripts: also what scripts call there.",
+    ),
+    (
+        "turns 1",
+        "Tasks of one process do not pass the lock to each other: each hand-off goes through the server.",
+    ),
+    (
+        "Through a proxy",
+        "Another process stands between client and server and adds to every latency, so these cells are shown apart.",
+    ),
+    (
+        "bare",
+        "The bare hand-off, the floor for comparison: no lease, no token, no check that a waiter is alive.",
+    ),
+];
 
 /// One figure in large print.
 pub(super) struct Card {
@@ -111,6 +159,14 @@ fn errors(report: &Report) -> Card {
         detail,
         tone: "",
     }
+}
+
+/// The words that the page uses.
+pub(super) fn words(report: &Report) -> Vec<Fact> {
+    let all = WORDS
+        .into_iter()
+        .chain(opening::reference(report).map(|text| ("R1", text)));
+    all.map(|(name, text)| fact(name, text)).collect()
 }
 
 /// Everything needed to judge and to repeat the run.

@@ -16,14 +16,13 @@ use crate::measure::summary::SummaryCell;
 #[template(path = "report.html")]
 pub(super) struct Page<'a> {
     report: &'a Report,
-    /// How to read the reference.
-    reference: Option<&'static str>,
     /// In words, the most important first.
     findings: Vec<String>,
     /// The start of the page.
     headlines: Vec<HeadlineTable>,
     headline_note: &'static str,
     cards: Vec<Card>,
+    words: Vec<Fact>,
     sections: Vec<Section>,
     facts: Vec<(&'static str, Vec<Fact>)>,
     /// Caveats from the data, then the runner's notes.
@@ -39,7 +38,6 @@ impl<'a> Page<'a> {
     pub(super) fn of(report: &'a Report) -> Result<Self, HistogramError> {
         Ok(Self {
             report,
-            reference: opening::reference(report),
             findings: opening::findings(report),
             headlines: opening::headlines(&SummaryCell::all(report, 0))
                 .into_iter()
@@ -47,6 +45,7 @@ impl<'a> Page<'a> {
                 .collect(),
             headline_note: opening::HEADLINE_NOTE,
             cards: facts::cards(report),
+            words: facts::words(report),
             sections: section::sections(report)?,
             facts: facts::facts(report),
             notes: derive::caveats(report)

@@ -16,7 +16,7 @@ pub(super) struct Key {
 /// Charts of one kind under a heading.
 pub(super) struct Block {
     pub(super) title: String,
-    pub(super) caption: &'static str,
+    pub(super) caption: String,
     pub(super) figures: Vec<Figure>,
     /// Folded when the page opens: further operations.
     pub(super) folded: bool,
@@ -70,9 +70,9 @@ fn section(
             "closed loop"
         },
         waits_note: if group.corrected {
-            "Requests arrive on a schedule and are timed from their due time: coordinated omission is corrected."
+            "Requests arrive on a schedule and are timed from their due time, so a stall counts for every request it delays."
         } else {
-            "Workers ask again when they are done: waits are understated, because nobody arrives during a stall."
+            "Workers ask again when they are done. Waits look shorter than on a schedule: no requests arrive during a stall."
         },
         constants: group
             .constants
@@ -91,18 +91,21 @@ fn section(
 
 /// The most important first; further operations are folded away below.
 fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramError> {
-    let block = |title: String, caption, figures| Block {
+    let block = |title: String, caption: &str, figures| Block {
         title,
-        caption,
+        caption: caption.to_owned(),
         figures,
         folded: false,
     };
     let latency = |operation: &str| -> Result<Block, HistogramError> {
         let mut figures = dots::figures(group, operation, slots);
         figures.extend(percentiles::figures(group, operation, slots)?);
-        let caption = "Filled marks and thick lines: median over rounds of the p50, and all rounds \
-                       merged. Hollow marks: p99. Bars and pale lines: the single rounds.";
-        Ok(block(format!("Latency: {operation}"), caption, figures))
+        let caption = format!(
+            "{} Filled marks: p50; hollow marks: p99; bars: the range of the rounds. \
+             Thick lines: all rounds together; pale lines: single rounds.",
+            op::meaning(operation)
+        );
+        Ok(block(format!("Latency: {operation}"), &caption, figures))
     };
     let operations = operations(group);
     let mut blocks = Vec::new();
@@ -111,7 +114,7 @@ fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramErr
         if WAITS.contains(first) {
             blocks.push(block(
                 format!("Distribution: {first}"),
-                "Which part was done by then, all rounds merged, up to the 99.9th percentile. Marks: p50, p90 and p99.",
+                "The share that took at most this long, all rounds together, up to the 99.9th percentile. Marks: p50, p90, p99.",
                 cdf::figures(group, first, slots)?,
             ));
         }
@@ -123,7 +126,7 @@ fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramErr
     }
     blocks.push(block(
         "Fairness".to_owned(),
-        "One dot per worker: its grants over the fair share, all rounds together. \
+        "One dot per worker: its grants divided by a fair share, all rounds together. \
          The axis is a square root.",
         fairness::figures(group, slots),
     ));
@@ -133,7 +136,7 @@ fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramErr
         Some(first) if timelines.len() == 1 => first.figures.extend(timelines),
         _ => blocks.push(block(
             "Over time".to_owned(),
-            "The round of median throughput of each cell. A gap means nothing was granted.",
+            "The round of median throughput of each cell. A gap means that nothing was granted.",
             timelines,
         )),
     }

@@ -51,7 +51,7 @@ pub(super) fn columns(group: &Group<'_>) -> Vec<Column> {
         ("Client CPU / acq., µs", Measure::ClientCpu),
         ("Client memory each, bytes", Measure::ClientMemory),
         ("Writers' share", Measure::Share(op::WRITE_WAIT.to_owned())),
-        ("Jain", Measure::Jain),
+        ("Fairness (Jain)", Measure::Jain),
         ("Max / min", Measure::MaxOverMin),
     ];
     all.into_iter()

@@ -102,6 +102,6 @@ fn curve(slot: usize, series: &str, histogram: &Histogram<u64>) -> Curve {
         marks: [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)]
             .map(mark)
             .to_vec(),
-        name: String::new(),
+        name: series.to_owned(),
     }
 }

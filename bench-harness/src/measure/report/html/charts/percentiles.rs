@@ -144,6 +144,6 @@ fn curve(slot: usize, histogram: &Histogram<u64>, name: Option<&String>) -> Curv
         faint: name.is_none(),
         points,
         marks,
-        name: String::new(),
+        name: name.cloned().unwrap_or_default(),
     }
 }

@@ -9,7 +9,7 @@ use crate::shared::render::svg::Svg;
 
 const HEIGHT: f64 = 260.0;
 
-/// Charts against W; none when the group has a single W.
+/// Charts against W; none if no series has several.
 pub(in super::super) fn figures(
     group: &Group<'_>,
     operation: &str,
@@ -84,17 +84,13 @@ fn figure(
         }
     }
     for curve in &mut curves {
-        if curve.points.len() < 2 {
-            // A single mark has no curve to carry a name; the legend and the text on hover name it.
-            curve.name.clear();
-        }
         curve.points.sort_by(|a, b| {
             a.map(|p| p.0)
                 .partial_cmp(&b.map(|p| p.0))
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
     }
-    if curves.is_empty() {
+    if curves.iter().all(|curve| curve.points.len() < 2) {
         return None;
     }
     let y = if log {

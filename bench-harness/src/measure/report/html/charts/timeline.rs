@@ -26,7 +26,8 @@ pub(in super::super) fn figures(group: &Group<'_>, slots: &[usize]) -> Vec<Figur
         .zip(slots)
         .filter_map(|(row, slot)| {
             let series = median_round(row)?.time_series.as_ref()?;
-            Some(Course {
+            let mut points = series.points.iter();
+            points.any(|point| point.count > 0).then_some(Course {
                 row,
                 slot: *slot,
                 series,
@@ -120,7 +121,7 @@ fn curves(
                 .map(|(at, point)| Some(((at as f64 + 0.5) * step, value(series, point)?)))
                 .collect(),
             marks: Vec::new(),
-            name: String::new(),
+            name: course.row.series.clone(),
         }
     };
     courses.iter().map(curve).collect()
