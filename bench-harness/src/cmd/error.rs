@@ -65,7 +65,7 @@ pub enum CommandError {
     Soak(#[from] crate::soak::SoakError),
     /// Other work keeps the machine busy.
     #[error(
-        "load average {load:.2}: not begun, because what a busy machine measures is itself; above 1.0 with --idle is too much"
+        "load average {load:.2}: not started, because figures from a busy machine show the machine; --idle allows at most 1.0"
     )]
     Busy {
         /// The load average over a minute.

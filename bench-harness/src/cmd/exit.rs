@@ -37,11 +37,11 @@ impl From<Exit> for ExitCode {
 /// The table of exit codes below `--help`.
 pub const HELP: &str = "Exit codes:
   0  done
-  1  compare --fail-above: the second run is worse, or one lacks a cell; failover-judge: another verdict than then
+  1  compare --fail-above: the second run is worse, or one lacks a cell; failover-judge: the verdict changed
   2  wrong usage
   3  an input file cannot be used; compare --fail-above, targets --write: a run is incomplete
   4  a result cannot be written
-  5  two holders of one lock were found while measuring; failover, failover-judge: a lock broke a promise
-  6  a measurement failed, or is empty; failover: a cell was not run to its end; failover-judge: histories are
-     not all of their cell, or nothing was granted
-  8  targets: a target was not met, or not measured; soak: a limit was not kept";
+  5  a measured lock had two holders at once; failover, failover-judge: a lock broke a promise
+  6  a measurement failed, or is empty; failover: a cell did not finish; failover-judge: histories are
+     missing, or nothing was granted
+  8  targets: a target was not met, or not measured; soak: a limit was exceeded";

@@ -282,7 +282,7 @@ async fn list(cells: &[Cell], args: &FailoverArgs) -> String {
 
 fn summed_up(cells: &[Cell], takes: Duration) -> String {
     let (count, takes) = (cells.len(), in_words(takes));
-    format!("{count} cells, about {takes} on two cores that have nothing else to do")
+    format!("{count} cells, about {takes} on two idle cores")
 }
 
 fn in_words(time: Duration) -> String {
@@ -303,8 +303,8 @@ fn notes(args: &FailoverArgs, report: &mut FailoverReport) {
              time: compare outages with each other, not with those of your servers.",
         );
         note(
-            "Faults are done at the worst instant that could be found: rates are upper ends, not what a deployment \
-             sees in the field.",
+            "Faults hit at the worst moment that we found: rates are upper limits, not what a deployment in production \
+             sees.",
         );
     }
 }

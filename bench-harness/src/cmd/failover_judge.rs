@@ -67,7 +67,7 @@ fn judge(folder: &Path) -> Result<Vec<Exit>, CommandError> {
         .into_iter()
         .chain(unsaid(&cell, &verdict))
     {
-        eprintln!("FAILED: {name}: another verdict than then: {difference}");
+        eprintln!("FAILED: {name}: the verdict changed: {difference}");
         exits.push(Exit::Regression);
     }
     let evidence = Evidence {
@@ -129,7 +129,7 @@ fn text(cell: &Kept, verdict: &Verdict, report: Option<&Beside>) -> String {
                 cell.outcomes
                     .get(&name)
                     .map_or("not judged", String::as_str),
-                "then; servers and data are in no history".to_owned(),
+                "in the run; histories do not show servers and data".to_owned(),
             ),
             Some(why) => (
                 kept::word(judgement.outcome),
@@ -162,6 +162,6 @@ fn broken_then<'a>(cell: &'a Kept, verdict: &'a Verdict) -> impl Iterator<Item =
     elsewhere.filter_map(|judgement| {
         let name = judgement.property.to_string();
         let failed = cell.outcomes.get(&name).map(String::as_str) == Some(FAILED);
-        (failed && !cell.excused.contains_key(&name)).then(|| format!("{name}, as was found then"))
+        (failed && !cell.excused.contains_key(&name)).then(|| format!("{name}, as in the run"))
     })
 }

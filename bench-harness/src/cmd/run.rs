@@ -276,7 +276,7 @@ fn finish(args: &RunArgs, report: &Report, mut missing: Vec<String>) -> Result<E
         .filter_map(|round| round.overlap_check.map(|check| check.overlaps))
         .sum();
     if overlaps > 0 {
-        eprintln!("FAILED: {overlaps} times two holders had one lock; see the overlap column");
+        eprintln!("FAILED: {overlaps} times a lock had two holders; see the overlaps column");
         return Ok(Exit::Overlap);
     }
     missing.extend(completeness::missing(report));

@@ -95,7 +95,7 @@ impl SoakArgs {
 pub async fn run(args: &SoakArgs) -> Result<Exit, CommandError> {
     let asked = args.asked();
     if asked.lasts.is_zero() || asked.held == 0 || asked.waiters == 0 {
-        let problem = "--lasts, --held and --waiters must be more than nothing";
+        let problem = "--lasts, --held and --waiters must be greater than zero";
         return Err(CommandError::Usage(problem.to_owned()));
     }
     eprintln!(

@@ -176,7 +176,7 @@ fn down(pid: Option<u32>) -> Result<Exit, CommandError> {
             if told {
                 "stopping"
             } else {
-                "could not be told"
+                "could not be signalled"
             }
         ))?;
     }

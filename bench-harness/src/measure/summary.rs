@@ -82,7 +82,7 @@ pub enum SummaryError {
         load: f64,
     },
     /// A measurement that failed says nothing about a target.
-    #[error("run {run} becomes no page: {problem}")]
+    #[error("run {run} cannot become a page: {problem}")]
     Incomplete {
         /// Which run.
         run: String,
@@ -92,8 +92,8 @@ pub enum SummaryError {
     /// A page from a part of the plan would look like the whole, and so would one with extra cells
     /// or shorter rounds.
     #[error(
-        "these runs become no page: {count} cells or figures are not as bench-harness/scenarios/targets.toml and its goals \
-         ask for them: {first}"
+        "these runs cannot become a page: {count} cells or figures differ from bench-harness/scenarios/targets.toml and \
+         its goals: {first}"
     )]
     NotThePlan {
         /// How many.

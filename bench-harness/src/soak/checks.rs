@@ -138,12 +138,12 @@ pub fn judge(asked: &Asked, seen: &Seen) -> Vec<Check> {
             seen: format!("{} ({} within)", seen.error_count, seen.excused),
             kept: seen.error_count == 0,
         },
-        none("keys left but those kept", seen.left.keys.len() as u64),
+        none("keys left, except kept ones", seen.left.keys.len() as u64),
         none("places in queues left", seen.left.waiters),
         none("channels left", seen.left.channels),
         none("patterns left", seen.left.patterns),
         none("connections left", seen.left.connections),
-        none("releases given up on", seen.abandoned),
+        none("abandoned releases", seen.abandoned),
         back("open files", seen.before.files, seen.after.files),
         back("tasks alive", seen.before.tasks, seen.after.tasks),
         Check {
@@ -185,7 +185,7 @@ pub fn table(checks: &[Check], seen: &Seen, style: Style) -> String {
     table::align(&mut table, 4);
     let (median, slow) = seen.waits_us;
     let waits = format!(
-        "{} acquisitions; waits of the stream: half below {} ms, all but one of 1,000 below {} ms",
+        "{} acquisitions; waits of the stream: half below {} ms, 999 of 1,000 below {} ms",
         seen.granted,
         median as f64 / 1000.0,
         slow as f64 / 1000.0,
@@ -269,14 +269,14 @@ mod tests {
             ("restarts of the server", |seen| seen.restarts = 1),
             ("two holders at once", |seen| seen.overlaps = 1),
             ("errors outside of restarts", |seen| seen.error_count = 1),
-            ("keys left but those kept", |seen| {
+            ("keys left, except kept ones", |seen| {
                 seen.left.keys.insert("a".to_owned());
             }),
             ("places in queues left", |seen| seen.left.waiters = 1),
             ("channels left", |seen| seen.left.channels = 1),
             ("patterns left", |seen| seen.left.patterns = 1),
             ("connections left", |seen| seen.left.connections = 1),
-            ("releases given up on", |seen| seen.abandoned = 1),
+            ("abandoned releases", |seen| seen.abandoned = 1),
             ("open files", |seen| seen.after.files += 1),
             ("tasks alive", |seen| seen.after.tasks += 1),
             ("memory grown by", |seen| {

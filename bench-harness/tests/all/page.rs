@@ -55,7 +55,7 @@ fn contention_shows_distributions_and_commands_against_workers() {
         "<h3>Distribution: hand-off</h3>",
         "<figcaption>hand-off, W=128 P=8</figcaption>",
         "<figcaption>Commands per acquisition</figcaption>",
-        "<figcaption>Commands per acquisition, those inside scripts included</figcaption>",
+        "<figcaption>Commands per acquisition, including those of scripts</figcaption>",
     ] {
         assert!(page.contains(wanted), "{wanted}");
     }

@@ -65,7 +65,7 @@ fn a_part_of_the_plan_is_refused_for_the_page() {
         let said = String::from_utf8(written.stderr).unwrap();
         // The last cell of the plan is one of these, too.
         assert!(
-            said.contains("become no page") && said.contains("uncontended"),
+            said.contains("cannot become a page") && said.contains("uncontended"),
             "{said}"
         );
     }
@@ -104,7 +104,7 @@ fn a_part_of_what_was_kept_is_not_rendered() {
     assert_eq!(cut.status.code(), Some(3), "{cut:?}");
     let said = String::from_utf8(cut.stderr).unwrap();
     assert!(
-        said.contains("become no page") && said.contains("missing"),
+        said.contains("cannot become a page") && said.contains("missing"),
         "{said}"
     );
     assert!(!page.exists());

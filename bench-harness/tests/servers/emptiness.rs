@@ -82,7 +82,7 @@ fn a_worker_that_dies_fails_the_measurement() {
     let output = ended_without(workers[1], harness);
     let said = told(&output);
     assert_eq!(output.status.code(), MEASUREMENT, "{said}");
-    assert!(said.contains("a worker ended without a word"), "{said}");
+    assert!(said.contains("a worker ended without a message"), "{said}");
     assert!(said.contains("hot-lock"), "which cell: {said}");
 }
 

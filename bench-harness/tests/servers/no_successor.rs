@@ -94,7 +94,7 @@ fn servers_of_which_none_takes_over_say_why() {
     };
     for words in [
         "stopped after 0 of 1 faults: ",
-        "the servers' word: ",
+        "the servers' logs: ",
         "-failover-abort-no-good-slave",
     ] {
         assert!(trouble.contains(words), "{words}: {trouble}");

@@ -59,7 +59,7 @@ fn what_is_planted_is_found() {
         "channels left",
         "connections left",
         "errors outside of restarts",
-        "keys left but those kept",
+        "keys left, except kept ones",
         "locks held throughout",
         "memory grown by",
         "open files",

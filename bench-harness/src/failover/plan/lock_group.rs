@@ -118,7 +118,7 @@ mod kind {
         let word = String::deserialize(from)?;
         let found = known().into_iter().find(|kind| kind.family() == word);
         let words = known().map(|kind| kind.family()).join(", ");
-        found.ok_or_else(|| D::Error::custom(format!("{word:?} is none of {words}")))
+        found.ok_or_else(|| D::Error::custom(format!("{word:?} is not one of {words}")))
     }
 }
 

@@ -220,7 +220,7 @@ impl Store {
         let data = state.locks.entry(lock).or_default();
         if !data.plain.knows(read.plain) || !data.fenced.knows(read.fenced) {
             return Reply::Bad {
-                reason: format!("nobody can have read {read:?}"),
+                reason: format!("no holder can have read {read:?}"),
             };
         }
         if !only_fenced {

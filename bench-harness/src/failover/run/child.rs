@@ -183,7 +183,7 @@ impl Process {
         let problem = match timeout(within, self.next()).await {
             Ok(Some(Ok(answer))) => return Ok(answer),
             Ok(Some(Err(problem))) => problem,
-            Ok(None) => "it ended without a word; see its message above".to_owned(),
+            Ok(None) => "it ended without a message; see its output above".to_owned(),
             Err(_) => format!("it said nothing for {within:?}"),
         };
         Err(RunError::Worker(problem))
@@ -210,7 +210,7 @@ async fn listen(from: ChildStdout, hears: UnboundedSender<Result<Answer, String>
     loop {
         let answer = match lines.next_line().await {
             Ok(Some(line)) => serde_json::from_str(&line)
-                .map_err(|error| format!("it said nonsense ({line:?}): {error}")),
+                .map_err(|error| format!("it sent an invalid message ({line:?}): {error}")),
             Ok(None) => return,
             Err(error) => {
                 let _ = hears.send(Err(error.to_string()));

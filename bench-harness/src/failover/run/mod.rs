@@ -52,9 +52,7 @@ pub enum RunError {
     #[error("a worker process failed: {0}")]
     Worker(String),
     /// No lock was granted any more.
-    #[error(
-        "nobody was granted a lock for {0:?}: the servers did not recover, or the locks did not"
-    )]
+    #[error("no lock was granted for {0:?}: the servers did not recover, or the locks did not")]
     NoGrant(std::time::Duration),
     /// The plan kills a waiter, but no process waits.
     #[error(
@@ -71,7 +69,7 @@ pub enum RunError {
     #[error("no other server took over within {0:?}")]
     NoSuccessor(std::time::Duration),
     /// As above, with the reason that the servers logged.
-    #[error("{source}; the servers' word: {said}")]
+    #[error("{source}; the servers' logs: {said}")]
     Refused {
         /// The error.
         source: Box<Self>,

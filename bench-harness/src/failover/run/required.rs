@@ -127,15 +127,15 @@ pub(super) fn excused(cell: &Cell) -> BTreeMap<String, String> {
 fn untested_because(cell: &Cell, property: Property, verdict: &Verdict) -> &'static str {
     match property {
         Property::PermitValidity | Property::PermitUse if has(cell, &LockKind::Semaphore) => {
-            "nobody held a permit here"
+            "no permit was held here"
         }
         Property::PermitValidity | Property::PermitUse => "no semaphore here",
         Property::FairOrder if verdict.order.disturbed > 0 => {
-            "a fault or a stall may have taken the place of everybody who waited"
+            "a fault or a stall may have cost every waiter its place"
         }
-        Property::FairOrder => "nobody waited for a fair lock here",
+        Property::FairOrder => "no worker waited for a fair lock here",
         Property::LossSignal => "no lock was lost here",
-        Property::Leftovers => "the servers could not be looked at",
+        Property::Leftovers => "the servers could not be inspected",
         _ => "nothing happened here that tests it",
     }
 }

@@ -35,7 +35,7 @@ impl ResourceClient {
         match serde_json::from_str(&answer) {
             Ok(Reply::Bad { reason }) => Err(format!("the resource does not understand: {reason}")),
             Ok(reply) => Ok(reply),
-            Err(error) => Err(format!("the resource said nonsense: {error}")),
+            Err(error) => Err(format!("the resource sent an invalid reply: {error}")),
         }
     }
 }

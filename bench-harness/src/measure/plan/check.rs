@@ -170,7 +170,7 @@ impl CellSpec {
             && !(plain && self.arrivals_per_second.is_none())
         {
             return Err(
-                "redisson is measured in closed loops that take and give back locks".to_owned(),
+                "redisson is measured in closed loops that take and release locks".to_owned(),
             );
         }
         if !plain && self.strategies != [Strategy::Locktopus] {

@@ -130,7 +130,7 @@ impl Comparison<'_> {
             let lost = pair.lost().into_iter();
             failures.extend(lost.map(|what| format!("{name}: {what} is not in the second run")));
             if overlaps(pair.before).is_some() && overlaps(pair.after).is_none() {
-                failures.push(format!("{name}: nobody looked for overlapping holds"));
+                failures.push(format!("{name}: overlapping holds were not checked"));
             }
             let found = |cell| overlaps(cell).map_or(0, |check| check.found);
             if found(pair.after) > found(pair.before) {

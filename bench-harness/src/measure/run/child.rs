@@ -85,8 +85,10 @@ impl Worker {
     async fn hear(&mut self, within: Duration) -> Result<Answer, String> {
         match timeout(within, self.from.next_line()).await {
             Ok(Ok(Some(line))) => serde_json::from_str(&line)
-                .map_err(|error| format!("a worker said nonsense: {error}")),
-            Ok(Ok(None)) => Err("a worker ended without a word; see its message above".to_owned()),
+                .map_err(|error| format!("a worker sent an invalid message: {error}")),
+            Ok(Ok(None)) => {
+                Err("a worker ended without a message; see its output above".to_owned())
+            }
             Ok(Err(error)) => Err(format!("cannot hear a worker: {error}")),
             Err(_) => Err(format!("a worker said nothing for {within:?}")),
         }

@@ -107,7 +107,7 @@ impl Targets {
             }
             target.examine_words().map_err(named)?;
             if targets.target.iter().filter(|t| t.id == target.id).count() > 1 {
-                return Err(TargetError(format!("{} stands there twice", target.id)));
+                return Err(TargetError(format!("{} is there twice", target.id)));
             }
         }
         Ok(targets)
@@ -140,7 +140,7 @@ impl Target {
         let words = format!("{cost} {tried}").replace('\n', " ").to_lowercase();
         if let Some(found) = OF_ONE_RUN.iter().find(|phrase| words.contains(**phrase)) {
             return Err(format!(
-                "{found:?} is true of one run, and the text stands beside every run"
+                "{found:?} is true of one run, but the text appears beside every run"
             ));
         }
         if !tried.contains(|c: char| c.is_ascii_digit()) {

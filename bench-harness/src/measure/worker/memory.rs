@@ -59,7 +59,7 @@ impl Occupant {
     ) -> Result<(Recorder, ClientCost, Vec<LockGuard>), String> {
         let interval = Duration::from_nanos(job.interval_ns);
         let recorder = Recorder::new(job.first_worker, op::ACQUIRE, interval);
-        let resident = || resident_bytes().ok_or("the kernel does not tell the resident set");
+        let resident = || resident_bytes().ok_or("the kernel does not report the resident set");
         let (cpu, before) = (cpu_ns(), resident()?);
         let (came, guards, waiters) = if job.scenario == Scenario::HeldMemory {
             let guards = take(&self.locks, job, job.locks).await?;

@@ -205,7 +205,7 @@ fn what_was_left_then_is_no_less_broken_now() {
         kept.outcomes.insert(name, "failed".to_owned());
     };
     let folder = changed("left", &good(), leave);
-    let promise = "a promise was not kept: leftovers, as was found then";
+    let promise = "a promise was not kept: leftovers, as in the run";
     ends(&folder, BROKEN, &[promise]);
     let folder = changed("left-excused", &good(), |kept| {
         leave(kept);
@@ -221,14 +221,14 @@ fn another_verdict_than_then_fails() {
     let folder = changed("other", &good(), |kept| {
         kept.outcomes.insert(name.clone(), "passed".to_owned());
     });
-    let words = "another verdict than then: good writes: passed then, not judged now";
+    let words = "the verdict changed: good writes: passed then, not judged now";
     ends(&folder, ANOTHER_VERDICT, &[words]);
     // Without a first outcome nothing can differ, but that is no reason to pass.
     for property in [Property::Outage, Property::Leftovers] {
         let folder = changed("unsaid", &good(), |kept| {
             kept.outcomes.remove(&property.to_string());
         });
-        let words = format!("another verdict than then: {property}: nothing then");
+        let words = format!("the verdict changed: {property}: nothing then");
         ends(&folder, ANOTHER_VERDICT, &[&words]);
     }
 }

@@ -45,7 +45,7 @@ pub(in super::super) fn figures(
         } else {
             format!("{operation}, {load}")
         };
-        let desc = "Part of the operations that took no longer than the latency below.";
+        let desc = "The share of operations that took no longer than the latency below.";
         let mut svg = Svg::new(WIDTH, HEIGHT, &title, desc);
         let mut x = Axis::new(scale, "latency", |ns| format::duration(ns as u64));
         thin(&mut x.ticks);

@@ -61,8 +61,8 @@ fn figure(strips: &[Strip<'_>], loads: &[&str], most: f64) -> Figure {
     let row = ROW + label.above;
     let height = TOP + loads.len() as f64 * HEAD + count as f64 * row + 34.0;
     let title = "Share of each worker";
-    let desc = "One dot per worker: its grants over the fair share, all rounds together. A fair \
-                lock puts every dot on 1.";
+    let desc = "One dot per worker: its grants divided by a fair share, all rounds together. A \
+                fair lock puts every dot on 1.";
     let mut svg = Svg::new(WIDTH, height, title, desc);
     let left = label.left;
     let scale = Scale::linear(0.0, most.sqrt() * 1.02).onto(left + 6.0, WIDTH - FIGURE - 8.0);

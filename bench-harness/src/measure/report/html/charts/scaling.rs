@@ -30,7 +30,7 @@ pub(in super::super) fn figures(
         (Measure::Commands, "Commands per acquisition", true),
         (
             Measure::CommandsWithScripts,
-            "Commands per acquisition, those inside scripts included",
+            "Commands per acquisition, including those of scripts",
             true,
         ),
         (Measure::ServerCpu, "Server CPU per acquisition, µs", true),
