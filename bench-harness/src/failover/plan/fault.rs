@@ -128,7 +128,7 @@ impl Verb {
         )
     }
 
-    /// Faults of one group exclude each other in a nemesis. `None` if the fault stands alone.
+    /// The fault's group: a nemesis combines at most one of each. `None` if it stands alone.
     #[must_use]
     pub const fn sort(self) -> Option<u8> {
         Some(match self {

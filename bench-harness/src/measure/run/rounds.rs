@@ -17,7 +17,7 @@ use crate::measure::record::{Recorder, RoundFacts};
 use crate::measure::worker::{Answer, Start, monotonic_ns};
 use crate::shared::stall::StallWatch;
 
-/// How long workers may take to connect, ping and (for renewal) take their locks, after warm-up.
+/// How long workers may take to connect, ping and (for renewal) take locks, besides a warm-up.
 const READY_WITHIN: Duration = Duration::from_secs(180);
 /// How long workers may take to finish after the measured part.
 const DONE_WITHIN: Duration = Duration::from_secs(60);

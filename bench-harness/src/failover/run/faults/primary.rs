@@ -162,7 +162,7 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
         if Instant::now() >= give_up {
             return Err(RunError::NoSuccessor(RECOVERY));
         }
-        // The order is refused until the earlier failover is forgotten, and may take too long.
+        // Again: it is refused until the earlier failover is forgotten, or was too slow.
         tokio::time::sleep(LOOK).await;
         answer = node.command(command).await;
     }
