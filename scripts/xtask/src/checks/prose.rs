@@ -1,4 +1,4 @@
-//! Counts what has to be read twice in comments and pages.
+//! Counts the lines of comments and pages that readers have to read twice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +16,16 @@ Usage: scripts/check-prose [FILE|FOLDER...]
 Without arguments it counts over all files and fails above the limit. With some it shows each line there. A finding is a hint:
 mend the sentence, not the count.";
 
-/// So many findings are allowed in 1,000 lines of prose.
+/// Findings allowed in 1,000 lines of prose.
 const ALLOWED: usize = 15;
-/// Columns of a comment.
+/// The widest comment, in columns.
 const WIDE: usize = 100;
-/// Words of a sentence in one line.
+/// The longest sentence in one line, in words.
 const LONG: usize = 28;
-/// How many files are shown with their numbers.
+/// How many files the summary names.
 const SHOWN: usize = 10;
 
-/// What is looked for, as a regular expression.
+/// The rules, as regular expressions.
 const RULES: [(&str, &str); 8] = [
     (
         "a clause as the subject",
@@ -52,11 +52,11 @@ const RULES: [(&str, &str); 8] = [
     ("a double negation", r"(?i)\bnot (?:un|in)[a-z]+\b|\bno[a-z]* [a-z ]{0,20}\bnot\b"),
 ];
 
-/// Words after which a match is none: questions, and "but for example".
+/// A match before one of these words does not count: questions, and "but for example".
 const FINE_AFTER: [&str; 9] =
     ["is", "are", "to", "it", "this", "example", "now", "examples", "nowadays"];
 
-/// A line that has to be read twice.
+/// A line to mend.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     line: usize,
@@ -76,7 +76,7 @@ impl Reader {
         Ok(Self { rules: rules.collect::<Done<_>>()?, code: Regex::new(r"`[^`]*`|\]\([^)]*\)")? })
     }
 
-    /// The findings of a file, and how many lines of prose it has.
+    /// The findings of a file, and its number of lines of prose.
     fn read(&self, path: &str, text: &str) -> (Vec<Finding>, usize) {
         let (mut findings, mut prose, mut in_code) = (Vec::new(), 0, false);
         for (index, whole) in text.lines().enumerate() {
@@ -121,7 +121,7 @@ fn breaks(rule: &Regex, text: &str) -> bool {
     })
 }
 
-/// What a line says, if it is a comment or the line of a page.
+/// The text of a line, if it is a comment or the line of a page.
 fn said<'a>(path: &str, line: &'a str) -> Option<&'a str> {
     let marks: &[&str] = match path.rsplit_once('.').map_or("", |(_, end)| end) {
         "md" => return Some(line),
@@ -186,7 +186,7 @@ mod tests {
         found.into_iter().map(|finding| finding.why).collect()
     }
 
-    /// Every rule has a line that it finds, and one beside it that is plain.
+    /// Every rule finds one line, and lets a plain one beside it pass.
     #[test]
     fn each_rule_finds_its_own() {
         let lines = [
