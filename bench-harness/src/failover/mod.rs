@@ -2,7 +2,7 @@
 //! locks.
 //!
 //! ```text
-//! plan (TOML) ─► run: servers, faults, worker processes ─► histories ─► judge ─► model (JSON) ─► terminal, HTML, docs
+//! plan (TOML) ─► run: servers, faults, worker processes ─► histories ─► judge ─► model (JSON) ─► views
 //!                       │                    │
 //!                       └── resource ◄───────┘   checks tokens, and counts lost updates
 //! ```
