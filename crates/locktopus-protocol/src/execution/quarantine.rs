@@ -181,8 +181,9 @@ impl Watched {
         *known = found.collect();
     }
 
-    /// `<history>=<ms>` of the primary that serves a slot, as scripts take it; empty if it is not known, or was seen in another epoch only. The time is cut by a hundredth, in case this machine's clock is fast. Behind it `@<epoch>`,
-    /// if there is one.
+    /// `<history>=<ms>` of the primary that serves a slot, as scripts take it, and `@<epoch>` if
+    /// there is one. Empty if the primary is not known, or was seen only in another epoch. The time
+    /// is cut by a hundredth, in case this machine's clock is fast.
     fn seen(&self, slot: Option<u16>, epoch: Option<u64>, now: Instant) -> String {
         let known = self.lock();
         let serves = |primary: &Primary| match (slot, &primary.domain) {

@@ -106,7 +106,8 @@ impl Reader {
         let text = self.code.replace_all(text, "x");
         let broken = self.rules.iter().filter(|(_, rule)| breaks(rule, &text));
         let mut whys: Vec<_> = broken.map(|(why, _)| *why).collect();
-        let mut sentences = text.split(['.', '!', '?', ';', ':']);
+        // A cell of a table is a sentence too.
+        let mut sentences = text.split(['.', '!', '?', ';', ':', '|']);
         if sentences.any(|sentence| sentence.split_whitespace().count() > LONG) {
             whys.push("a sentence of more than 28 words");
         }
@@ -228,7 +229,7 @@ mod tests {
         let all = |why| BTreeMap::from([("a.rs".to_owned(), one(why))]);
         assert!(judge(&all("those who"), 100).is_ok());
         let error = judge(&all("those who"), 10).unwrap_err();
-        assert!(crate::made_up::said(Err(error)).contains("a.rs"));
+        assert!(crate::made_up::said(Err::<(), _>(error)).contains("a.rs"));
         assert!(judge(&all("wider than 100 columns"), 100_000).is_err());
         assert!(judge(&BTreeMap::new(), 0).is_err());
     }

@@ -17,7 +17,7 @@ const LIMIT: usize = 400;
 const BUDGETS: [Budget; 5] = [
     Budget {
         what: "sources outside the product: testing, proof, harness, examples, scripts",
-        limit: 81_010,
+        limit: 81_400,
         paths: &[
             "testing/*.rs",
             "proof/*.rs",
@@ -27,7 +27,7 @@ const BUDGETS: [Budget; 5] = [
         ],
         not: &["/tests/", "/benches/"],
     },
-    Budget { what: "tests", limit: 65_700, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
+    Budget { what: "tests", limit: 66_500, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
     Budget {
         what: "lines of shell",
         limit: 550,

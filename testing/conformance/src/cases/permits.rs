@@ -389,10 +389,8 @@ async fn gets_in(client: &Client, attempt: &AcquireAttempt) {
         LONG,
         "one of a crowd does not get its permits",
         || async {
-            let again = AcquireAttempt {
-                deadline: client.deadline(),
-                ..attempt.clone()
-            };
+            let mut again = attempt.clone();
+            again.deadline = client.deadline();
             let outcome = client.send(&again).await;
             matches!(outcome, AttemptOutcome::Granted { .. })
         },

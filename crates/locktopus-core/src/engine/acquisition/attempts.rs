@@ -122,8 +122,7 @@ impl<'a> Acquisition<'a> {
             }
         }
         if self.listens() && self.state.hints.is_none() {
-            // If this process already listens, a grant may come right after the answer to the first
-            // attempt.
+            // If this process listens already, a grant may follow the first answer at once.
             self.state.hints = self.listen();
         }
         loop {
@@ -139,8 +138,7 @@ impl<'a> Acquisition<'a> {
                 return Err(self.out_of_time(obstacle).into());
             }
             if self.listens() && self.state.hints.is_none() && obstacle.is_held() {
-                // Subscribe first, then check again: a release between the two would otherwise be
-                // missed.
+                // Subscribe, then check again, or a release between the two would be missed.
                 let stands_aside = !self.takes_place();
                 self.state.hints = self.subscribe(self.deadline()).await?;
                 self.unsubscribed = self.state.hints.is_none();
