@@ -3,8 +3,8 @@
 //! It sends `EVALSHA`, and on `NOSCRIPT` the same call as `EVAL`, which also loads the script. It
 //! repeats until the deadline what the server refused before running it: a redirect, or a node that
 //! is loading or was just demoted. Anything else may have run, and is reported as such: after the
-//! first write of a script or of a pipeline an error is [`Executed::Maybe`]. [`was_refused`] decides
-//! for scripts, [`Executor::run_replicated`] for pipelines.
+//! first write of a script or of a pipeline an error is [`Executed::Maybe`]. [`was_refused`]
+//! decides for scripts, [`Executor::run_replicated`] for pipelines.
 
 use std::borrow::Cow;
 use std::sync::Arc;

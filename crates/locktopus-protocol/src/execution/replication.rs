@@ -1,9 +1,9 @@
 //! Scripts whose effect counts once enough replicas have it.
 //!
 //! `WAIT` follows the script directly, on a connection that carries nothing else. Between the two
-//! comes a write without meaning (`wait_offset.lua`). Without it a script that finds everything done
-//! already, for a repeated attempt or the confirmation of a pushed grant, would write nothing that
-//! `WAIT` could wait for.
+//! comes a write without meaning (`wait_offset.lua`). A script that finds everything done already,
+//! for a repeated attempt or the confirmation of a pushed grant, writes nothing itself, so `WAIT`
+//! would have nothing to wait for.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
