@@ -74,7 +74,7 @@ fn uncontended(group: &Group<'_>) -> Option<String> {
     });
     Some(format!(
         "Uncontended, {} takes {}{trips} to acquire and release a lock{}.",
-        ours.series,
+        called(ours),
         natural(pair.of(ours.cell)?.median),
         direction(group, ours, &pair, ["faster", "slower"])
     ))
@@ -85,7 +85,7 @@ fn many_locks(group: &Group<'_>) -> Option<String> {
     let rate = Measure::Throughput;
     Some(format!(
         "With many locks, {} makes {} acquisitions per second, by {} workers with a lock each{}.",
-        ours.series,
+        called(ours),
         number(rate.of(ours.cell)?.median),
         count(u64::from(ours.cell.subject.workers)),
         direction(group, ours, &rate, ["slower", "faster"])
@@ -97,7 +97,7 @@ fn renewal(group: &Group<'_>) -> Option<String> {
     let cpu = Measure::ServerCpu;
     Some(format!(
         "Renewal by {} costs the server {} of CPU for each of {} held locks{}.",
-        ours.series,
+        called(ours),
         natural(cpu.of(ours.cell)?.median),
         count(u64::from(ours.cell.subject.locks)),
         direction(group, ours, &cpu, ["less", "more"])
@@ -134,6 +134,14 @@ fn ours<'a, 'b>(group: &'a Group<'b>) -> Option<&'a Row<'b>> {
     rows.find(|row| is_ours(row) && row.cell.subject.server.is_some())
 }
 
+/// This library, with what tells the cell from its others.
+fn called(ours: &Row<'_>) -> String {
+    match ours.series.as_str() {
+        OURS => "Locktopus".to_owned(),
+        series => format!("Locktopus ({series})"),
+    }
+}
+
 fn is_ours(row: &Row<'_>) -> bool {
     row.cell.subject.strategy == OURS
 }
@@ -167,6 +175,10 @@ mod tests {
             let line = line.unwrap_or_else(|| panic!("{wanted}: {text}"));
             let directions = ["at once", "is better)", " than ", "about the same as"];
             assert!(directions.iter().any(|way| line.contains(way)), "{line}");
+            assert!(
+                wanted == "No lock had two" || line.contains("Locktopus"),
+                "{line}"
+            );
         }
         assert!(findings(&synthetic::empty()).is_empty());
     }
