@@ -8,11 +8,13 @@
 
 mod config;
 mod doctor;
+mod examples;
 mod failover;
 mod jobs;
 mod killed;
 mod labels;
 mod lost;
+mod machine;
 mod pages;
 mod pty;
 mod run;
