@@ -1,6 +1,6 @@
 //! The sources of the URL, secrets that stay hidden, and exit codes of errors.
 
-use crate::usual::{Place, ended};
+use crate::usual::{Place, ended, words};
 
 #[tokio::test]
 async fn config_shows_sources_and_no_password() {
@@ -35,38 +35,20 @@ async fn config_shows_sources_and_no_password() {
 #[tokio::test]
 async fn each_error_has_its_code() {
     let place = Place::without_servers();
-    let code = async |arguments: &[&str]| ended(place.bare(arguments)).await.code;
-    assert_eq!(code(&["status", "a"]).await, 78, "no URL");
-    assert_eq!(code(&["--url", "nonsense://x", "status", "a"]).await, 78);
-    assert_eq!(code(&["--config", "absent.toml", "config"]).await, 78);
-    assert_eq!(
-        code(&["--url", "redis://127.0.0.1:1?timeout=100ms", "status", "a"]).await,
-        69
-    );
-    assert_eq!(
-        code(&["--url", "memory:", "status", ""]).await,
-        2,
-        "no name"
-    );
-    assert_eq!(
-        code(&["--url", "memory:", "status", "a", "--kind", "queue"]).await,
-        2
-    );
-    assert_eq!(
-        code(&[
-            "--url",
-            "memory:",
-            "status",
-            "a",
-            "--kind",
-            "lock",
-            "--profile",
-            "redsync"
-        ])
-        .await,
-        2
-    );
-    assert_eq!(code(&["--url", "memory:", "status", "a"]).await, 0);
+    for (line, code) in [
+        ("status a", 78),
+        ("--url nonsense://x status a", 78),
+        ("--config absent.toml config", 78),
+        ("--url redis://127.0.0.1:1?timeout=100ms status a", 69),
+        // An empty name.
+        ("--url memory: status ", 2),
+        ("--url memory: status a --kind queue", 2),
+        ("--url memory: status a --kind lock --profile redsync", 2),
+        ("--url memory: status a", 0),
+    ] {
+        let ran = ended(place.bare(&words(line))).await;
+        assert_eq!(ran.code, code, "{line}: {ran:?}");
+    }
 }
 
 /// The fact once, and the remedy.
