@@ -170,12 +170,16 @@ async fn a_cron_job_runs_once_and_is_retried_only_without_a_server() {
     let start = || container(&machine, report);
     machine.once("make-report report", start).await;
 
-    let rule = &job["podFailurePolicy"]["rules"][0]["onExitCodes"];
-    assert_eq!(text(&rule["operator"]), "NotIn");
+    let rule = &job["podFailurePolicy"]["rules"][0];
+    let codes = &rule["onExitCodes"];
+    // The policy needs pods that are never restarted.
+    let policy = [&job["template"]["spec"]["restartPolicy"], &rule["action"]];
+    assert_eq!(policy.map(text), ["Never", "FailJob"]);
+    assert_eq!(text(&codes["operator"]), "NotIn");
     let mut away = start();
     away.env("LOCKTOPUS_URL", NOWHERE);
     let code = ended(away).await.code.into();
-    assert_eq!(list(&rule["values"]), [Yaml::Integer(code)]);
+    assert_eq!(list(&codes["values"]), [Yaml::Integer(code)]);
     machine.0.does("-q break report --reason test").await;
     machine.write("fail", "");
     assert_eq!(ended(start()).await.code, 3);
@@ -205,6 +209,7 @@ async fn a_sidecar_says_who_leads() {
     let machine = Machine::new().await;
     let pod = pod("sidecar.yaml");
     let sidecar = &pod["initContainers"][0];
+    assert_eq!(text(&sidecar["restartPolicy"]), "Always");
     for container in [sidecar, &pod["containers"][0]] {
         let mount = &container["volumeMounts"][0];
         assert_eq!(mount["name"], pod["volumes"][0]["name"]);
