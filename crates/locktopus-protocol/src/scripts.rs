@@ -30,7 +30,7 @@ pub(crate) use others::{
     QUARANTINED_SEMAPHORE_COUNTER,
 };
 
-/// Every script.
+/// Every script. Of the batches ([`Script::together`]), which are all made alike, one.
 pub fn all() -> impl Iterator<Item = &'static Script> {
     let kinds = KINDS.iter().chain(QUARANTINED_KINDS);
     let numbers = NUMBERS.iter().chain(QUARANTINED_NUMBERS);
@@ -39,6 +39,7 @@ pub fn all() -> impl Iterator<Item = &'static Script> {
         .flat_map(|kind| kind.all())
         .chain(numbers.copied())
         .chain(others)
+        .chain([LOCK.acquire.together()])
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::repeat::Repeats;
 use super::safety::Safety;
 use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
 use crate::execution::executor::Executor;
+use crate::execution::gather::Gather;
 use crate::hub::{Hub, LockChannels};
 use crate::kinds::keys::{KeyCache, Keys};
 use crate::kinds::{self, RedisKind};
@@ -31,6 +32,8 @@ const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(super) executor: Executor,
+    /// Where calls wait for each other. None in a cluster, where they go to several servers.
+    pub(super) gather: Option<Arc<Gather>>,
     pub(super) hub: Hub,
     pub(super) clock: ServerClock,
     pub(super) options: BackendOptions,
@@ -129,9 +132,11 @@ impl Context {
         .with_safety(options.safety);
         let several = client.deployment() == Deployment::Cluster;
         let (repeats, unclaimed) = Repeats::new(client.server_changes());
+        let gather = (!several).then(|| Gather::new(Arc::clone(&client)));
         let hub = Hub::start(client, flavour, options.call_timeout, unclaimed);
         let context = Self {
             executor,
+            gather,
             hub,
             clock: ServerClock::new(several),
             options,
@@ -190,6 +195,7 @@ impl Context {
         let (repeats, unclaimed) = Repeats::new(client.server_changes());
         Self {
             safety: self.safety.again(&executor, call_timeout),
+            gather: (!self.is_cluster()).then(|| Gather::new(Arc::clone(&client))),
             hub: Hub::start(client, self.flavour, call_timeout, unclaimed),
             executor,
             clock: ServerClock::new(self.is_cluster()),

@@ -25,7 +25,11 @@ impl Context {
             (Safety::Quarantine(quarantine), Effect::Grant | Effect::Release) => {
                 Box::pin(executor.run_quarantined(quarantine, &call)).await
             }
-            (Safety::Plain, _) | (_, Effect::Look) | (Safety::Quarantine(_), Effect::Extend) => {
+            (Safety::Plain, Effect::Grant | Effect::Release) => match &self.gather {
+                Some(gather) => executor.run_together(gather, &call).await,
+                None => executor.run(&call).await,
+            },
+            (_, Effect::Look) | (Safety::Plain | Safety::Quarantine(_), Effect::Extend) => {
                 executor.run(&call).await
             }
         };

@@ -1,14 +1,17 @@
 //! One call of a script, and what becomes of it while its slot is being moved to another node.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use crate::client::{ClientError, Deployment};
+use crate::execution::gather::Gather;
 use crate::scripts::Script;
 
 /// A script with its keys and arguments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
-    pub(crate) script: &'a Script,
+    pub(crate) script: &'static Script,
     /// All of them are in `slot`.
     pub(crate) keys: &'a [&'a [u8]],
     pub(crate) args: &'a [&'a [u8]],
@@ -44,10 +47,12 @@ pub(crate) enum OnSplit {
     Tell,
 }
 
-/// Which of a client's connections to a node.
+/// Which of a client's connections to a node, and whether calls share a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum Way<'a> {
     Usual,
+    /// The usual connection, together with other calls.
+    Together(&'a Arc<Gather>),
     Blocking,
 }
 

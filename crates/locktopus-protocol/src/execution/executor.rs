@@ -18,6 +18,7 @@ use crate::client::{ClientError, RedisClient, Reply, Route};
 use crate::execution::call::{
     Call, HalfMoved, ONE_NODE, OnSplit, Way, is_half_moved, names_a_node,
 };
+use crate::execution::gather::Gather;
 use crate::execution::refusals::{is_passing, refuses_scripts, was_refused};
 use crate::wire::{other_kind, too_few};
 
@@ -75,6 +76,15 @@ impl Executor {
         self.run_by(Way::Usual, call).await
     }
 
+    /// Runs a script, together with others if some are on their way.
+    pub(crate) async fn run_together(
+        &self,
+        gather: &Arc<Gather>,
+        call: &Call<'_>,
+    ) -> Result<Reply, BackendError> {
+        self.run_by(Way::Together(gather), call).await
+    }
+
     /// Runs a script on the connection for blocking commands, after everything that was sent there
     /// before.
     pub(crate) async fn run_in_line(&self, call: &Call<'_>) -> Result<Reply, BackendError> {
@@ -85,7 +95,7 @@ impl Executor {
         self.run_by(Way::Blocking, &call).await
     }
 
-    async fn run_by(&self, way: Way, call: &Call<'_>) -> Result<Reply, BackendError> {
+    async fn run_by(&self, way: Way<'_>, call: &Call<'_>) -> Result<Reply, BackendError> {
         let (count, route) = (count_of(call.keys), (Route::Slot(call.slot), way));
         let command = call.command(&count);
         self.send(route, command, Some(call), call.deadline).await
@@ -104,7 +114,7 @@ impl Executor {
 
     async fn send(
         &self,
-        (route, way): (Route, Way),
+        (route, way): (Route, Way<'_>),
         mut command: Vec<&[u8]>,
         call: Option<&Call<'_>>,
         deadline: Instant,
@@ -113,7 +123,7 @@ impl Executor {
         let mut patience = Patience::until(deadline);
         loop {
             self.check_open()?;
-            let answer = timeout_at(deadline, self.once(route, way, &command)).await;
+            let answer = timeout_at(deadline, self.once(route, way, &command, call)).await;
             match answer {
                 Err(_) => return Err(self.timed_out(route, patience)),
                 Ok(Ok(reply)) => return Ok(reply),
@@ -139,10 +149,20 @@ impl Executor {
         }
     }
 
-    async fn once(&self, route: Route, way: Way, command: &[&[u8]]) -> Result<Reply, ClientError> {
-        match way {
-            Way::Usual => self.client.command(route, command).await,
-            Way::Blocking => {
+    async fn once(
+        &self,
+        route: Route,
+        way: Way<'_>,
+        command: &[&[u8]],
+        call: Option<&Call<'_>>,
+    ) -> Result<Reply, ClientError> {
+        match (way, call) {
+            // The text of a script goes alone, so that the server knows it afterwards.
+            (Way::Together(gather), Some(call)) if command[0] == b"EVALSHA" => {
+                gather.send(call, command).await
+            }
+            (Way::Usual | Way::Together(_), _) => self.client.command(route, command).await,
+            (Way::Blocking, _) => {
                 let answers = self.client.pipeline(route, &[command]).await?;
                 answers.replies.into_iter().next().unwrap_or_else(missing)
             }
@@ -222,10 +242,10 @@ impl Executor {
     }
 }
 
-/// The number of keys, as a command takes it. Without an allocation where it has one digit.
-fn count_of(keys: &[&[u8]]) -> Cow<'static, str> {
+/// How many keys or arguments there are, as text. Without an allocation where it has one digit.
+pub(super) fn count_of(words: &[&[u8]]) -> Cow<'static, str> {
     const DIGITS: &str = "0123456789";
-    match keys.len() {
+    match words.len() {
         count @ ..10 => DIGITS[count..=count].into(),
         count => count.to_string().into(),
     }

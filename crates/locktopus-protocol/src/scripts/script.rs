@@ -1,6 +1,9 @@
 //! A script, and how it is assembled from its parts.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
+
+const ONCE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/lua/once.lua"));
+const TOGETHER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/lua/together.lua"));
 
 /// A script and the digest that servers know it by.
 #[derive(Debug)]
@@ -9,14 +12,39 @@ pub struct Script {
     pub name: &'static str,
     /// The text, as sent by `EVAL`.
     pub source: &'static str,
-    pub(crate) digest: LazyLock<String>,
+    digest: OnceLock<String>,
+    together: OnceLock<Box<Script>>,
 }
 
 impl Script {
+    pub(super) const fn new(name: &'static str, source: &'static str) -> Self {
+        Self {
+            name,
+            source,
+            digest: OnceLock::new(),
+            together: OnceLock::new(),
+        }
+    }
+
     /// The SHA-1 digest in lower-case hex, as sent by `EVALSHA`.
     #[must_use]
     pub fn digest(&self) -> &str {
-        &self.digest
+        let digest = || sha1_smol::Sha1::from(self.source).digest().to_string();
+        self.digest.get_or_init(digest)
+    }
+
+    /// The script that runs this one for several members, as `lua/together.lua` says. It has the
+    /// same first line, so a server refuses it when it would refuse this one.
+    ///
+    /// Made on first use. Like the script itself, it is there as long as the program runs.
+    #[must_use]
+    pub fn together(&self) -> &Self {
+        self.together.get_or_init(|| {
+            let (first, rest) = self.source.split_once('\n').unwrap_or_default();
+            let source = [first, "\n", ONCE, rest, TOGETHER].concat();
+            let name = format!("{}_together", self.name);
+            Box::new(Self::new(name.leak(), source.leak()))
+        })
     }
 }
 
@@ -32,11 +60,7 @@ macro_rules! script {
             $($args, "\n",)?
             $(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/lua/", $file, ".lua"))),+
         );
-        $crate::scripts::Script {
-            name: $name,
-            source: SOURCE,
-            digest: std::sync::LazyLock::new(|| sha1_smol::Sha1::from(SOURCE).digest().to_string()),
-        }
+        $crate::scripts::Script::new($name, SOURCE)
     }};
 }
 

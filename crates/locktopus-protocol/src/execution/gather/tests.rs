@@ -1,0 +1,319 @@
+//! Which calls go together, and what each member is told, by a server that answers when it is told
+//! to.
+
+use async_trait::async_trait;
+use locktopus_contract::{BackendError, BackendErrorKind, Executed};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{JoinHandle, yield_now};
+
+use super::*;
+use crate::client::{Channel, Deployment, NodeReply, Pipelined, PushEvent};
+use crate::execution::call::OnSplit;
+use crate::execution::executor::Executor;
+use crate::scripts::{LOCK, MUTEX};
+
+type Answer = Result<Reply, ClientError>;
+
+/// Something that was sent, and where its answer goes.
+struct Request {
+    words: Vec<String>,
+    answer: oneshot::Sender<Answer>,
+}
+
+#[derive(Debug)]
+struct Wire(UnboundedSender<Request>);
+
+#[async_trait]
+impl RedisClient for Wire {
+    fn name(&self) -> &'static str {
+        "wire"
+    }
+    fn deployment(&self) -> Deployment {
+        Deployment::Standalone
+    }
+    async fn command(&self, _: Route, args: &[&[u8]]) -> Answer {
+        let words = args.iter().map(|it| String::from_utf8_lossy(it).into());
+        let (answer, answered) = oneshot::channel();
+        let words = words.collect();
+        let _ = self.0.send(Request { words, answer });
+        let lost = || Err(ClientError::MaybeExecuted("lost".to_owned()));
+        answered.await.unwrap_or_else(|_| lost())
+    }
+    async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
+        std::future::pending().await
+    }
+    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
+        Ok(Vec::new())
+    }
+    async fn subscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+        Ok(())
+    }
+    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
+        None
+    }
+    fn timed_out(&self, _: Route) {}
+    fn generation(&self) -> u64 {
+        0
+    }
+    async fn close(&self) {}
+}
+
+/// Callers, and the server that they call.
+struct Bench {
+    executor: Executor,
+    gather: Arc<Gather>,
+    requests: UnboundedReceiver<Request>,
+}
+
+type Caller = JoinHandle<Result<Reply, BackendError>>;
+
+impl Bench {
+    fn new() -> Self {
+        let (sender, requests) = unbounded_channel();
+        let client: Arc<dyn RedisClient> = Arc::new(Wire(sender));
+        Self {
+            executor: Executor::new(Arc::clone(&client)),
+            gather: Gather::new(client),
+            requests,
+        }
+    }
+
+    /// Somebody calls a script with one key and one argument.
+    async fn call(&self, script: &'static Script, key: &str, arg: &str) -> Caller {
+        let (executor, gather) = (self.executor.clone(), Arc::clone(&self.gather));
+        let (key, arg) = (key.to_owned(), arg.to_owned());
+        let caller = tokio::spawn(async move {
+            let call = Call {
+                script,
+                keys: &[key.as_bytes()],
+                args: &[arg.as_bytes()],
+                slot: 0,
+                deadline: Instant::now() + Duration::from_secs(1),
+                on_split: OnSplit::Wait,
+            };
+            executor.run_together(&gather, &call).await
+        });
+        yield_now().await;
+        caller
+    }
+
+    /// As many as may be on their way, each with a call that is not answered yet.
+    async fn busy() -> (Self, Vec<Request>) {
+        let mut bench = Self::new();
+        let mut under_way = Vec::new();
+        for _ in 0..UNDER_WAY {
+            drop(bench.call(&LOCK.acquire, "busy", "me").await);
+            let request = bench.sent().await;
+            assert_eq!(request.words[2..], ["1", "busy", "me"]);
+            under_way.push(request);
+        }
+        (bench, under_way)
+    }
+
+    /// What was sent next.
+    async fn sent(&mut self) -> Request {
+        self.requests.recv().await.unwrap()
+    }
+
+    fn is_silent(&self) -> bool {
+        self.requests.is_empty()
+    }
+}
+
+impl Request {
+    fn answer(self, answer: Answer) {
+        self.answer.send(answer).unwrap();
+    }
+}
+
+fn refused(line: &str) -> Answer {
+    Err(ClientError::rejected(line))
+}
+
+async fn executed(caller: Caller) -> (BackendErrorKind, Executed) {
+    let error = caller.await.unwrap().unwrap_err();
+    (error.kind(), error.executed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_wait_go_together_and_each_is_told_its_own() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let script = &LOCK.acquire;
+    let mut callers = Vec::new();
+    for key in ["a", "b", "c", "d"] {
+        callers.push(bench.call(script, key, "me").await);
+    }
+    assert!(bench.is_silent());
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    let batch = bench.sent().await;
+    let digest = script.together().digest();
+    assert_eq!(batch.words[..2], ["EVALSHA", digest]);
+    let words = "4 a b c d 1 1 me 1 1 me 1 1 me 1 1 me";
+    assert_eq!(batch.words[2..].join(" "), words);
+    let mut told = vec![Reply::Int(7), Reply::Nil, Reply::Nil, Reply::Int(9)];
+    for (place, line) in [(1, "WRONGTYPE x"), (2, "OOM y")] {
+        told.extend([Reply::Int(place), Reply::Bytes(line.into())]);
+    }
+    batch.answer(Ok(Reply::Array(told)));
+    let [a, b, c, d] = callers.try_into().unwrap();
+    assert_eq!(a.await.unwrap().unwrap(), Reply::Int(7));
+    let refused = BackendErrorKind::Refused;
+    assert_eq!(executed(b).await, (refused, Executed::Maybe));
+    assert_eq!(executed(c).await, (refused, Executed::No));
+    assert_eq!(d.await.unwrap().unwrap(), Reply::Int(9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_waits_alone_goes_as_it_is() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let caller = bench.call(&LOCK.acquire, "a", "me").await;
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    let request = bench.sent().await;
+    let digest = LOCK.acquire.digest();
+    assert_eq!(request.words, ["EVALSHA", digest, "1", "a", "me"]);
+    request.answer(Ok(Reply::Int(3)));
+    assert_eq!(caller.await.unwrap().unwrap(), Reply::Int(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_script_has_its_own_batch_and_a_full_one_takes_nobody() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let mut callers = vec![bench.call(&MUTEX.acquire, "m", "me").await];
+    for _ in 0..=MEMBERS {
+        callers.push(bench.call(&LOCK.acquire, "a", "me").await);
+    }
+    let long = "x".repeat(BYTES);
+    callers.push(bench.call(&LOCK.acquire, &long, "me").await);
+    // The mutex; as many as a batch takes; the last, which is not together with the long one.
+    for keys in [1, MEMBERS, 1, 1] {
+        assert!(bench.is_silent());
+        under_way.remove(0).answer(Ok(Reply::Int(1)));
+        let batch = bench.sent().await;
+        assert_eq!(batch.words[2], keys.to_string());
+        under_way.push(batch);
+    }
+    drop(callers);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_long_for_a_server_that_is_far_away() {
+    let (mut bench, _under_way) = Bench::busy().await;
+    let begun = Instant::now();
+    let _callers = [
+        bench.call(&LOCK.acquire, "a", "me").await,
+        bench.call(&LOCK.acquire, "b", "me").await,
+    ];
+    assert_eq!(bench.sent().await.words[2], "2");
+    assert!(begun.elapsed() <= LONGEST_WAIT * 2, "{:?}", begun.elapsed());
+}
+
+/// Before its batch is sent it is not sent at all. Later the others are answered all the same.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_dropped_stops_no_other() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let mut callers = Vec::new();
+    for key in ["a", "b", "c"] {
+        callers.push(bench.call(&LOCK.acquire, key, "me").await);
+    }
+    callers.remove(0).abort();
+    yield_now().await;
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    let batch = bench.sent().await;
+    assert_eq!(batch.words[2..].join(" "), "2 b c 1 1 me 1 1 me");
+    callers.remove(0).abort();
+    yield_now().await;
+    batch.answer(Ok(Reply::Array(vec![Reply::Int(1), Reply::Int(2)])));
+    assert_eq!(callers.remove(0).await.unwrap().unwrap(), Reply::Int(2));
+}
+
+/// What the server did not run goes again, each member by itself.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_was_refused_is_sent_one_by_one() {
+    for line in [
+        "READONLY x",
+        "BUSY x",
+        "OOM x",
+        "NOPERM this user has no permissions to access one of the keys used as arguments",
+        "ERR unknown command 'EVALSHA'",
+    ] {
+        let (mut bench, mut under_way) = Bench::busy().await;
+        let a = bench.call(&LOCK.acquire, "a", "me").await;
+        let b = bench.call(&LOCK.acquire, "b", "me").await;
+        under_way.remove(0).answer(Ok(Reply::Int(1)));
+        bench.sent().await.answer(refused(line));
+        let (one, other) = (bench.sent().await, bench.sent().await);
+        assert_eq!([&one.words[3], &other.words[3]], ["a", "b"], "{line}");
+        one.answer(Ok(Reply::Int(1)));
+        other.answer(refused("OOM x"));
+        assert!(a.await.unwrap().is_ok(), "{line}");
+        let told = (BackendErrorKind::Refused, Executed::No);
+        assert_eq!(executed(b).await, told, "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_the_server_does_not_know_is_sent_in_full() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let a = bench.call(&LOCK.acquire, "a", "me").await;
+    let _b = bench.call(&LOCK.acquire, "b", "me").await;
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    bench.sent().await.answer(refused("NOSCRIPT x"));
+    let again = bench.sent().await;
+    assert_eq!(again.words[..2], ["EVAL", LOCK.acquire.together().source]);
+    again.answer(Ok(Reply::Array(vec![Reply::Int(5), Reply::Int(6)])));
+    assert_eq!(a.await.unwrap().unwrap(), Reply::Int(5));
+}
+
+/// Each is told what a request of its own would be told.
+#[tokio::test(start_paused = true)]
+async fn a_batch_whose_answer_is_lost_may_have_run() {
+    use BackendErrorKind::{Refused, Timeout, Unavailable};
+    let lost = || Err(ClientError::MaybeExecuted("lost".to_owned()));
+    let nonsense = |items| Ok(Reply::Array(items));
+    for (answer, kind) in [
+        (Some(lost()), Unavailable),
+        (Some(refused("ERR x")), Refused),
+        (Some(Ok(Reply::Int(1))), Unavailable),
+        (Some(nonsense(vec![Reply::Int(1)])), Unavailable),
+        (
+            Some(nonsense([0, 1, 2].map(Reply::Int).to_vec())),
+            Unavailable,
+        ),
+        (None, Timeout),
+    ] {
+        let (mut bench, mut under_way) = Bench::busy().await;
+        let a = bench.call(&LOCK.acquire, "a", "me").await;
+        let b = bench.call(&LOCK.acquire, "b", "me").await;
+        under_way.remove(0).answer(Ok(Reply::Int(1)));
+        let batch = bench.sent().await;
+        let _kept = match answer.clone() {
+            Some(answer) => (batch.answer(answer), None),
+            None => ((), Some(batch)),
+        };
+        for caller in [a, b] {
+            assert_eq!(
+                executed(caller).await,
+                (kind, Executed::Maybe),
+                "{answer:?}"
+            );
+        }
+        assert!(bench.is_silent(), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_was_not_sent_is_sent_again() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let a = bench.call(&LOCK.acquire, "a", "me").await;
+    let b = bench.call(&LOCK.acquire, "b", "me").await;
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    let not_sent = ClientError::NotSent("no connection".to_owned());
+    bench.sent().await.answer(Err(not_sent));
+    for caller in [a, b] {
+        bench.sent().await.answer(Ok(Reply::Int(1)));
+        assert!(caller.await.unwrap().is_ok());
+    }
+}
