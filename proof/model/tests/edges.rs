@@ -85,6 +85,45 @@ fn the_greatest_token_is_the_last() {
     }
 }
 
+/// Members of a batch have their own keys and arguments, and one that fails stops no other.
+#[test]
+fn a_batch_runs_each_member_by_itself() {
+    let mut bench = Bench::new();
+    bench.command("SET t2 x");
+    bench.command("SET k3 x");
+    let names = ["", "2", "3", "", "4"].map(|number| LOCK.map(|key| format!("{key}{number}")));
+    let keys: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
+    let member = |owner| {
+        [
+            "4", "9", owner, "60000", "7000", "0", "x", "1", "1", "0", "PUBLISH",
+        ]
+    };
+    // A place in the queue is two more arguments.
+    let mut waits = member(OTHER).to_vec();
+    waits[1] = "11";
+    waits.extend(["50000", "inbox"]);
+    let arguments = [
+        &member(ME)[..],
+        &member(ME),
+        &member(ME),
+        &waits,
+        &member(ME),
+    ];
+    let answer = bench.eval("lock_acquire_together", &keys, &arguments.concat());
+    let now = bench.server.clock;
+    let replies = format!("[{now} Nil Nil [3 60000 {now} 0 {now} 0] {now} 1 BADTOKEN ");
+    assert!(answer.starts_with(&replies), "{answer}");
+    assert!(answer.contains(" 2 WRONGKIND 0 "), "{answer}");
+    for (key, there) in [("k", 1), ("k2", 0), ("q", 1), ("k4", 1)] {
+        assert_eq!(
+            bench.command(&format!("EXISTS {key}")),
+            Reply::Int(there),
+            "{key}"
+        );
+    }
+    assert_eq!(bench.eval("lock_acquire_together", &[], &[]), "[]");
+}
+
 /// The lock is released all the same, and the reply reports that no message went out.
 #[test]
 fn a_release_that_cannot_be_announced_says_so() {

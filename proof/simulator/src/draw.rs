@@ -116,6 +116,59 @@ impl Plan {
         plan
     }
 
+    /// The schedule of a seed in which many tasks of a process ask at once, so that their requests
+    /// travel together: everybody wants another lock, or one of a few.
+    #[must_use]
+    pub fn crowded(seed: u64) -> Self {
+        let mut plan = Self::about(seed, None);
+        let rng = &mut Rng::new(seed ^ 0xc20ed);
+        plan.quorum = None;
+        plan.replicas = vec![few(rng).min(1)];
+        plan.safety = SafetyMode::Plain;
+        let kinds = [
+            Kind::Lock,
+            Kind::Lock,
+            Kind::Mutex,
+            Kind::Fair,
+            Kind::ReadWrite,
+            Kind::Semaphore(2),
+            Kind::Permits(2),
+        ];
+        plan.locks = (0..rng.between(3, 16))
+            .map(|number| Lock {
+                name: format!("crowd:{number}"),
+                kind: *rng.pick(&kinds),
+            })
+            .collect();
+        let count = plan.locks.len();
+        plan.processes = (0..2)
+            .map(|_| {
+                let mut one = process(rng, count, plan.lease, false);
+                one.tasks = (0..rng.between(8, 24))
+                    .map(|_| {
+                        let acts = 0..rng.between(1, 3);
+                        let acts = acts.map(|_| act(rng, count, plan.lease, false));
+                        acts.map(|act| Act {
+                            pause: act.pause % 3,
+                            hold: act.hold % 20,
+                            ..act
+                        })
+                        .collect()
+                    })
+                    .collect();
+                one
+            })
+            .collect();
+        plan.faults = match plan.steady {
+            true => Vec::new(),
+            false => faults(rng, &plan),
+        };
+        if plan.steady {
+            plan.calm_down();
+        }
+        plan
+    }
+
     /// Adds a fault that only quarantine covers: a replaced primary is promoted again. It draws
     /// from a generator of its own, as `spread_over_shards` does.
     fn promote_again(&mut self) {

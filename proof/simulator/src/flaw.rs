@@ -35,6 +35,10 @@ pub enum Flaw {
     EpochsUntold,
     /// Sharded messages are lost.
     ShardsAreSilent,
+    /// The members of a batch are answered in the wrong order.
+    AnswersAreMixedUp,
+    /// The last member of a batch is told that it did not run, though it did.
+    SaysItDidNotRun,
     /// The text of a script is changed.
     Script(Patch),
 }
@@ -93,7 +97,19 @@ impl Flaw {
 
     /// The reply that the client gets.
     pub(crate) fn answers(self, name: &str, reply: Reply) -> Reply {
+        let batch = name.ends_with("_together");
         match reply {
+            Reply::Array(mut items) if batch && self == Self::AnswersAreMixedUp => {
+                items.reverse();
+                Reply::Array(items)
+            }
+            Reply::Array(mut items) if batch && self == Self::SaysItDidNotRun => {
+                let last = items.len() - 1;
+                let place = i64::try_from(last).unwrap_or(0);
+                items[last] = Reply::Nil;
+                items.extend([Reply::Int(place), Reply::Bulk(b"OOM said so".to_vec())]);
+                Reply::Array(items)
+            }
             Reply::Array(items) if self == Self::RenewsTheLost && name.ends_with("_extend") => {
                 Reply::Array(items.iter().map(|_| Reply::Int(1)).collect())
             }

@@ -1,13 +1,13 @@
 //! How servers handle requests: commands, scripts, waiting for replicas, subscriptions.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use locktopus_model::lua::Interpreter;
-use locktopus_model::redis::{Published, Reply as Told, Role};
+use locktopus_model::lua::{Evaluation, Interpreter};
+use locktopus_model::redis::{Published, Reply as Told, Role, Server};
+use locktopus_protocol::scripts::{self, Script};
 use locktopus_protocol::slot::key_slot;
-use locktopus_protocol::{ClientError, PushEvent, Reply, scripts};
+use locktopus_protocol::{ClientError, PushEvent, Reply};
 
 use crate::event::{Call, Delivery, Event, LISTENING, Request, Waiting};
 use crate::flaw::Flaw;
@@ -17,24 +17,89 @@ use crate::world::{MS, World};
 thread_local! {
     /// It keeps only compiled scripts between calls.
     static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
-    static SCRIPTS: OnceCell<BTreeMap<&'static str, (&'static str, &'static str)>> = const { OnceCell::new() };
+    static SCRIPTS: OnceCell<Vec<Known>> = const { OnceCell::new() };
 }
 
-/// The name and the text of the script with this digest.
-pub(crate) fn known_script(digest: &str) -> Option<(&'static str, &'static str)> {
+/// A script, and of which it is the batch, if it is one.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    script: &'static Script,
+    of: Option<&'static Script>,
+}
+
+fn scripts<T>(look: impl FnOnce(&[Known]) -> T) -> T {
     SCRIPTS.with(|known| {
-        let known = known.get_or_init(|| {
-            let all = scripts::all();
-            all.map(|script| (script.digest(), (script.name, script.source)))
-                .collect()
-        });
-        known.get(digest).copied()
+        look(known.get_or_init(|| {
+            let alone = || scripts::all().filter(|it| !it.name.ends_with("_together"));
+            let batches = alone().map(|one| (one.together(), Some(one)));
+            let all = batches.chain(alone().map(|script| (script, None)));
+            all.map(|(script, of)| Known { script, of }).collect()
+        }))
     })
 }
 
-fn script_of(text: &str) -> Option<(&'static str, &'static str)> {
-    let found = scripts::all().find(|script| script.source == text)?;
-    Some((found.name, found.digest()))
+/// The script with this digest.
+fn known_script(digest: &str) -> Option<Known> {
+    scripts(|all| {
+        let mut last_first = all.iter().rev();
+        let found = last_first.find(|known| known.script.digest() == digest);
+        found.copied()
+    })
+}
+
+fn script_of(text: &str) -> Option<Known> {
+    let found = |all: &[Known]| all.iter().find(|it| it.script.source == text).copied();
+    scripts(found)
+}
+
+/// What a server is asked to evaluate.
+fn evaluate(server: &mut Server, source: &str, words: &[Vec<u8>], name: &str) -> Evaluation {
+    let (keys, arguments) = split(words);
+    let evaluated = LUA.with(|lua| lua.eval(server, &lua.load(source)?, keys, arguments));
+    evaluated.unwrap_or_else(|lacking| panic!("{name}: {lacking}"))
+}
+
+/// The keys and the arguments of a call.
+fn split(words: &[Vec<u8>]) -> (&[Vec<u8>], &[Vec<u8>]) {
+    words[3..].split_at(number(&words[2]))
+}
+
+fn number(word: &[u8]) -> usize {
+    let number = std::str::from_utf8(word).ok();
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The calls that are in one of a batch.
+fn members(words: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
+    let (mut keys, mut arguments) = split(words);
+    let mut members = Vec::new();
+    while let [count, more, rest @ ..] = arguments {
+        let (own_keys, other_keys) = keys.split_at(number(count));
+        let (own, others) = rest.split_at(number(more));
+        let call = [&words[..2], std::slice::from_ref(count), own_keys, own];
+        members.push(call.concat());
+        (keys, arguments) = (other_keys, others);
+    }
+    members
+}
+
+/// What a batch answers if its members answer this.
+fn together(alone: &[Told]) -> Told {
+    let failed = alone
+        .iter()
+        .enumerate()
+        .filter_map(|(place, told)| match told {
+            Told::Error(line) => Some([
+                Told::Int(i64::try_from(place).unwrap_or(i64::MAX)),
+                Told::Bulk(line.clone().into_bytes()),
+            ]),
+            _ => None,
+        });
+    let replies = alone.iter().map(|told| match told {
+        Told::Error(_) => Told::Nil,
+        told => told.clone(),
+    });
+    Told::Array(replies.chain(failed.flatten()).collect())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -109,8 +174,8 @@ impl World {
     fn evalsha(&mut self, number: usize, words: &[Vec<u8>]) -> (&'static str, Told) {
         let digest = String::from_utf8_lossy(&words[1]).into_owned();
         match known_script(&digest) {
-            Some((name, source)) if self.nodes[number].scripts.contains(&digest) => {
-                (name, self.script(number, name, source, words))
+            Some(known) if self.nodes[number].scripts.contains(&digest) => {
+                (known.script.name, self.called(number, known, words))
             }
             _ => {
                 self.count("NOSCRIPT");
@@ -124,11 +189,53 @@ impl World {
 
     fn eval(&mut self, number: usize, words: &[Vec<u8>]) -> (&'static str, Told) {
         let source = String::from_utf8_lossy(&words[1]).into_owned();
-        let Some((name, digest)) = script_of(&source) else {
+        let Some(known) = script_of(&source) else {
             return ("EVAL", self.script(number, "eval", &source, words));
         };
-        self.nodes[number].scripts.insert(digest.to_owned());
-        (name, self.script(number, name, &source, words))
+        let digest = known.script.digest().to_owned();
+        self.nodes[number].scripts.insert(digest);
+        (known.script.name, self.called(number, known, words))
+    }
+
+    fn called(&mut self, number: usize, Known { script, of }: Known, words: &[Vec<u8>]) -> Told {
+        match of {
+            Some(member) => self.batch(number, script, member, words),
+            None => self.script(number, script.name, script.source, words),
+        }
+    }
+
+    /// A batch does what its members do one after the other. That is tried on a copy of the server,
+    /// where each of them is judged.
+    fn batch(
+        &mut self,
+        number: usize,
+        script: &'static Script,
+        member: &'static Script,
+        words: &[Vec<u8>],
+    ) -> Told {
+        self.count("batch");
+        let real = self.nodes[number].server.clone();
+        let (mut alone, mut published) = (Vec::new(), real.published().to_vec());
+        for call in members(words) {
+            alone.push(self.script(number, member.name, member.source, &call));
+            published.extend(self.nodes[number].server.take_published());
+        }
+        let copy = std::mem::replace(&mut self.nodes[number].server, real);
+        let source = match self.flaw {
+            Some(flaw) => flaw.changes(member.name, script.source),
+            None => script.source.into(),
+        };
+        let server = &mut self.nodes[number].server;
+        let told = evaluate(server, &source, words, script.name).reply;
+        let refused = matches!(told, Told::Error(_)) && alone.iter().all(|one| *one == told);
+        let same = server.keys == copy.keys
+            && server.published() == published
+            && (refused || told == together(&alone));
+        self.witness.batch(same, self.now, script.name, &told);
+        match self.flaw {
+            Some(flaw) => flaw.answers(script.name, told),
+            None => told,
+        }
     }
 
     fn script(
@@ -138,10 +245,7 @@ impl World {
         source: &str,
         words: &[Vec<u8>],
     ) -> Told {
-        let count = std::str::from_utf8(&words[2])
-            .ok()
-            .and_then(|count| count.parse().ok());
-        let (keys, arguments) = words[3..].split_at(count.unwrap_or(0));
+        let (keys, arguments) = split(words);
         self.count(name);
         let flaw = self.flaw;
         let source = match flaw {
@@ -158,8 +262,7 @@ impl World {
         if flaw.is_some_and(|flaw| flaw.forgets(name, server.clock)) {
             server.keys.clear();
         }
-        let evaluated = LUA.with(|lua| lua.eval(server, &lua.load(&source)?, keys, arguments));
-        let evaluated = evaluated.unwrap_or_else(|lacking| panic!("{name}: {lacking}"));
+        let evaluated = evaluate(server, &source, words, name);
         if name != "eval" {
             let at = (self.now, number);
             self.witness

@@ -222,6 +222,15 @@ impl Callers {
                 let members: Vec<_> = members.collect();
                 let _ = backend.attempt_all(&members).await;
             }
+            Asked::Crowd => {
+                let attempts = [(); 7].map(|()| {
+                    let name = LockName::new(*rng.pick(&scene.names)).unwrap();
+                    let target = LockTarget::new(name, LockKind::Reentrant);
+                    self.attempt(scene, rng, target, deadline)
+                });
+                let [a, b, c, d, e, f, g] = attempts.each_ref().map(|it| backend.attempt(it));
+                let _ = tokio::join!(a, b, c, d, e, f, g);
+            }
             Asked::Write => self.write(process, scene, rng).await,
             Asked::List => drop(backend.scan("", None, deadline).await),
         }

@@ -38,6 +38,8 @@ pub(crate) enum Asked {
     Evict,
     Count,
     Group,
+    /// Several at once, of which some travel together.
+    Crowd,
     Write,
     List,
 }
@@ -88,6 +90,7 @@ impl Focus {
         let any = || kind_named(KINDS[0]);
         let (kind, asked) = match (kind, word) {
             ("group", _) => (any(), Asked::Group),
+            (_, "together") => (any(), Asked::Crowd),
             ("guarded", _) => (any(), Asked::Write),
             ("classify", _) => (any_kind(rng), Asked::List),
             ("keep", _) => (any_kind(rng), Asked::Extend),
@@ -107,6 +110,8 @@ impl Focus {
         };
         let mode = if quarantined {
             Mode::Quarantine
+        } else if asked == Asked::Crowd {
+            Mode::Plain
         } else if name == "wait_offset" {
             Mode::Replicated
         } else {

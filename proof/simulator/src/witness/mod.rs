@@ -263,6 +263,13 @@ impl Witness {
         }
     }
 
+    /// Whether a batch did what its members did one after the other.
+    pub(crate) fn batch(&mut self, same: bool, now: u64, script: &str, told: &Reply) {
+        self.check(same, now, "a batch does what its members do", || {
+            format!("{script} did something else, and answered {told:?}")
+        });
+    }
+
     /// Checks that it touched only its keys, read the clock at most once, and failed only with
     /// known errors.
     fn run_well(&mut self, now: u64, script: &str, before: &Before, evaluation: &Evaluation) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod common;
+mod crowds;
 mod evictions;
 mod excused;
 mod planted;

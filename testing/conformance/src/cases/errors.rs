@@ -273,7 +273,7 @@ async fn in_time<T>(call: impl Future<Output = T> + Send) -> T {
 }
 
 /// Polls a call a few times, with a pause between, and drops it.
-async fn poll_some<T>(polls: usize, call: impl Future<Output = T> + Send) {
+pub(super) async fn poll_some<T>(polls: usize, call: impl Future<Output = T> + Send) {
     let mut call = std::pin::pin!(call);
     for _ in 0..polls {
         if call.as_mut().now_or_never().is_some() {

@@ -29,7 +29,7 @@ fn kinds() -> Vec<LockKind> {
 }
 
 /// The other kinds that this backend offers for such a name.
-fn others(of: &Client) -> Vec<Client> {
+pub(super) fn others(of: &Client) -> Vec<Client> {
     let kinds = kinds().into_iter();
     let others = kinds.filter(|kind| kind.family() != of.target.kind().family());
     let others = others.map(|kind| of.as_kind(kind));
@@ -39,7 +39,7 @@ fn others(of: &Client) -> Vec<Client> {
 }
 
 /// Whether the kind has a number inside.
-fn has_number(kind: &LockKind) -> bool {
+pub(super) fn has_number(kind: &LockKind) -> bool {
     kind.mode() == Mode::Permits || !kind.is_held()
 }
 

@@ -9,6 +9,7 @@ pub mod api_wait;
 pub mod blocks;
 pub mod contention;
 pub mod counter;
+pub mod crowd;
 pub mod errors;
 pub mod evict;
 pub mod exclusion;
@@ -125,6 +126,8 @@ fn basic() -> Vec<Case> {
         errors on Flavour::HELD => a_spent_deadline_is_answered_soon, a_closed_client_says_so,
             dropped_futures_leave_nothing_for_long, many_calls_at_once, closing_one_client_leaves_others;
         errors on Flavour::EXCLUSIVE => a_late_change_is_told_truly, a_diagnosis_names_nodes, two_kinds_on_one_name_do_no_harm;
+        crowd on Flavour::HELD => requests_of_all_sorts_are_each_answered, one_of_a_crowd_is_refused,
+            one_of_a_crowd_is_late, some_of_a_crowd_are_dropped;
         names on Flavour::TAKEN => unusual_names_are_locks_or_refused, long_names_are_locks_or_refused;
         owners on ANY_OWNER => ids_that_are_no_text_are_kept_apart;
     }

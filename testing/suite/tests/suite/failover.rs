@@ -5,6 +5,8 @@ mod busy;
 use crate::common;
 #[path = "failover/crash.rs"]
 mod crash;
+#[path = "failover/crowd.rs"]
+mod crowd;
 #[path = "failover/forgetful.rs"]
 mod forgetful;
 #[path = "failover/frozen.rs"]
@@ -59,6 +61,11 @@ async fn busy_locks_outlive_a_takeover() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_server() {
     on_a_server_each("frozen", frozen::and_thawed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_whose_server_dies() {
+    on_a_server_each("crowd", crowd::in_the_middle).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
