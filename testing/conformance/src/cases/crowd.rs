@@ -82,14 +82,16 @@ pub async fn requests_of_all_sorts_are_each_answered(ctx: Ctx) {
 
 /// A name that is in use as another kind is refused to the one who asked for it, and to nobody else.
 pub async fn one_of_a_crowd_is_refused(ctx: Ctx) {
-    let crowd = crowd(&ctx).await;
-    let (refused, _) = &crowd[CROWD / 2];
-    let mut others = others(refused).into_iter();
+    let mut crowd = crowd(&ctx).await;
+    // Nobody has said yet what its name is for.
+    let refused = ctx.bare(0).await.on(ctx.target_with("-refused"));
+    let mut others = others(&refused).into_iter();
     let Some(other) = others.find(|it| !has_number(it.target.kind())) else {
         return ctx.skip("this backend has no other kind for such a name");
     };
     let holder = other.target.kind().new_owner();
     other.take(&holder, LONG).await;
+    crowd.insert(CROWD / 2, (refused, ctx.owner()));
     let answers = crowd
         .iter()
         .map(|(lock, owner)| lock.try_attempt(owner, LONG));
@@ -108,6 +110,7 @@ pub async fn one_of_a_crowd_is_refused(ctx: Ctx) {
         }
     }
     other.give_back(&holder).await;
+    let _ = crowd.remove(CROWD / 2);
     give_back(&crowd).await;
 }
 
