@@ -1,3 +1,4 @@
--- Begins the function that a batch calls for each of its members: their script follows as it is, and
--- `together` ends the function. Defines `once`, whose KEYS and ARGV are those of one member.
+-- Begins the function that runs the script once, for one member of a batch. The text of the script
+-- follows, and `together` ends the function. Defines `once`, which takes the KEYS and ARGV of the
+-- member.
 local function once(KEYS, ARGV)

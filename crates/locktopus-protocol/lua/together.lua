@@ -1,10 +1,10 @@
--- Runs the script before it for several members, one after the other, in one call. A member that
--- fails stops no other. Needs `once`, which it ends.
+-- Runs the script before it once for each member of a batch, in one call. If a member fails, the
+-- others run all the same. Needs `once`, whose text it ends.
 --
 -- KEYS the keys of the first member, then those of the second, ...
 -- ARGV of each member: how many keys it has, how many arguments, and its arguments
--- Reply the reply of each member in their order, nil for one that failed; then the place (from 0)
---       and the error of each one that failed
+-- Reply the reply of each member in order, nil if it failed; then the place (from 0) and the error
+--       of each member that failed
 end
 
 local replies, failures = {}, {}

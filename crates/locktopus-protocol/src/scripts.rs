@@ -30,7 +30,7 @@ pub(crate) use others::{
     QUARANTINED_SEMAPHORE_COUNTER,
 };
 
-/// Every script. Of the batches ([`Script::together`]), which are all made alike, one.
+/// Every script, and one batch ([`Script::together`]): all of them are built the same way.
 pub fn all() -> impl Iterator<Item = &'static Script> {
     let kinds = KINDS.iter().chain(QUARANTINED_KINDS);
     let numbers = NUMBERS.iter().chain(QUARANTINED_NUMBERS);

@@ -85,7 +85,7 @@ fn the_greatest_token_is_the_last() {
     }
 }
 
-/// Members of a batch have their own keys and arguments, and one that fails stops no other.
+/// Each member of a batch gets its own keys and arguments. If one fails, the others still run.
 #[test]
 fn a_batch_runs_each_member_by_itself() {
     let mut bench = Bench::new();

@@ -116,8 +116,8 @@ impl Plan {
         plan
     }
 
-    /// The schedule of a seed in which many tasks of a process ask at once, so that their requests
-    /// travel together: everybody wants another lock, or one of a few.
+    /// A schedule in which many tasks of a process ask at once, so the client sends their requests
+    /// together. They want few locks or many.
     #[must_use]
     pub fn crowded(seed: u64) -> Self {
         let mut plan = Self::about(seed, None);

@@ -35,9 +35,9 @@ pub enum Flaw {
     EpochsUntold,
     /// Sharded messages are lost.
     ShardsAreSilent,
-    /// The members of a batch are answered in the wrong order.
+    /// The members of a batch get each other's replies.
     AnswersAreMixedUp,
-    /// The last member of a batch is told that it did not run, though it did.
+    /// The last member of a batch gets an error that says it did not run, but it did.
     SaysItDidNotRun,
     /// The text of a script is changed.
     Script(Patch),

@@ -20,7 +20,7 @@ thread_local! {
     static SCRIPTS: OnceCell<Vec<Known>> = const { OnceCell::new() };
 }
 
-/// A script, and of which it is the batch, if it is one.
+/// A script. `of` is set for a batch: the script of its members.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     script: &'static Script,
@@ -52,7 +52,7 @@ fn script_of(text: &str) -> Option<Known> {
     scripts(found)
 }
 
-/// What a server is asked to evaluate.
+/// Runs a script on a server.
 fn evaluate(server: &mut Server, source: &str, words: &[Vec<u8>], name: &str) -> Evaluation {
     let (keys, arguments) = split(words);
     let evaluated = LUA.with(|lua| lua.eval(server, &lua.load(source)?, keys, arguments));
@@ -69,7 +69,7 @@ fn number(word: &[u8]) -> usize {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The calls that are in one of a batch.
+/// The calls of the members of a batch.
 fn members(words: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
     let (mut keys, mut arguments) = split(words);
     let mut members = Vec::new();
@@ -83,7 +83,7 @@ fn members(words: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
     members
 }
 
-/// What a batch answers if its members answer this.
+/// The reply of a batch whose members reply this.
 fn together(alone: &[Told]) -> Told {
     let failed = alone
         .iter()
@@ -204,8 +204,8 @@ impl World {
         }
     }
 
-    /// A batch does what its members do one after the other. That is tried on a copy of the server,
-    /// where each of them is judged.
+    /// Runs a batch. It must do what its members do one after the other, so they run on a copy of
+    /// the server, where the witness judges each of them.
     fn batch(
         &mut self,
         number: usize,

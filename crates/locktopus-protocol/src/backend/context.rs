@@ -32,7 +32,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(super) executor: Executor,
-    /// Where calls wait for each other. None in a cluster, where they go to several servers.
+    /// Sends calls together. `None` in a cluster, whose calls go to several servers.
     pub(super) gather: Option<Arc<Gather>>,
     pub(super) hub: Hub,
     pub(super) clock: ServerClock,

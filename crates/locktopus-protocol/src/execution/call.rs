@@ -51,7 +51,7 @@ pub(crate) enum OnSplit {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way<'a> {
     Usual,
-    /// The usual connection, together with other calls.
+    /// The usual connection, perhaps in one request with other calls.
     Together(&'a Arc<Gather>),
     Blocking,
 }

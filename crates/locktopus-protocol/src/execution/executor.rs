@@ -76,7 +76,7 @@ impl Executor {
         self.run_by(Way::Usual, call).await
     }
 
-    /// Runs a script, together with others if some are on their way.
+    /// Runs a script, perhaps in one request with other calls.
     pub(crate) async fn run_together(
         &self,
         gather: &Arc<Gather>,
@@ -157,7 +157,7 @@ impl Executor {
         call: Option<&Call<'_>>,
     ) -> Result<Reply, ClientError> {
         match (way, call) {
-            // The text of a script goes alone, so that the server knows it afterwards.
+            // `EVAL` goes alone, so that the server knows the script afterwards.
             (Way::Together(gather), Some(call)) if command[0] == b"EVALSHA" => {
                 gather.send(call, command).await
             }

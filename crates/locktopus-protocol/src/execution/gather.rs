@@ -1,8 +1,8 @@
-//! Calls that are ready together travel together.
+//! Sends calls that are ready together in one request.
 //!
-//! While [`UNDER_WAY`] calls are on their way to the server, those that come meanwhile gather, each
-//! with others of its script. When one returns, the oldest batch is sent as one call
-//! (`lua/together.lua`). A task of its own sends it, so a member that is dropped stops no other.
+//! While [`UNDER_WAY`] calls wait for their answers, further calls gather in batches, each of one
+//! script. When an answer arrives, the oldest batch is sent as one call (`lua/together.lua`). A
+//! background task sends it, so the other members do not notice when a caller drops its future.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,26 +19,27 @@ use crate::execution::executor::{count_of, is_unknown_script};
 use crate::execution::refusals::{is_passing, was_refused};
 use crate::scripts::Script;
 
-/// How many calls are on their way before others gather.
+/// How many calls wait for their answers before further ones gather.
 const UNDER_WAY: usize = 4;
-/// The most members of a batch, and the most bytes, so that it does not hold the server for long.
+/// The most members and the most bytes of a batch: it must not block the server for long.
 const MEMBERS: usize = 16;
 const BYTES: usize = 16 * 1024;
-/// The longest that a batch waits for a call to return. It then goes beside those under way.
+/// How long a batch waits for an answer. Then it is sent all the same.
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
 
-/// What a member is told. `None`: the server refused the batch before it ran, which may be another
-/// member's fault, so each goes alone.
+/// The outcome of a member. `None`: the server refused the whole batch before it ran, perhaps
+/// because of another member, so each caller sends its call alone.
 type Told = Option<Result<Reply, ClientError>>;
 
-/// The calls to one server that wait for each other.
+/// The calls to one server that may be sent together.
 #[derive(Debug)]
 pub(crate) struct Gather {
     client: Arc<dyn RedisClient>,
-    /// Where batches are sent. The runtime of a caller may stop before they are answered.
+    /// Runs the tasks that send batches. The runtime of a caller may stop too early.
     runtime: Handle,
     turns: Semaphore,
-    /// The oldest first. For each there is a task that waits for a turn, and sends the oldest.
+    /// Batches, the oldest first. There is one task for each; when it has a turn, it sends the
+    /// oldest.
     waiting: Mutex<VecDeque<Batch>>,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Gather {
 #[derive(Debug)]
 struct Batch {
     script: &'static Script,
-    /// When the last of its members gives up.
+    /// The last deadline of its members.
     deadline: Instant,
     /// The words of all calls, and where each ends.
     bytes: Vec<u8>,
@@ -54,8 +55,7 @@ struct Batch {
     members: Vec<Member>,
 }
 
-/// Which words are the keys of a call, and which its arguments. These begin with how many keys and
-/// how many arguments there are.
+/// The words of one call. Its arguments come after the number of keys and the number of arguments.
 #[derive(Debug)]
 struct Member {
     keys: Range<usize>,
@@ -73,8 +73,8 @@ impl Gather {
         })
     }
 
-    /// Sends a call at once, or in a batch if others are on their way. `command` is what it is
-    /// alone.
+    /// Sends a call at once, or in a batch if enough others wait for their answers. `command` is
+    /// the call as it is sent alone.
     pub(super) async fn send(
         self: &Arc<Self>,
         call: &Call<'_>,
@@ -85,7 +85,7 @@ impl Gather {
             match self.join(call).await {
                 Ok(Some(answer)) => return answer,
                 Ok(None) => {}
-                // Nothing was heard of its batch, so the caller waits until its own deadline.
+                // The batch got no answer. The caller's deadline ends this.
                 Err(_) => std::future::pending().await,
             }
         }
@@ -115,7 +115,7 @@ impl Gather {
         }
     }
 
-    /// Poison is ignored: no panic leaves a batch half added.
+    /// Ignores poison: nothing here panics half-way.
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Batch>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,19 +167,19 @@ impl Batch {
         range.map(move |at| &self.bytes[begin(at)..self.ends[at]])
     }
 
-    /// Sends those whose callers still wait, and tells each what became of it.
+    /// Sends the calls whose callers still wait, and gives each its outcome.
     async fn send(mut self, client: &dyn RedisClient) {
         self.members.retain(|member| !member.tell.is_closed());
         let told = self.outcomes(client).await;
         for (member, told) in self.members.into_iter().zip(told) {
-            // A caller that is gone needs to hear nothing.
+            // Fails if the caller dropped its future meanwhile.
             let _ = member.tell.send(told);
         }
     }
 
     async fn outcomes(&self, client: &dyn RedisClient) -> Vec<Told> {
         let count = self.members.len();
-        // One alone needs no batch, and has no counts before its arguments.
+        // A single call is sent as it is, without the counts before its arguments.
         let (script, counts) = match count {
             0 => return Vec::new(),
             1 => (self.script, 2),
@@ -205,7 +205,7 @@ impl Batch {
         match answer {
             Ok(Ok(reply)) if count == 1 => vec![Some(Ok(reply))],
             Ok(Ok(reply)) => each(reply, count).unwrap_or_else(|| {
-                let message = "the answer to a batch makes no sense".to_owned();
+                let message = "the answer to a batch is malformed".to_owned();
                 vec![Some(Err(ClientError::MaybeExecuted(message))); count]
             }),
             Ok(Err(ClientError::Rejected { code, message }))
@@ -214,13 +214,13 @@ impl Batch {
                 vec![None; count]
             }
             Ok(Err(error)) => vec![Some(Err(error)); count],
-            // Each caller has its own deadline, and gives up by it.
+            // Every caller's own deadline has passed.
             Err(_) => Vec::new(),
         }
     }
 }
 
-/// What became of each member, by the reply to the batch; `None` if it makes no sense.
+/// Splits the reply to a batch into the outcomes of its members; `None` if it is malformed.
 fn each(reply: Reply, count: usize) -> Option<Vec<Told>> {
     let Reply::Array(mut replies) = reply else {
         return None;

@@ -13,7 +13,7 @@ pub struct Script {
     /// The text, as sent by `EVAL`.
     pub source: &'static str,
     digest: OnceLock<String>,
-    together: OnceLock<Box<Script>>,
+    together: OnceLock<Box<Self>>,
 }
 
 impl Script {
@@ -33,10 +33,10 @@ impl Script {
         self.digest.get_or_init(digest)
     }
 
-    /// The script that runs this one for several members, as `lua/together.lua` says. It has the
-    /// same first line, so a server refuses it when it would refuse this one.
+    /// The script that runs this one once for each member of a batch: see `lua/together.lua`. Its
+    /// first line is the same, so a server refuses both in the same situations.
     ///
-    /// Made on first use. Like the script itself, it is there as long as the program runs.
+    /// Made on first use, and never freed, as the script itself.
     #[must_use]
     pub fn together(&self) -> &Self {
         self.together.get_or_init(|| {

@@ -38,7 +38,7 @@ pub(crate) enum Asked {
     Evict,
     Count,
     Group,
-    /// Several at once, of which some travel together.
+    /// Several attempts at once, of which the client sends some together.
     Crowd,
     Write,
     List,

@@ -172,7 +172,7 @@ impl RedisClient for Recording {
     }
 
     async fn command(&self, _route: Route, args: &[&[u8]]) -> Result<Answer, ClientError> {
-        // So that others are asked for meanwhile, and travel together.
+        // Lets other calls gather meanwhile.
         tokio::task::yield_now().await;
         self.run(args)
     }

@@ -1,4 +1,4 @@
-//! Many tasks of a process ask at once, so that their requests travel together.
+//! Many tasks of a process ask at once, so the client sends their requests together.
 
 use locktopus_simulator::{Flaw, Plan, report, run};
 
@@ -17,7 +17,7 @@ fn crowds() {
     println!("{SCHEDULES} schedules, {batches} batches");
 }
 
-/// `rule`: what a schedule with this flaw breaks.
+/// Some schedule with this flaw breaks `rule`.
 fn noticed(flaw: Flaw, rule: &str) {
     let broken = |seed: &u64| {
         let found = run(&Plan::crowded(*seed), Some(flaw), false).violations;

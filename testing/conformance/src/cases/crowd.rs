@@ -1,5 +1,5 @@
-//! Many requests at once. A backend may send them together, and still each is answered as if it had
-//! come alone, whatever becomes of the others.
+//! Many requests at once. A backend may send them together, but each must be answered as if it were
+//! sent alone, whatever happens to the others.
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -15,10 +15,10 @@ use crate::ctx::Ctx;
 use crate::rule::Rule;
 use crate::timing::{LONG, until};
 
-/// How many ask at once.
+/// How many owners ask at once.
 const CROWD: usize = 40;
 
-/// A lock of its own for each of a crowd, and who asks for it.
+/// A crowd of owners, each with a lock of its own.
 async fn crowd(ctx: &Ctx) -> Vec<(Client, OwnerId)> {
     let first = ctx.first().await;
     let locks = (0..CROWD).map(|at| {
@@ -80,10 +80,10 @@ pub async fn requests_of_all_sorts_are_each_answered(ctx: Ctx) {
     give_back(&crowd).await;
 }
 
-/// A name that is in use as another kind is refused to the one who asked for it, and to nobody else.
+/// One name is in use as another kind. Only the owner that asks for it gets an error.
 pub async fn one_of_a_crowd_is_refused(ctx: Ctx) {
     let mut crowd = crowd(&ctx).await;
-    // Nobody has said yet what its name is for.
+    // Its name is not in use yet, not even as a semaphore with a number.
     let refused = ctx.bare(0).await.on(ctx.target_with("-refused"));
     let mut others = others(&refused).into_iter();
     let Some(other) = others.find(|it| !has_number(it.target.kind())) else {
@@ -114,7 +114,7 @@ pub async fn one_of_a_crowd_is_refused(ctx: Ctx) {
     give_back(&crowd).await;
 }
 
-/// Each has its own deadline.
+/// Each request has its own deadline.
 pub async fn one_of_a_crowd_is_late(ctx: Ctx) {
     let crowd = crowd(&ctx).await;
     let (late, ghost) = &crowd[CROWD / 2];
@@ -141,8 +141,8 @@ pub async fn one_of_a_crowd_is_late(ctx: Ctx) {
     give_back(&crowd).await;
 }
 
-/// Some futures are dropped while their requests are under way: the others are answered, and a
-/// release of those that were dropped leaves at most what one lease keeps.
+/// Some futures are dropped while their requests are under way. The others are answered. What the
+/// dropped ones took is free after a release, or at the latest when its lease ends.
 pub async fn some_of_a_crowd_are_dropped(ctx: Ctx) {
     let short = ctx.short();
     let crowd = crowd(&ctx).await;

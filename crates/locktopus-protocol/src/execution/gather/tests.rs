@@ -1,5 +1,5 @@
-//! Which calls go together, and what each member is told, by a server that answers when it is told
-//! to.
+//! Which calls are sent together, and the outcome of each. The test decides what the server answers,
+//! and when.
 
 use async_trait::async_trait;
 use locktopus_contract::{BackendError, BackendErrorKind, Executed};
@@ -14,7 +14,7 @@ use crate::scripts::{LOCK, MUTEX};
 
 type Answer = Result<Reply, ClientError>;
 
-/// Something that was sent, and where its answer goes.
+/// A request that arrived at the server.
 struct Request {
     words: Vec<String>,
     answer: oneshot::Sender<Answer>,
@@ -61,7 +61,7 @@ impl RedisClient for Wire {
     async fn close(&self) {}
 }
 
-/// Callers, and the server that they call.
+/// Callers and their server.
 struct Bench {
     executor: Executor,
     gather: Arc<Gather>,
@@ -81,7 +81,7 @@ impl Bench {
         }
     }
 
-    /// Somebody calls a script with one key and one argument.
+    /// Starts a task that calls a script with one key and one argument.
     async fn call(&self, script: &'static Script, key: &str, arg: &str) -> Caller {
         let (executor, gather) = (self.executor.clone(), Arc::clone(&self.gather));
         let (key, arg) = (key.to_owned(), arg.to_owned());
@@ -100,7 +100,7 @@ impl Bench {
         caller
     }
 
-    /// As many as may be on their way, each with a call that is not answered yet.
+    /// With as many unanswered requests as are sent before calls gather.
     async fn busy() -> (Self, Vec<Request>) {
         let mut bench = Self::new();
         let mut under_way = Vec::new();
@@ -113,7 +113,7 @@ impl Bench {
         (bench, under_way)
     }
 
-    /// What was sent next.
+    /// The next request.
     async fn sent(&mut self) -> Request {
         self.requests.recv().await.unwrap()
     }
@@ -210,7 +210,7 @@ async fn nobody_waits_long_for_a_server_that_is_far_away() {
     assert!(begun.elapsed() <= LONGEST_WAIT * 2, "{:?}", begun.elapsed());
 }
 
-/// Before its batch is sent it is not sent at all. Later the others are answered all the same.
+/// It is left out if its batch has not been sent. Otherwise the others still get their answers.
 #[tokio::test(start_paused = true)]
 async fn a_member_that_is_dropped_stops_no_other() {
     let (mut bench, mut under_way) = Bench::busy().await;
@@ -229,7 +229,7 @@ async fn a_member_that_is_dropped_stops_no_other() {
     assert_eq!(callers.remove(0).await.unwrap().unwrap(), Reply::Int(2));
 }
 
-/// What the server did not run goes again, each member by itself.
+/// The server ran none of it, so each member is sent again by itself.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_was_refused_is_sent_one_by_one() {
     for line in [
@@ -267,7 +267,7 @@ async fn a_batch_that_the_server_does_not_know_is_sent_in_full() {
     assert_eq!(a.await.unwrap().unwrap(), Reply::Int(5));
 }
 
-/// Each is told what a request of its own would be told.
+/// The error is the one that a single call gets.
 #[tokio::test(start_paused = true)]
 async fn a_batch_whose_answer_is_lost_may_have_run() {
     use BackendErrorKind::{Refused, Timeout, Unavailable};

@@ -1,5 +1,5 @@
-//! The server stands still, or dies, while a crowd of requests is under way. Most of them travel
-//! together, and each is told what a request of its own would be told.
+//! The server freezes or dies while many requests wait for their answers. The client sends most of
+//! them together, and each must end as a request that was sent alone.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::failover::At;
 
 const CROWD: usize = 60;
 const PATIENCE: Duration = Duration::from_millis(700);
-/// Longer than the test: nothing of it runs out.
+/// Longer than the test.
 const LEASE: Duration = Duration::from_secs(300);
 
 struct One {
@@ -69,7 +69,7 @@ pub(crate) async fn in_the_middle((place, client): At) -> String {
                 "{error}"
             );
         }
-        // All of the others are on their way by now.
+        // The others were sent before these timed out.
         node.crash().await.unwrap();
     };
     let attempts = lost.iter().map(|one| one.attempt(&backend, SOON));
@@ -87,7 +87,7 @@ pub(crate) async fn in_the_middle((place, client): At) -> String {
         let key = one.target.name().to_string();
         assert_eq!(raw.say(&["EXISTS", &key]).await, Value::Int(0), "{key}");
     }
-    // All is well again, for a crowd too.
+    // The server works again.
     let again = crowd();
     let granted = join_all(again.iter().map(|one| one.attempt(&backend, SOON))).await;
     for (answer, one) in granted.into_iter().zip(&again) {
