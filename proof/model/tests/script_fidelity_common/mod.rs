@@ -44,7 +44,7 @@ const DUMPED_EVERY: [usize; 3] = [1, 7, 20];
 /// If none of this many lists calls a script, nothing calls it.
 const LISTS_IN_VAIN: usize = 40;
 /// Rare replies of a script may need this many times the requested calls.
-const CALLS_FOR_ANOTHER_SORT: u64 = 20;
+const CALLS_FOR_ANOTHER_SORT: u64 = 50;
 
 /// By how many milliseconds times may differ: time has passed on the real server since then, and
 /// none on the modelled one.
