@@ -1,11 +1,10 @@
 //! One call of a script, and what becomes of it while its slot is being moved to another node.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use tokio::time::Instant;
 
 use crate::client::{ClientError, Deployment};
-use crate::execution::gather::Gather;
 use crate::scripts::Script;
 
 /// A script with its keys and arguments.
@@ -47,15 +46,6 @@ pub(crate) enum OnSplit {
     Tell,
 }
 
-/// Which of a client's connections to a node, and whether calls share a request.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Way<'a> {
-    Usual,
-    /// The usual connection, perhaps in one request with other calls.
-    Together(&'a Arc<Gather>),
-    Blocking,
-}
-
 impl<'a> Call<'a> {
     /// `EVALSHA` with the script's digest. `count` is the number of keys.
     pub(super) fn command(&self, count: &'a str) -> Vec<&'a [u8]> {
@@ -88,4 +78,13 @@ pub(super) fn names_a_node(code: &str, deployment: Deployment) -> bool {
 /// Whether a slot migrates, and some of the keys of a script with it.
 pub(super) fn is_half_moved(error: &ClientError) -> bool {
     matches!(error, ClientError::Rejected { code, .. } if code == "TRYAGAIN")
+}
+
+/// How many keys or arguments there are, as text. Without an allocation where it has one digit.
+pub(super) fn count_of(words: &[&[u8]]) -> Cow<'static, str> {
+    const DIGITS: &str = "0123456789";
+    match words.len() {
+        count @ ..10 => DIGITS[count..=count].into(),
+        count => count.to_string().into(),
+    }
 }

@@ -6,7 +6,6 @@
 //! first write of a script or of a pipeline an error is [`Executed::Maybe`]. [`was_refused`]
 //! decides for scripts, [`Executor::run_replicated`] for pipelines.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,14 +15,23 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
 use crate::execution::call::{
-    Call, HalfMoved, ONE_NODE, OnSplit, Way, is_half_moved, names_a_node,
+    Call, HalfMoved, ONE_NODE, OnSplit, count_of, is_half_moved, names_a_node,
 };
 use crate::execution::gather::Gather;
-use crate::execution::refusals::{is_passing, refuses_scripts, was_refused};
+use crate::execution::refusals::{is_passing, is_unknown_script, refuses_scripts, was_refused};
 use crate::wire::{other_kind, too_few};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Which of a client's connections to a node, and whether calls share a request.
+#[derive(Debug, Clone, Copy)]
+enum Way<'a> {
+    Usual,
+    /// The usual connection, perhaps in one request with other calls.
+    Together(&'a Arc<Gather>),
+    Blocking,
+}
 
 /// A client, and the rules for repeating requests through it.
 #[derive(Debug, Clone)]
@@ -242,24 +250,10 @@ impl Executor {
     }
 }
 
-/// How many keys or arguments there are, as text. Without an allocation where it has one digit.
-pub(super) fn count_of(words: &[&[u8]]) -> Cow<'static, str> {
-    const DIGITS: &str = "0123456789";
-    match words.len() {
-        count @ ..10 => DIGITS[count..=count].into(),
-        count => count.to_string().into(),
-    }
-}
-
 /// A node gave fewer answers than it was sent commands.
 pub(crate) fn missing() -> Result<Reply, ClientError> {
     let message = "an answer is missing";
     Err(ClientError::MaybeExecuted(message.to_owned()))
-}
-
-/// Whether the server does not know a script by its digest.
-pub(crate) fn is_unknown_script(error: &ClientError) -> bool {
-    matches!(error, ClientError::Rejected { code, .. } if code == "NOSCRIPT")
 }
 
 /// How one request is repeated after transient refusals.

@@ -14,9 +14,8 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::client::{ClientError, RedisClient, Reply, Route};
-use crate::execution::call::Call;
-use crate::execution::executor::{count_of, is_unknown_script};
-use crate::execution::refusals::{is_passing, was_refused};
+use crate::execution::call::{Call, count_of};
+use crate::execution::refusals::{is_passing, is_unknown_script, was_refused};
 use crate::scripts::Script;
 
 /// How many calls wait for their answers before further ones gather.

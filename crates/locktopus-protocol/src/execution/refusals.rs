@@ -1,5 +1,6 @@
 //! What a server's refusal proves.
 
+use crate::client::ClientError;
 use crate::wire::{other_kind, too_few};
 
 /// How the errors begin with which our scripts refuse something before their first write.
@@ -57,4 +58,9 @@ pub(crate) fn is_passing(code: &str) -> bool {
             | "BUSY"
             | "MISCONF"
     )
+}
+
+/// Whether the server does not know a script by its digest.
+pub(super) fn is_unknown_script(error: &ClientError) -> bool {
+    matches!(error, ClientError::Rejected { code, .. } if code == "NOSCRIPT")
 }

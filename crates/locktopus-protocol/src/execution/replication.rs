@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client::{ClientError, Pipelined, Reply, Route};
 use crate::execution::call::Call;
-use crate::execution::executor::{Executor, Patience, is_unknown_script, missing};
-use crate::execution::refusals::is_passing;
+use crate::execution::executor::{Executor, Patience, missing};
+use crate::execution::refusals::{is_passing, is_unknown_script};
 use crate::layout::slot;
 use crate::scripts::WAIT_OFFSET;
 
