@@ -76,6 +76,13 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// Which kind of deployment this client is connected to.
     fn deployment(&self) -> Deployment;
 
+    /// Whether calls that are ready together share a request, if the deployment has one server.
+    /// That spares a client most of its own work for each command, and costs a little for each
+    /// call. The default is yes.
+    fn shares_requests(&self) -> bool {
+        true
+    }
+
     /// Sends one raw command (`args[0]` is its name) to the primary that serves `route`.
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError>;
 

@@ -51,6 +51,11 @@ impl RedisClient for RedisRsClient {
         self.topology.deployment()
     }
 
+    /// Its connection writes all commands that are ready at once, for less than a batch costs.
+    fn shares_requests(&self) -> bool {
+        false
+    }
+
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         if args.is_empty() {
             return Err(ClientError::NotSent("a command needs a name".to_owned()));

@@ -32,7 +32,8 @@ const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(super) executor: Executor,
-    /// Sends calls together. `None` in a cluster, whose calls go to several servers.
+    /// Sends calls together. `None` in a cluster, whose calls go to several servers, and for clients
+    /// that do as well without.
     pub(super) gather: Option<Arc<Gather>>,
     pub(super) hub: Hub,
     pub(super) clock: ServerClock,
@@ -132,7 +133,7 @@ impl Context {
         .with_safety(options.safety);
         let several = client.deployment() == Deployment::Cluster;
         let (repeats, unclaimed) = Repeats::new(client.server_changes());
-        let gather = (!several).then(|| Gather::new(Arc::clone(&client)));
+        let gather = Gather::of(&client);
         let hub = Hub::start(client, flavour, options.call_timeout, unclaimed);
         let context = Self {
             executor,
@@ -195,7 +196,7 @@ impl Context {
         let (repeats, unclaimed) = Repeats::new(client.server_changes());
         Self {
             safety: self.safety.again(&executor, call_timeout),
-            gather: (!self.is_cluster()).then(|| Gather::new(Arc::clone(&client))),
+            gather: Gather::of(&client),
             hub: Hub::start(client, self.flavour, call_timeout, unclaimed),
             executor,
             clock: ServerClock::new(self.is_cluster()),

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::client::{ClientError, RedisClient, Reply, Route};
+use crate::client::{ClientError, Deployment, RedisClient, Reply, Route};
 use crate::execution::call::{Call, count_of};
 use crate::execution::refusals::{is_passing, is_unknown_script, was_refused};
 use crate::scripts::Script;
@@ -63,7 +63,13 @@ struct Member {
 }
 
 impl Gather {
-    pub(crate) fn new(client: Arc<dyn RedisClient>) -> Arc<Self> {
+    /// For clients that gain by it, and whose calls go to one server.
+    pub(crate) fn of(client: &Arc<dyn RedisClient>) -> Option<Arc<Self>> {
+        let gains = client.shares_requests() && client.deployment() != Deployment::Cluster;
+        gains.then(|| Self::new(Arc::clone(client)))
+    }
+
+    fn new(client: Arc<dyn RedisClient>) -> Arc<Self> {
         Arc::new(Self {
             client,
             runtime: Handle::current(),
