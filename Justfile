@@ -49,6 +49,10 @@ check:
 fmt:
     cargo fmt --all
 
+# Makes static programs, .deb packages and a container image.
+package *OPTIONS:
+    scripts/package {{OPTIONS}}
+
 # Builds the documentation.
 docs:
     cargo doc --workspace --no-deps --all-features

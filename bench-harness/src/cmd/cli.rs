@@ -1,11 +1,11 @@
 //! The command line of `locktopus-bench`.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::cmd::exit::{self, Exit};
 use crate::cmd::{
-    CommandError, compare, failover, failover_judge, failover_report, report, run, soak, targets,
-    topology,
+    CommandError, compare, failover, failover_judge, failover_report, pages, report, run, soak,
+    targets, topology,
 };
 use crate::measure::{spin, worker};
 
@@ -49,6 +49,10 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Judge stored runs against the targets, and write the performance page.
     Targets(targets::TargetsArgs),
+    /// Print completions for a shell.
+    Completions(pages::CompletionsArgs),
+    /// Print the manual page.
+    Man,
 }
 
 impl Cli {
@@ -88,6 +92,10 @@ impl Cli {
             Command::Report(args) => report::run(&args),
             Command::Compare(args) => compare::run(&args),
             Command::Targets(args) => targets::run(&args),
+            Command::Completions(args) => {
+                pages::completions(&args, Self::command()).map(|()| Exit::Ok)
+            }
+            Command::Man => pages::man(Self::command()).map(|()| Exit::Ok),
         };
         result.unwrap_or_else(|error| {
             eprintln!("locktopus-bench: {error}");
@@ -108,8 +116,6 @@ fn on_runtime(
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -8,6 +8,7 @@ pub mod failover;
 pub mod failover_judge;
 pub mod failover_report;
 mod files;
+pub mod pages;
 mod peers;
 pub mod report;
 pub mod run;

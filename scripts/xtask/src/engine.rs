@@ -39,7 +39,8 @@ const PID_FILES: [(&str, &str); 2] = [
     ("/var/run/docker/containerd/containerd.pid", "containerd"),
 ];
 
-fn engine(sh: &Shell) -> Done {
+/// An engine that answers.
+pub(crate) fn engine(sh: &Shell) -> Done {
     if answers(sh) {
         let version = sh.cmd("docker").args(["version", "--format", "{{.Server.Version}}"]).read();
         say(format!("container engine: {}", version.unwrap_or_else(|_| "answers".to_owned())));

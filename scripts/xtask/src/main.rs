@@ -1,6 +1,7 @@
 //! The commands behind `scripts/*`, `.ci/*` and `proof/run`. Each of those scripts is a door: it
 //! calls `scripts/xtask/door`, which builds this program and runs the command of the same name.
 
+mod binaries;
 mod cargo;
 mod checks;
 mod ci;
@@ -56,6 +57,7 @@ const COMMANDS: &[(&str, &str, bool, Main)] = &[
     ("nightly", nightly::HELP, SOME, nightly::main),
     ("observe", observe::HELP, SOME, observe::main),
     ("oldest-rust", oldest_rust::HELP, NONE, oldest_rust::main),
+    ("package", binaries::HELP, SOME, binaries::main),
     ("performance", performance::HELP, SOME, performance::main),
     ("proof", proof::HELP, SOME, proof::main),
     ("release", release::HELP, SOME, release::main),

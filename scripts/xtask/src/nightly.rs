@@ -6,7 +6,7 @@ use crate::checks::{book, features, fencing, oldest_rust, supply_chain};
 use crate::failure::{Done, Failure, fail, need};
 use crate::measure::{failover, soak};
 use crate::shell::{Shell, say};
-use crate::{Named, observe, product, proof, release, running, tools};
+use crate::{Named, binaries, observe, product, proof, release, running, tools};
 
 pub(crate) const HELP: &str = "\
 What takes too long for each change: for jobs that run at night, on machines that have nothing else to do. Run it from
@@ -45,6 +45,7 @@ Usage: .ci/nightly [--list | PART...]
   supply-chain  licences, sources, and vulnerabilities that became known since the last change
   oldest-rust   every published crate built with the oldest Rust that is promised
   metrics       dashboard and alert rules, asked of a real Prometheus
+  package       static programs, .deb and container image, each tried
 
 What came of each is a line of target/nightly/table.md, with the commit, the time it took and the date: a release quotes it.";
 
@@ -81,6 +82,7 @@ pub(crate) const PARTS: &[Named] = &[
     ("supply-chain", |sh| supply_chain::main(sh, &[])),
     ("oldest-rust", |sh| oldest_rust::main(sh, &[])),
     ("metrics", |sh| observe::main(sh, &[])),
+    ("package", |sh| binaries::main(sh, &[])),
 ];
 
 pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {

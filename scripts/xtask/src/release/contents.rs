@@ -8,45 +8,51 @@ use serde_json::Value;
 use super::Release;
 use super::checks::ensure_command;
 use crate::failure::{Done, fail};
-use crate::shell::say;
+use crate::shell::{Shell, say};
 use crate::{files, running};
 
 const NAME: &str = "sbom.json";
 
 impl Release<'_> {
     pub(super) fn list_contents(&self) -> Done {
-        ensure_command(self.sh, "cyclonedx")?;
-        // cargo puts them beside each manifest, also of unpublished crates.
-        let root = self.sh.root.clone();
-        running::at_end(move || remove_lists(&root));
-        self.sh
-            .cmd("cargo")
-            .args([
-                "cyclonedx",
-                "--format",
-                "json",
-                "--all-features",
-                "--override-filename",
-                "sbom",
-            ])
-            .run()?;
-        for name in self.names() {
-            let list = self.target.join(format!("package/{name}-{}.cdx.json", self.version));
-            let text = fs::read_to_string(self.sh.root.join(self.folder_of(name)).join(NAME))?;
-            let text = from_the_index(&text, &self.sh.root);
-            fs::write(&list, &text)?;
-            let parsed: Value = serde_json::from_str(&text)?;
-            if parsed["components"].as_array().is_none_or(Vec::is_empty) {
-                fail!("{} names nothing that {name} needs", list.display());
-            } else if text.contains("file:") {
-                fail!("{} names files of this machine", list.display());
-            }
+        let folders: Vec<_> = self.names().map(|name| self.folder_of(name)).collect();
+        for (name, list) in self.names().zip(lists(self.sh, &["--all-features"], &folders)?) {
+            fs::write(self.target.join(format!("package/{name}-{}.cdx.json", self.version)), list)?;
         }
-        // Files beside a manifest are packed, and git does not ignore these.
-        remove_lists(&self.sh.root);
         say(format!("{} lists of contents", self.packages.len()));
         Ok(())
     }
+}
+
+/// A list for the crate in each of these folders, as CycloneDX JSON.
+pub(crate) fn lists(
+    sh: &Shell,
+    options: &[&str],
+    folders: &[impl AsRef<Path>],
+) -> Done<Vec<String>> {
+    ensure_command(sh, "cyclonedx")?;
+    // It puts them beside each manifest, also of crates that are not published.
+    let root = sh.root.clone();
+    running::at_end(move || remove_lists(&root));
+    sh.cmd("cargo")
+        .args(["cyclonedx", "--format", "json", "--override-filename", "sbom"])
+        .args(options)
+        .run()?;
+    let mut found = Vec::new();
+    for folder in folders {
+        let file = sh.root.join(folder).join(NAME);
+        let text = from_the_index(&fs::read_to_string(&file)?, &sh.root);
+        let parsed: Value = serde_json::from_str(&text)?;
+        if parsed["components"].as_array().is_none_or(Vec::is_empty) {
+            fail!("{} names no dependency", file.display());
+        } else if text.contains("file:") {
+            fail!("{} names files of this machine", file.display());
+        }
+        found.push(text);
+    }
+    // What lies beside a manifest is packed, and git knows nothing of these.
+    remove_lists(&sh.root);
+    Ok(found)
 }
 
 fn remove_lists(root: &Path) {

@@ -1,7 +1,7 @@
 //! A release: `scripts/release`.
 
 mod checks;
-mod contents;
+pub(crate) mod contents;
 mod tarballs;
 mod upload;
 
