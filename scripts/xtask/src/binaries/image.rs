@@ -9,9 +9,9 @@ use super::archive::{RUST_LIBRARY, THIRD_PARTY};
 use super::platform::Platform;
 use super::{PROGRAMS, Packaging};
 use crate::checks::fencing::free_port;
-use crate::failure::{Done, fail};
-use crate::packages::ensure;
-use crate::shell::Cmd;
+use crate::failure::{Done, fail, missing};
+use crate::packages::{ensure, install};
+use crate::shell::{Cmd, Shell};
 use crate::{engine, files, running, tools};
 
 /// Mozilla's authorities, without those that somebody added on this machine.
@@ -30,6 +30,7 @@ impl Packaging<'_> {
 
     pub(super) fn image(&self, platform: Platform) -> Done {
         engine::engine(self.sh)?;
+        let client = client(self.sh)?;
         let there = || Path::new(AUTHORITIES).exists();
         ensure(self.sh, there, &["ca-certificates"], "no authorities after installing them")?;
         let context = self.room.join(format!("image-{}", platform.arch));
@@ -50,10 +51,11 @@ impl Packaging<'_> {
         fs::write(context.join("ca-certificates.crt"), authorities)?;
         self.sh.cmd("chmod").args(["-R", "u=rwX,go=rX"]).arg(&context).run()?;
         let tag = self.tag(platform);
-        let build = self.docker().args(["build", "--quiet", "--tag", &tag]);
+        let build = self.sh.cmd(client).env("DOCKER_BUILDKIT", "1").args(["build", "--quiet"]);
+        let build = build.args(["--file=docker/Dockerfile", "--tag", &tag]);
         let build = build.arg(format!("--platform=linux/{}", platform.arch));
         let build = build.arg(format!("--build-arg=VERSION={}", self.version));
-        let (built, said) = build.arg("--file=docker/Dockerfile").arg(&context).told()?;
+        let (built, said) = build.arg(&context).told()?;
         if !built {
             fail!("docker build of {tag}: {said}");
         }
@@ -94,6 +96,22 @@ impl Packaging<'_> {
             fail!("the image has no certificates: {said}");
         }
         Ok(())
+    }
+}
+
+/// A client with BuildKit: without it an engine makes images for its own processor alone.
+fn client(sh: &Shell) -> Done<&'static str> {
+    let works = |client: &&str| {
+        sh.have(client)
+            && sh.cmd(client).env("DOCKER_BUILDKIT", "1").args(["build", "--help"]).works()
+    };
+    let find = || ["docker", "/usr/bin/docker"].into_iter().find(works);
+    if find().is_none() {
+        install(sh, &["docker-buildx"])?;
+    }
+    match find() {
+        Some(client) => Ok(client),
+        None => missing!("no docker client here has BuildKit"),
     }
 }
 

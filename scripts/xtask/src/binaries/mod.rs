@@ -128,11 +128,11 @@ impl Packaging<'_> {
             let archive = self.archive(&tree)?;
             let tried = self.try_archive(platform, program, &archive);
             self.could(&format!("running {} for {arch}", program.name), tried)?;
-            let deb = self.deb(platform, program, &tree);
-            if self.could(&format!("the .deb of {} for {arch}", program.name), deb)?
-                && platform.is_here()
-            {
-                self.try_deb(platform, program)?;
+            let (deb, what) =
+                (self.deb(platform, program, &tree), format!("the .deb of {}", program.name));
+            if self.could(&format!("{what} for {arch}"), deb)? && platform.is_here() {
+                let tried = self.try_deb(platform, program);
+                self.could(&format!("installing {what}"), tried)?;
             }
         }
         self.list_contents(platform)?;
