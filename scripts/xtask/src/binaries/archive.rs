@@ -76,6 +76,8 @@ impl Packaging<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use super::super::{PROGRAMS, made_up_packaging, platform};
     use super::*;
     use crate::made_up::{on_the_real_path, program, said};
@@ -87,15 +89,18 @@ mod tests {
         let here = platform::chosen(&["--here".into()]).unwrap()[0];
         let tree = packaging.room.join(packaging.named(&PROGRAMS[0], here));
         fs::create_dir(&tree).unwrap();
-        let made = |script: &str| {
-            fs::copy(program(&sh, "made", script), tree.join("locktopus")).unwrap();
+        let made = |script: &str, age: u64| {
+            let file = tree.join("locktopus");
+            fs::copy(program(&sh, "made", script), &file).unwrap();
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(age);
+            fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
             let archive = packaging.archive(&tree).unwrap();
             (fs::read(&archive).unwrap(), packaging.try_archive(here, &PROGRAMS[0], &archive))
         };
-        let (first, ran) = made("echo locktopus 1.2.3-rc.1");
+        let (first, ran) = made("echo locktopus 1.2.3-rc.1", 1);
         assert_eq!(ran, Ok(()));
-        let (second, _) = made("echo locktopus 1.2.3-rc.1");
+        let (second, _) = made("echo locktopus 1.2.3-rc.1", 2);
         assert!(first == second, "the time or the owner of a file is in it");
-        assert!(said(made("echo locktopus 1.2.2").1).contains("and not 'locktopus 1.2.3-rc.1'"));
+        assert!(said(made("echo locktopus 1.2.2", 3).1).contains("and not 'locktopus 1.2.3-rc.1'"));
     }
 }

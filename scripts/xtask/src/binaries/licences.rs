@@ -129,10 +129,11 @@ mod tests {
     fn texts_are_found_by_their_names() {
         let folder = shell().scratch().unwrap().join("crate");
         fs::create_dir_all(folder.join("LICENSES")).unwrap();
-        for (name, text) in [("LICENSE-MIT", "a\r\n"), ("license.txt", " b"), ("README", "c")] {
+        for (name, text) in [("LICENSE-MIT", "a\r\nb\r\n"), ("license.txt", " b"), ("README", "c")]
+        {
             fs::write(folder.join(name), text).unwrap();
         }
-        assert_eq!(texts_in(&folder).unwrap(), ["a", "b"]);
+        assert_eq!(texts_in(&folder).unwrap(), ["a\nb", "b"]);
         fs::remove_dir_all(folder.parent().unwrap()).unwrap();
         assert_eq!(name_and_version("ring v0.17.14 (*)").unwrap(), "ring 0.17.14");
         assert_eq!(name_and_version(""), None);

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(packaging.could("the image", lacks()), Ok(false));
         assert_eq!(packaging.skipped, ["the image: no docker"]);
         assert_eq!(packaging.could("it", Ok(())), Ok(true));
-        assert_eq!(said(packaging.could("it", fail!("it broke"))), "it broke");
+        assert_eq!(said(packaging.could("it", Err("it broke".into()))), "it broke");
         let sh = with(&[("LOCKTOPUS_REQUIRE_ALL", "1")]);
         let mut packaging = made_up_packaging::of(&sh);
         assert!(said(packaging.could("the image", lacks())).contains("cannot be skipped"));

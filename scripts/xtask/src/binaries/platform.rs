@@ -150,7 +150,7 @@ impl Platform {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::{program, said, shell, with};
+    use crate::made_up::{program, said, with};
 
     #[test]
     fn this_machine_comes_first() {
