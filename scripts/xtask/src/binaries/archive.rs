@@ -1,4 +1,4 @@
-//! The tree of each program, and its archive.
+//! The folder of files for each program, and its archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use super::platform::Platform;
 use super::{Packaging, Program, licences};
 use crate::failure::{Done, fail};
 
-/// Where the licences of others are in a tree.
+/// Path in the archive: licences of the linked crates.
 pub(super) const THIRD_PARTY: &str = "licences/third-party.txt";
-/// Those of Rust's own library, which the compiler brings with it.
+/// Path in the archive: licences of Rust's standard library, from the toolchain.
 pub(super) const RUST_LIBRARY: &str = "licences/rust-library.html";
 
 impl Packaging<'_> {
-    /// All that belongs to a program, in a folder of its own.
+    /// Collects the files of a program in one folder.
     pub(super) fn tree(
         &self,
         platform: Platform,
@@ -34,7 +34,7 @@ impl Packaging<'_> {
         Ok(tree)
     }
 
-    /// Packs a tree so that a second run gives the same bytes.
+    /// Packs the folder. The same files always give the same bytes.
     pub(super) fn archive(&self, tree: &Path) -> Done<PathBuf> {
         let name = tree.file_name().unwrap_or_default();
         let archive = self.out.join(format!("{}.tar", name.to_string_lossy()));
@@ -50,7 +50,7 @@ impl Packaging<'_> {
         Ok(PathBuf::from(format!("{}.gz", file.display())))
     }
 
-    /// Unpacks an archive, and runs the program in it.
+    /// Unpacks the archive and runs its program.
     pub(super) fn try_archive(
         &self,
         platform: Platform,

@@ -1,5 +1,5 @@
-//! The Debian packages. `dpkg-deb` makes them: it is on every Debian, for every processor, and a
-//! static program depends on nothing that a helper would have to find out.
+//! Debian packages, made by `dpkg-deb`. Every Debian has it, and it packs for any processor. A
+//! static program has no dependencies, so no other tool is needed to find them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ impl Packaging<'_> {
         self.version.replace('-', "~")
     }
 
-    /// Makes the package from the tree of the archive.
+    /// Makes the package from the files of the archive.
     pub(super) fn deb(&self, platform: Platform, program: &Program, tree: &Path) -> Done {
         if !self.sh.have("dpkg-deb") {
             missing!("this system has no dpkg-deb");
@@ -85,7 +85,7 @@ impl Packaging<'_> {
         Ok(self.sh.cmd("md5sum").args(files).dir(root).read()? + "\n")
     }
 
-    /// Installs a package into a folder, looks at it there, and removes it.
+    /// Installs the package into a folder, checks it there, and removes it.
     pub(super) fn try_deb(&self, platform: Platform, program: &Program) -> Done {
         if !self.sh.can_be_root() {
             missing!("installing takes root, or a sudo that asks for no password");
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::made_up::{on_the_real_path, program, said};
 
-    /// Makes and tries a package of a program that prints this as its version.
+    /// Makes and tries a package with this script as its program.
     fn tried(script: &str, bash: &str) -> Option<Done> {
         let sh = on_the_real_path();
         if !sh.have("dpkg-deb") || !sh.can_be_root() {

@@ -14,9 +14,9 @@ use crate::packages::{ensure, install};
 use crate::shell::{Cmd, Shell};
 use crate::{engine, files, running, tools};
 
-/// Mozilla's authorities, without those that somebody added on this machine.
+/// Mozilla's certificate authorities, without those added on this machine.
 const AUTHORITIES: &str = "/usr/share/ca-certificates/mozilla";
-/// Neither root nor anybody else on the host.
+/// An unprivileged user that no host has.
 const USER: &str = "65532:65532";
 
 impl Packaging<'_> {
@@ -69,7 +69,7 @@ impl Packaging<'_> {
         self.compress(&file).map(drop)
     }
 
-    /// Takes a lock from the image, on a server that is started for it.
+    /// Starts a server, and takes a lock on it with the image.
     pub(super) fn try_image(&self, platform: Platform) -> Done {
         tools::server(self.sh)?;
         let port = free_port()?;
@@ -84,13 +84,13 @@ impl Packaging<'_> {
             let run = run.args(["--network=host", "--env", &format!("LOCKTOPUS_URL={url}"), &tag]);
             run.args(words).told()
         };
-        // The only program in the image is the command itself.
+        // The image contains no other program to run.
         let words = ["run", "job", "--", "/usr/bin/locktopus", "status", "job"];
         let (worked, said) = locktopus(format!("redis://127.0.0.1:{port}"), &words)?;
         if !worked || !said.contains("held") {
             fail!("the image takes no lock: {said}");
         }
-        // The server speaks no TLS: it is refused, but not for want of authorities.
+        // The server speaks no TLS, so this fails; but not because authorities are missing.
         let (_, said) = locktopus(format!("rediss://127.0.0.1:{port}"), &["status", "job"])?;
         if said.contains("authorities") {
             fail!("the image has no certificates: {said}");
@@ -99,7 +99,7 @@ impl Packaging<'_> {
     }
 }
 
-/// A client with BuildKit: without it an engine makes images for its own processor alone.
+/// Finds a client with BuildKit. Without it, an engine builds only for its own processor.
 fn client(sh: &Shell) -> Done<&'static str> {
     let works = |client: &&str| {
         sh.have(client)

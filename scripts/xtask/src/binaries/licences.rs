@@ -1,4 +1,4 @@
-//! The licences of what is linked into a program.
+//! Licences of the crates linked into a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use super::platform::Platform;
 use crate::failure::{Done, fail};
 use crate::shell::Shell;
 
-/// What Rust's musl targets link, as the licence of musl asks for.
+/// Rust's musl targets link it, and its licence requires this notice.
 const MUSL: &str = "\
 musl, the C library (MIT)
 
@@ -20,7 +20,7 @@ Copyright © 2005-2020 Rich Felker, et al.
 The file COPYRIGHT of musl names its other authors, and the permission is that of LICENSE-MIT.
 ";
 
-/// Texts by which a crate is licensed.
+/// A crate and its licence texts.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Crate {
     name: String,
@@ -28,7 +28,7 @@ struct Crate {
     texts: Vec<String>,
 }
 
-/// Each licence text once, with the crates that have it.
+/// Lists the linked crates, then each licence text once with the crates that use it.
 pub(super) fn third_party(sh: &Shell, platform: Platform, program: &Program) -> Done<String> {
     let tree = sh.cargo("tree").args(["--package", program.package]).args([
         "--target",
@@ -47,7 +47,7 @@ pub(super) fn third_party(sh: &Shell, platform: Platform, program: &Program) -> 
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let text = |field: &str| package[field].as_str().unwrap_or_default().to_owned();
         let name = format!("{} {}", text("name"), text("version"));
-        // Our own have no source, and their licences are beside the program.
+        // Only our own crates have no source.
         if package["source"].is_null() || !linked.contains(&name) {
             continue;
         }
@@ -62,7 +62,7 @@ pub(super) fn third_party(sh: &Shell, platform: Platform, program: &Program) -> 
     Ok(page(program.name, &crates))
 }
 
-/// Of a line such as `ring v0.17.14 (*)`.
+/// Parses a line such as `ring v0.17.14 (*)`.
 fn name_and_version(line: &str) -> Option<String> {
     let mut words = line.split(' ');
     let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);

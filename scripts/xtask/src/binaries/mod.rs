@@ -1,4 +1,4 @@
-//! What people install without a Rust compiler: `scripts/package`.
+//! Packages for machines without Rust: `scripts/package`.
 
 mod archive;
 mod deb;
@@ -17,7 +17,7 @@ use crate::{cargo, tools};
 use platform::Platform;
 
 pub(crate) const HELP: &str = "\
-Makes what people install without a Rust compiler, tries it, and lists at the end what it made and what it skipped.
+Makes packages for machines without Rust, tries them, and lists at the end what it made and what it skipped.
 
 Usage: scripts/package [--here]
 
@@ -34,14 +34,14 @@ and SHA256SUMS. NAME is locktopus or locktopus-bench.
 It tries each program, the other processor's in an emulator. It installs this machine's .deb into a folder and removes
 it again, and runs this machine's image against a Redis server that it starts and stops.
 
-It installs what it needs, where it may: Rust's musl targets, musl-tools, a cross compiler, qemu-user, ca-certificates, a
-container engine, a Redis server and cargo-cyclonedx. It skips what cannot be had and tells you why. Where
-LOCKTOPUS_REQUIRE_ALL is set, as at night, a skip is a failure.
+It installs the tools that it needs, where it may: Rust's musl targets, musl-tools, a cross compiler, qemu-user, ca-certificates, a
+container engine, a Redis server and cargo-cyclonedx. If it cannot install one, it skips what
+needs that tool and tells you why. With LOCKTOPUS_REQUIRE_ALL, as at night, a skip is a failure.
 
 LOCKTOPUS_SKIP_POD=REASON   make no image, also at night
 LOCKTOPUS_NO_INSTALL=1      install nothing";
 
-/// A program that is packaged.
+/// A program to package.
 #[derive(Debug)]
 struct Program {
     name: &'static str,
@@ -65,14 +65,14 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// What is made, and from what.
+/// A run of `scripts/package`.
 #[derive(Debug)]
 struct Packaging<'a> {
     sh: &'a Shell,
     version: String,
-    /// The commit's, in seconds since 1970. Every file gets it, so a second run makes the same ones.
+    /// Time of the commit in Unix seconds. Archives use it for every file, so they are reproducible.
     time: String,
-    /// Where the files are put together.
+    /// A temporary folder for files in the making.
     room: PathBuf,
     out: PathBuf,
     skipped: Vec<String>,
@@ -105,7 +105,7 @@ pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
 }
 
 impl Packaging<'_> {
-    /// Whether it could be done. Notes what is missing here, which at night is a failure.
+    /// Whether it was done. Records a skip if something is missing; at night that is a failure.
     fn could(&mut self, what: &str, done: Done) -> Done<bool> {
         let Some(why) = why_missing(done)? else {
             return Ok(true);
@@ -137,7 +137,7 @@ impl Packaging<'_> {
         }
         self.list_contents(platform)?;
         match self.sh.var("LOCKTOPUS_SKIP_POD") {
-            // Somebody decided it, so it is no failure.
+            // The user chose this, so it is no failure.
             Some(why) => self.skipped.push(format!("the image for {arch}: {why}")),
             None => {
                 let image = self.image(platform);
@@ -160,12 +160,12 @@ impl Packaging<'_> {
         Ok(())
     }
 
-    /// How the files of a program are called.
+    /// The stem of the program's file names.
     fn named(&self, program: &Program, platform: Platform) -> String {
         format!("{}-{}-{}", program.name, self.version, platform.triple())
     }
 
-    /// Writes the checksums, and says what there is.
+    /// Writes the checksums and lists the files.
     fn tell(&self) -> Done {
         let mut names: Vec<_> = fs::read_dir(&self.out)?
             .flatten()

@@ -1,4 +1,4 @@
-//! Completions and manual pages, which the programs print themselves.
+//! Completions and manual pages. The programs print them.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::platform::Platform;
 use super::{Packaging, Program};
 use crate::failure::{Done, fail};
 
-/// A page: what prints it, and its place in an archive and in a Debian system.
+/// A page: the command that prints it, and its path in the archive and in a Debian system.
 #[derive(Debug)]
 pub(super) struct Page {
     words: &'static [&'static str],
@@ -18,7 +18,7 @@ pub(super) struct Page {
 pub(super) fn of(name: &str) -> [Page; 4] {
     let page = |words, in_archive: String, folder: &str| {
         let file = in_archive.rsplit('/').next().unwrap_or_default();
-        // bash-completion looks for a file of the program's name.
+        // bash-completion looks for a file with the name of the program.
         let file = file.trim_end_matches(".bash");
         let in_system = format!("usr/share/{folder}/{file}");
         Page { words, in_archive, in_system }
@@ -40,7 +40,7 @@ pub(super) fn of(name: &str) -> [Page; 4] {
 }
 
 impl Packaging<'_> {
-    /// Puts the pages into a tree. The first platform's program prints those of all.
+    /// Copies the pages into the folder. The program of the first platform prints them, for all.
     pub(super) fn pages(&self, platform: Platform, program: &Program, tree: &Path) -> Done {
         let kept = self.room.join("pages").join(program.name);
         for page in of(program.name) {

@@ -1,4 +1,4 @@
-//! The processors, and what it takes to build and run programs for them.
+//! Processors: how to build and run programs for each.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::shell::{Cmd, Shell, say};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Platform {
-    /// As Rust and GNU name it.
+    /// The name that Rust and GNU use.
     cpu: &'static str,
-    /// As Debian and container engines do.
+    /// The name that Debian and container engines use.
     pub(super) arch: &'static str,
-    /// As readelf does.
+    /// The name that readelf prints.
     machine: &'static str,
 }
 
@@ -23,7 +23,7 @@ const PLATFORMS: [Platform; 2] = [
     Platform { cpu: "aarch64", arch: "arm64", machine: "AArch64" },
 ];
 
-/// This machine's first: it is the surest to be made.
+/// The platforms to build for, this machine's first.
 pub(super) fn chosen(arguments: &[String]) -> Done<Vec<Platform>> {
     let mut chosen = PLATFORMS.to_vec();
     chosen.sort_by_key(|platform| !platform.is_here());
@@ -44,12 +44,12 @@ impl Platform {
         format!("{}-unknown-linux-musl", self.cpu)
     }
 
-    /// What a program of GNU's for this processor is called.
+    /// The name of a GNU tool for this processor.
     fn gnu(self, program: &str) -> String {
         format!("{}-linux-gnu-{program}", self.cpu)
     }
 
-    /// Rust's own libraries, and a C compiler: `ring` is the one crate with C in it.
+    /// Installs Rust's target and a C compiler, for `ring`. No other crate contains C.
     pub(super) fn prepare(self, sh: &Shell) -> Done {
         let triple = self.triple();
         let folder = sh.cmd("rustc").args(["--print", "target-libdir", "--target", &triple]);
@@ -79,7 +79,7 @@ impl Platform {
         if self.is_here() { "musl-gcc".to_owned() } else { self.gnu("gcc") }
     }
 
-    /// Builds a program: static, without symbols and without paths of this machine.
+    /// Builds a static program without symbols and without paths of this machine.
     pub(super) fn build(self, sh: &Shell, program: &Program) -> Done<PathBuf> {
         let triple = self.triple();
         let key = triple.replace('-', "_");
@@ -98,7 +98,8 @@ impl Platform {
             .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
             .env(&format!("CARGO_TARGET_{}_LINKER", key.to_uppercase()), "rust-lld")
             .env(&format!("CC_{key}"), self.compiler())
-            // Some compilers call checking functions of glibc by default, which musl lacks.
+            // With this option, which some compilers set by default, code calls functions that
+            // only glibc has.
             .env(&format!("CFLAGS_{key}"), "-U_FORTIFY_SOURCE");
         let build =
             if self.is_here() { build } else { build.env(&format!("AR_{key}"), self.gnu("ar")) };
@@ -114,7 +115,7 @@ impl Platform {
         Ok(())
     }
 
-    /// What is wrong with a program of which readelf says this.
+    /// Reads what readelf printed about a program, and says what is wrong with it.
     fn flaw(self, said: &str) -> Option<String> {
         let machine = said.lines().find(|line| line.trim_start().starts_with("Machine:"));
         if !machine.is_some_and(|line| line.contains(self.machine)) {
@@ -130,7 +131,7 @@ impl Platform {
         found.map(|(_, flaw)| flaw.to_owned())
     }
 
-    /// Runs a program, in an emulator if need be.
+    /// A command that runs the program, in an emulator if necessary.
     pub(super) fn cmd(self, sh: &Shell, program: &Path) -> Done<Cmd> {
         if self.is_here() {
             return Ok(sh.cmd(program));
@@ -176,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Only cross-building takes a compiler and an emulator of another processor.
+    /// Only the other processor needs a cross compiler and an emulator.
     #[test]
     fn what_is_missing_is_installed_or_named() {
         let sh = with(&[("LOCKTOPUS_NO_INSTALL", "1")]);

@@ -13,11 +13,11 @@ Usage: scripts/check-sizes";
 
 const LIMIT: usize = 400;
 
-/// The budgets in lines. Raising one is a decision. The aims are in docs/adr/0044.
+/// Lines that are allowed, of what: raising one is a decision. The aims are in docs/adr/0044.
 const BUDGETS: [Budget; 5] = [
     Budget {
         what: "sources outside the product: testing, proof, harness, examples, scripts",
-        limit: 81_400,
+        limit: 82_400,
         paths: &[
             "testing/*.rs",
             "proof/*.rs",
@@ -27,7 +27,7 @@ const BUDGETS: [Budget; 5] = [
         ],
         not: &["/tests/", "/benches/"],
     },
-    Budget { what: "tests", limit: 66_500, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
+    Budget { what: "tests", limit: 66_900, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
     Budget {
         what: "lines of shell",
         limit: 550,
@@ -41,9 +41,9 @@ const BUDGETS: [Budget; 5] = [
 struct Budget {
     what: &'static str,
     limit: usize,
-    /// Patterns for `git ls-files`.
+    /// As `git ls-files` takes them.
     paths: &'static [&'static str],
-    /// Files with one of these in their path do not count.
+    /// Files that have one of these in their path do not count.
     not: &'static [&'static str],
 }
 
