@@ -27,16 +27,16 @@ Usage: scripts/package [--here]
 It leaves these in target/packages, for each processor:
   NAME-VERSION-TARGET.tar.gz        a static program (musl) with licences, README, completions and manual page
   NAME_VERSION_ARCH.deb             the same as a Debian package
-  NAME-VERSION-TARGET.cdx.json      the crates in it, as a CycloneDX list
+  NAME-VERSION-TARGET.cdx.json      an SBOM (CycloneDX): the crates in it
   locktopus-VERSION-image-ARCH.tar.gz   an image of docker/Dockerfile, for `docker load`
 and SHA256SUMS. NAME is locktopus or locktopus-bench.
 
 It tries each program, the other processor's in an emulator. It installs this machine's .deb into a folder and removes
 it again, and runs this machine's image against a Redis server that it starts and stops.
 
-It installs the tools that it needs, where it may: Rust's musl targets, musl-tools, a cross compiler, qemu-user, ca-certificates, a
-container engine, a Redis server and cargo-cyclonedx. If it cannot install one, it skips what
-needs that tool and tells you why. With LOCKTOPUS_REQUIRE_ALL, as at night, a skip is a failure.
+It installs the tools that it needs, where it may: Rust's musl targets, musl-tools, a cross compiler, qemu-user,
+ca-certificates, a container engine, a Redis server and cargo-cyclonedx. If it cannot install one, it skips what needs
+that tool and tells you why. With LOCKTOPUS_REQUIRE_ALL, as at night, a skip is a failure.
 
 LOCKTOPUS_SKIP_POD=REASON   make no image, also at night
 LOCKTOPUS_NO_INSTALL=1      install nothing";
@@ -135,7 +135,8 @@ impl Packaging<'_> {
                 self.could(&format!("installing {what}"), tried)?;
             }
         }
-        self.list_contents(platform)?;
+        let listed = self.list_contents(platform);
+        self.could(&format!("the SBOMs for {arch}"), listed)?;
         match self.sh.var("LOCKTOPUS_SKIP_POD") {
             // The user chose this, so it is no failure.
             Some(why) => self.skipped.push(format!("the image for {arch}: {why}")),

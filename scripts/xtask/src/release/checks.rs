@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Part, Release};
-use crate::failure::{Done, fail};
+use crate::failure::{Done, fail, missing};
 use crate::measure::soak;
 use crate::shell::{Shell, say};
 use crate::{nightly, packages};
@@ -136,10 +136,14 @@ pub(super) fn ensure_command(sh: &Shell, command: &str) -> Done {
     if sh.cmd("cargo").args([command, "--version"]).works() {
         return Ok(());
     } else if sh.var("LOCKTOPUS_NO_INSTALL").is_some() {
-        fail!("cargo-{command} is missing; cargo install --locked cargo-{command} installs it");
+        missing!("cargo-{command} is missing; cargo install --locked cargo-{command} installs it");
     }
     say(format!("installing cargo-{command}"));
-    sh.cmd("cargo").args(["install", "--locked", "--quiet", &format!("cargo-{command}")]).run()
+    let name = format!("cargo-{command}");
+    if sh.cmd("cargo").args(["install", "--locked", "--quiet", &name]).code()? != 0 {
+        missing!("cargo could not install {name}");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
