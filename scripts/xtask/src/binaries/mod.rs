@@ -184,7 +184,8 @@ impl Packaging<'_> {
         }
         let sums = self.sh.cmd("sha256sum").args(&names).dir(&self.out).read()?;
         fs::write(self.out.join("SHA256SUMS"), sums + "\n")?;
-        Ok(())
+        // docker writes files that only their owner can read.
+        self.sh.cmd("chmod").args(["-R", "u=rwX,go=rX"]).arg(&self.out).run()
     }
 
     fn copy(&self, from: impl AsRef<Path>, to: &Path) -> Done {

@@ -79,7 +79,7 @@ impl Platform {
         if self.is_here() { "musl-gcc".to_owned() } else { self.gnu("gcc") }
     }
 
-    /// Builds a static program without symbols and without paths of this machine.
+    /// Builds a static program without symbols. Its source paths do not name this machine.
     pub(super) fn build(self, sh: &Shell, program: &Program) -> Done<PathBuf> {
         let triple = self.triple();
         let key = triple.replace('-', "_");
