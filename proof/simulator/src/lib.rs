@@ -40,6 +40,7 @@ mod flaw;
 mod held;
 mod judge;
 mod keeper;
+mod known_script;
 mod leftover;
 mod link;
 mod log;

@@ -1,55 +1,21 @@
 //! How servers handle requests: commands, scripts, waiting for replicas, subscriptions.
 
-use std::cell::OnceCell;
-
 use bytes::Bytes;
 use locktopus_model::lua::{Evaluation, Interpreter};
 use locktopus_model::redis::{Published, Reply as Told, Role, Server};
-use locktopus_protocol::scripts::{self, Script};
+use locktopus_protocol::scripts::Script;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ClientError, PushEvent, Reply};
 
 use crate::event::{Call, Delivery, Event, LISTENING, Request, Waiting};
 use crate::flaw::Flaw;
+use crate::known_script::{Known, known_script, script_of};
 use crate::link::topic;
 use crate::world::{MS, World};
 
 thread_local! {
     /// It keeps only compiled scripts between calls.
     static LUA: Interpreter = Interpreter::new().expect("an embedded Lua starts");
-    static SCRIPTS: OnceCell<Vec<Known>> = const { OnceCell::new() };
-}
-
-/// A script. `of` is set for a batch: the script of its members.
-#[derive(Debug, Clone, Copy)]
-struct Known {
-    script: &'static Script,
-    of: Option<&'static Script>,
-}
-
-fn scripts<T>(look: impl FnOnce(&[Known]) -> T) -> T {
-    SCRIPTS.with(|known| {
-        look(known.get_or_init(|| {
-            let alone = || scripts::all().filter(|it| !it.name.ends_with("_together"));
-            let batches = alone().map(|one| (one.together(), Some(one)));
-            let all = batches.chain(alone().map(|script| (script, None)));
-            all.map(|(script, of)| Known { script, of }).collect()
-        }))
-    })
-}
-
-/// The script with this digest.
-fn known_script(digest: &str) -> Option<Known> {
-    scripts(|all| {
-        let mut last_first = all.iter().rev();
-        let found = last_first.find(|known| known.script.digest() == digest);
-        found.copied()
-    })
-}
-
-fn script_of(text: &str) -> Option<Known> {
-    let found = |all: &[Known]| all.iter().find(|it| it.script.source == text).copied();
-    scripts(found)
 }
 
 /// Runs a script on a server.

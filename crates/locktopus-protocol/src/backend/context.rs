@@ -32,8 +32,8 @@ const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(super) executor: Executor,
-    /// Sends calls together. `None` in a cluster, whose calls go to several servers, and for clients
-    /// that do as well without.
+    /// Sends calls together. `None` in a cluster, whose calls go to several servers, and for
+    /// clients that do as well without.
     pub(super) gather: Option<Arc<Gather>>,
     pub(super) hub: Hub,
     pub(super) clock: ServerClock,

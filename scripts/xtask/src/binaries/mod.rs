@@ -70,7 +70,7 @@ const PROGRAMS: [Program; 2] = [
 struct Packaging<'a> {
     sh: &'a Shell,
     version: String,
-    /// Time of the commit in Unix seconds. Archives use it for every file, so they are reproducible.
+    /// Time of the commit in Unix seconds. Archives use it for every file, to be reproducible.
     time: String,
     /// A temporary folder for files in the making.
     room: PathBuf,

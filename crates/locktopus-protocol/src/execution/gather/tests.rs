@@ -1,5 +1,5 @@
-//! Which calls are sent together, and the outcome of each. The test decides what the server answers,
-//! and when.
+//! Which calls are sent together, and the outcome of each. The test decides what the server
+//! answers, and when.
 
 use async_trait::async_trait;
 use locktopus_contract::{BackendError, BackendErrorKind, Executed};
