@@ -13,7 +13,7 @@ Usage: scripts/check-sizes";
 
 const LIMIT: usize = 400;
 
-/// Lines that are allowed, of what: raising one is a decision. The aims are in docs/adr/0044.
+/// The budgets in lines. Raising one is a decision. The aims are in docs/adr/0044.
 const BUDGETS: [Budget; 5] = [
     Budget {
         what: "sources outside the product: testing, proof, harness, examples, scripts",
@@ -41,9 +41,9 @@ const BUDGETS: [Budget; 5] = [
 struct Budget {
     what: &'static str,
     limit: usize,
-    /// As `git ls-files` takes them.
+    /// Patterns for `git ls-files`.
     paths: &'static [&'static str],
-    /// Files that have one of these in their path do not count.
+    /// Files with one of these in their path do not count.
     not: &'static [&'static str],
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn lists(
     folders: &[impl AsRef<Path>],
 ) -> Done<Vec<String>> {
     ensure_command(sh, "cyclonedx")?;
-    // It puts them beside each manifest, also of crates that are not published.
+    // cargo puts them beside each manifest, also of unpublished crates.
     let root = sh.root.clone();
     running::at_end(move || remove_lists(&root));
     sh.cmd("cargo")
@@ -50,7 +50,7 @@ pub(crate) fn lists(
         }
         found.push(text);
     }
-    // What lies beside a manifest is packed, and git knows nothing of these.
+    // Files beside a manifest are packed, and git does not ignore these.
     remove_lists(&sh.root);
     Ok(found)
 }
