@@ -17,7 +17,7 @@ const LIMIT: usize = 400;
 const BUDGETS: [Budget; 5] = [
     Budget {
         what: "sources outside the product: testing, proof, harness, examples, scripts",
-        limit: 82_400,
+        limit: 82_600,
         paths: &[
             "testing/*.rs",
             "proof/*.rs",
