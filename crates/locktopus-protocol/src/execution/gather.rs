@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,9 @@ pub(crate) struct Gather {
     /// Runs the tasks that send batches. The runtime of a caller may stop too early.
     runtime: Handle,
     turns: Semaphore,
+    /// The server refuses keys of several slots in one request, as a proxy of a cluster does: calls
+    /// go alone from then on.
+    apart: AtomicBool,
     /// Batches, the oldest first. There is one task for each; when it has a turn, it sends the
     /// oldest.
     waiting: Mutex<VecDeque<Batch>>,
@@ -74,6 +78,7 @@ impl Gather {
             client,
             runtime: Handle::current(),
             turns: Semaphore::new(UNDER_WAY),
+            apart: AtomicBool::new(false),
             waiting: Mutex::default(),
         })
     }
@@ -86,12 +91,16 @@ impl Gather {
         command: &[&[u8]],
     ) -> Result<Reply, ClientError> {
         let turn = self.turns.try_acquire();
-        if turn.is_err() {
+        if turn.is_err() && !self.apart.load(Ordering::Relaxed) {
             match self.join(call).await {
                 Ok(Some(answer)) => return answer,
                 Ok(None) => {}
-                // The batch got no answer. The caller's deadline ends this.
-                Err(_) => std::future::pending().await,
+                // The caller's own deadline ends this.
+                Err(_) if call.deadline <= Instant::now() => std::future::pending().await,
+                Err(_) => {
+                    let message = "the batch ended without an answer";
+                    return Err(ClientError::MaybeExecuted(message.to_owned()));
+                }
             }
         }
         self.client.command(Route::Slot(call.slot), command).await
@@ -100,7 +109,7 @@ impl Gather {
     fn join(self: &Arc<Self>, call: &Call<'_>) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
         let mut waiting = self.waiting();
-        if let Some(batch) = waiting.iter_mut().find(|batch| batch.has_room(call)) {
+        if let Some(batch) = waiting.iter_mut().rev().find(|batch| batch.has_room(call)) {
             batch.add(call, tell);
             return told;
         }
@@ -116,7 +125,7 @@ impl Gather {
         let _turn = timeout(LONGEST_WAIT, self.turns.acquire()).await;
         let oldest = self.waiting().pop_front();
         if let Some(batch) = oldest {
-            batch.send(&*self.client).await;
+            batch.send(&self).await;
         }
     }
 
@@ -173,16 +182,17 @@ impl Batch {
     }
 
     /// Sends the calls whose callers still wait, and gives each its outcome.
-    async fn send(mut self, client: &dyn RedisClient) {
+    async fn send(mut self, gather: &Gather) {
         self.members.retain(|member| !member.tell.is_closed());
-        let told = self.outcomes(client).await;
+        let told = self.outcomes(gather).await;
         for (member, told) in self.members.into_iter().zip(told) {
             // Fails if the caller dropped its future meanwhile.
             let _ = member.tell.send(told);
         }
     }
 
-    async fn outcomes(&self, client: &dyn RedisClient) -> Vec<Told> {
+    async fn outcomes(&self, gather: &Gather) -> Vec<Told> {
+        let client = &*gather.client;
         let count = self.members.len();
         // A single call is sent as it is, without the counts before its arguments.
         let (script, counts) = match count {
@@ -216,6 +226,9 @@ impl Batch {
             Ok(Err(ClientError::Rejected { code, message }))
                 if is_passing(&code) || was_refused(&code, &message) =>
             {
+                if code == "CROSSSLOT" {
+                    gather.apart.store(true, Ordering::Relaxed);
+                }
                 vec![None; count]
             }
             Ok(Err(error)) => vec![Some(Err(error)); count],

@@ -26,7 +26,7 @@ mod time;
 use std::time::Duration;
 
 use locktopus_core::{
-    ExtendOutcome, FencingToken, LockKind, LockName, LockTarget, LostCause, OwnerId, SafetyMode,
+    ExtendOutcome, FencingToken, LockKind, LockName, LockTarget, LostCause, OwnerId,
 };
 use loom::future::block_on;
 use loom::thread::{JoinHandle, spawn};

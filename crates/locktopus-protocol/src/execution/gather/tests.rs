@@ -102,7 +102,11 @@ impl Bench {
 
     /// With as many unanswered requests as are sent before calls gather.
     async fn busy() -> (Self, Vec<Request>) {
-        let mut bench = Self::new();
+        Self::new().busy_again().await
+    }
+
+    async fn busy_again(self) -> (Self, Vec<Request>) {
+        let mut bench = self;
         let mut under_way = Vec::new();
         for _ in 0..UNDER_WAY {
             drop(bench.call(&LOCK.acquire, "busy", "me").await);
@@ -251,6 +255,27 @@ async fn a_batch_that_was_refused_is_sent_one_by_one() {
         assert!(a.await.unwrap().is_ok(), "{line}");
         let told = (BackendErrorKind::Refused, Executed::No);
         assert_eq!(executed(b).await, told, "{line}");
+    }
+}
+
+/// A proxy of a cluster refuses every batch, so there is only one.
+#[tokio::test(start_paused = true)]
+async fn calls_go_alone_where_keys_of_several_slots_are_refused() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let callers = [
+        bench.call(&LOCK.acquire, "a", "me").await,
+        bench.call(&LOCK.acquire, "b", "me").await,
+    ];
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    bench.sent().await.answer(refused("CROSSSLOT x"));
+    for caller in callers {
+        bench.sent().await.answer(Ok(Reply::Int(1)));
+        assert!(caller.await.unwrap().is_ok());
+    }
+    let (mut bench, _under_way) = bench.busy_again().await;
+    for key in ["c", "d"] {
+        let _caller = bench.call(&LOCK.acquire, key, "me").await;
+        assert_eq!(bench.sent().await.words[3], key);
     }
 }
 
