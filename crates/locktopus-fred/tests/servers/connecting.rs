@@ -45,10 +45,10 @@ async fn a_silent_server_is_reported_in_time() {
     let begin = Instant::now();
     let failure = connect(&options(&servers)).await.unwrap_err();
     assert!(
-        failure.to_string().contains("no answer within 1000 ms"),
+        failure.to_string().contains("no answer within 2000 ms"),
         "{failure}"
     );
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < Duration::from_secs(3));
     servers.nodes()[0].thaw().await.unwrap();
 }
 

@@ -146,6 +146,7 @@ struct Stops {
     terminal: Terminal,
     /// The program, or one inside it, is stopped until it gets the terminal.
     wants_terminal: bool,
+    in_vain_since: Option<Instant>,
     told: bool,
     children: unix::Signal,
     /// A `run` inside the program wants the terminal.
@@ -158,6 +159,7 @@ impl Stops {
         Ok(Self {
             terminal: Terminal::default(),
             wants_terminal: false,
+            in_vain_since: None,
             told: false,
             children: unix::signal(SignalKind::child())?,
             asked: unix::signal(SignalKind::from_raw(Signal::TTIN.as_raw()))?,
@@ -181,6 +183,13 @@ impl Stops {
         }
     }
 
+    /// Whether the terminal is not to be had for a while. A `run` inside the program may just be
+    /// giving it back.
+    fn waits_long(&mut self) -> bool {
+        let since = self.in_vain_since.get_or_insert_with(Instant::now);
+        since.elapsed() >= LOOK
+    }
+
     /// Continues the program if the terminal stopped it. A `STOP` signal is left alone.
     fn attend(&mut self, program: &Program) {
         let group = program.group();
@@ -198,9 +207,9 @@ impl Stops {
             return;
         }
         if self.terminal.give(group.pid) {
-            self.wants_terminal = false;
+            (self.wants_terminal, self.in_vain_since) = (false, None);
             program.send(Signal::CONT);
-        } else if !terminal::ask() && !self.told {
+        } else if !terminal::ask() && !self.told && self.waits_long() {
             self.told = true;
             self.out.say(
                 "the program is stopped because it wants the terminal, which another process has; \

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use locktopus::{AnyGuard, LockGuard, LockRequest, Locktopus, RateLimiter, WriteGuard};
-use locktopus_protocol::scripts::{self, KindScripts};
+use locktopus_protocol::scripts::{self, KindScripts, Script};
 use locktopus_servers::topology::{Deployment, Node};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -143,8 +143,9 @@ async fn rated(place: &Deployment, both: [&Locktopus; 2]) -> usize {
 struct Monitor {
     raw: Raw,
     name: String,
-    acquire: String,
-    release: String,
+    /// The digests of the script and of its batches.
+    acquire: [String; 2],
+    release: [String; 2],
     seen: Seen,
 }
 
@@ -171,6 +172,10 @@ const HARMLESS: [&str; 9] = [
     "echo",
 ];
 
+fn digests(script: &Script) -> [String; 2] {
+    [script, script.together()].map(|script| script.digest().to_owned())
+}
+
 impl Monitor {
     async fn start(node: &Node, scripts: &KindScripts, name: &str) -> Self {
         let mut raw = Raw::to(node).await;
@@ -178,8 +183,8 @@ impl Monitor {
         Self {
             raw,
             name: name.to_owned(),
-            acquire: scripts.acquire.digest().to_owned(),
-            release: scripts.release.digest().to_owned(),
+            acquire: digests(&scripts.acquire),
+            release: digests(&scripts.release),
             seen: Seen::default(),
         }
     }
@@ -196,9 +201,15 @@ impl Monitor {
             let mut words = words.split('"').skip(1).step_by(2);
             let command = words.next().unwrap().to_lowercase();
             let digest = words.next().unwrap_or_default();
+            let named = |words: &mut dyn Iterator<Item = &str>| {
+                words.filter(|word| *word == self.name).count()
+            };
             match command.as_str() {
-                "evalsha" if digest == self.acquire => self.seen.acquired += 1,
-                "evalsha" if digest == self.release => self.seen.released += 1,
+                "evalsha" if digest == self.acquire[0] => self.seen.acquired += 1,
+                "evalsha" if digest == self.release[0] => self.seen.released += 1,
+                // Each member of a batch names the lock once.
+                "evalsha" if digest == self.acquire[1] => self.seen.acquired += named(&mut words),
+                "evalsha" if digest == self.release[1] => self.seen.released += named(&mut words),
                 harmless if HARMLESS.contains(&harmless) => {}
                 // Of the previous lock, which has no waiters any more.
                 "unsubscribe" | "sunsubscribe" if !line.contains(&self.name) => {}
