@@ -9,7 +9,8 @@ use super::spelled::spelled;
 ///
 /// You choose it when you connect, with the URL options `safety`, `replicas`, `replication_timeout`
 /// and `quarantine_max_lease`. All programs that share locks must choose the same. Fencing tokens
-/// grow in every mode.
+/// grow with each grant. After a failover with `Plain` or `Replicated`, this holds only for
+/// requests sent after the previous grant arrived, and as far as the servers' clocks agree.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,6 +42,9 @@ pub enum SafetyMode {
     /// After a failover, or anything else that may have made the server forget grants, nothing is
     /// granted until every possibly forgotten lease is over. Meanwhile, holders keep their locks
     /// and can extend and release them.
+    ///
+    /// With replicas, set `min-replicas-to-write`: a primary that is cut off must stop granting
+    /// before another is promoted.
     ///
     /// If a replaced primary is promoted again, it may look as it did before. Only the Sentinels
     /// can tell then: clients show the server the Sentinels' configuration epoch. A client that

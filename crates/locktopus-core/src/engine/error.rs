@@ -10,8 +10,9 @@ use locktopus_contract::{
 
 /// Why an operation on a lock failed.
 ///
-/// A lock held by another owner, a lost lock, a cancelled wait, a timeout and a failing backend are
-/// different variants, because they call for different reactions.
+/// A timeout, a lost lock, a cancelled wait and a failing backend are different variants, because
+/// they call for different reactions. After a timeout, [`is_busy`](Self::is_busy) says whether
+/// another owner was the only reason.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -116,8 +116,8 @@ pub enum WaitStrategy {
     /// If the kind or the backend has no queue, this is [`Notify`](Self::Notify).
     HandOff {
         /// How often to tell the backend that the waiter is alive, plus or minus a quarter. After
-        /// three heartbeats of silence the waiter loses its place in the queue. Shortened to a
-        /// twelfth of the lease, but not below 50 ms.
+        /// three heartbeats and a call timeout of silence the waiter loses its place in the queue.
+        /// Shortened to a twelfth of the lease, but not below 50 ms.
         heartbeat: Duration,
         /// Never trust a pushed grant, for networks where others could forge one.
         confirm: bool,

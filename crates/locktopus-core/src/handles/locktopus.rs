@@ -99,8 +99,9 @@ impl Locktopus {
         self.request(name.into(), LockKind::Reentrant)
     }
 
-    /// A lock that is granted strictly in order of arrival, across all processes. Exclusive and
-    /// reentrant, as [`lock`](Self::lock). On Redis it is Redisson's `RFairLock`.
+    /// A lock that is granted in order of arrival, across all processes. Exclusive and reentrant,
+    /// as [`lock`](Self::lock). On Redis it is Redisson's `RFairLock`. Waiters that do not react
+    /// are passed over, and a failover may lose the queue.
     ///
     /// Waiters keep their place in the queue as long as they send heartbeats, with any
     /// [strategy](LockRequest::strategy). [`LockRequest::with_progress`] reports the place and an

@@ -18,7 +18,9 @@ docs/memory.md :: a sample of a server with 100,000 keys or more :: crates/lockt
 docs/book/leases.md :: 30 s is the default :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
 docs/book/choose.md :: the watchdog renews it after a third | 30 s | :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
 docs/book/from/redisson.md :: (../leases.md#a-lease-that-is-renewed), 30 s, renewed every 10 s :: crates/locktopus-core/src/engine/settings.rs :: renewed_lease: Duration::from_secs(30),
-docs/book/waiting.md :: A waiter still polls once a second :: crates/locktopus-core/src/engine/settings.rs :: heartbeat: Duration::from_secs(1),
+docs/book/waiting.md :: A waiter still polls about once a second :: crates/locktopus-core/src/engine/settings.rs :: heartbeat: Duration::from_secs(1),
+docs/book/waiting.md :: each twelfth of its lease :: crates/locktopus-core/src/engine/acquisition/waiting.rs :: let often = (self.plan.lease / 12).max(SHORTEST_HEARTBEAT);
+docs/book/waiting.md :: but at least 50 ms apart :: crates/locktopus-core/src/engine/acquisition/attempts.rs :: SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 docs/book/waiting.md :: after three heartbeats of silence :: crates/locktopus-core/src/engine/acquisition/attempts.rs :: self.heartbeat() * 3 + self.engine.call_timeout()
 docs/book/waiting.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
 docs/book/waiting.md :: for 20 ms, if another client listens :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
