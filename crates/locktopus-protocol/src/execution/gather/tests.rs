@@ -102,15 +102,18 @@ impl Bench {
 
     /// With as many unanswered requests as are sent before calls gather.
     async fn busy() -> (Self, Vec<Request>) {
-        let mut bench = Self::new();
+        Self::new().with_calls().await
+    }
+
+    async fn with_calls(mut self) -> (Self, Vec<Request>) {
         let mut under_way = Vec::new();
         for _ in 0..UNDER_WAY {
-            drop(bench.call(&LOCK.acquire, "busy", "me").await);
-            let request = bench.sent().await;
+            drop(self.call(&LOCK.acquire, "busy", "me").await);
+            let request = self.sent().await;
             assert_eq!(request.words[2..], ["1", "busy", "me"]);
             under_way.push(request);
         }
-        (bench, under_way)
+        (self, under_way)
     }
 
     /// The next request.
@@ -324,6 +327,23 @@ async fn a_batch_whose_answer_is_lost_may_have_run() {
         }
         assert!(bench.is_silent(), "{answer:?}");
     }
+}
+
+/// Its task ends with the runtime that the server's calls belong to; its callers may be elsewhere.
+#[tokio::test]
+async fn a_batch_whose_runtime_ends_may_have_run() {
+    let elsewhere = tokio::runtime::Runtime::new().unwrap();
+    let bench = {
+        let _inside = elsewhere.enter();
+        Bench::new()
+    };
+    let (mut bench, mut under_way) = bench.with_calls().await;
+    let a = bench.call(&LOCK.acquire, "a", "me").await;
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    let _batch = bench.sent().await;
+    elsewhere.shutdown_background();
+    let told = (BackendErrorKind::Unavailable, Executed::Maybe);
+    assert_eq!(executed(a).await, told);
 }
 
 #[tokio::test(start_paused = true)]
