@@ -3,7 +3,7 @@
 use std::str::FromStr as _;
 use std::time::{Duration, SystemTime};
 
-use croner::Cron;
+use croner::{Cron, Direction};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use locktopus_core::OptionError;
@@ -37,11 +37,12 @@ pub(super) fn read(
     })?;
     let now = Timestamp::try_from(now).map_err(|error| unreadable(&error))?;
     let now = now.to_zoned(tz);
-    if cron.find_next_occurrence(&now, true).is_err() {
+    let ahead = cron.iter_from(now.clone(), Direction::Forward);
+    let next: Vec<Zoned> = ahead.clone().take(AHEAD).collect();
+    if next.is_empty() {
         return Err(unreadable(&"it names no time that ever comes"));
     }
-    let ahead: Vec<Zoned> = cron.iter_after(now.clone()).take(AHEAD).collect();
-    let gaps = ahead.windows(2).map(|pair| match pair {
+    let gaps = next.windows(2).map(|pair| match pair {
         [one, next] => one.duration_until(next).unsigned_abs(),
         _ => Duration::ZERO,
     });
@@ -51,9 +52,7 @@ pub(super) fn read(
     let past = cron.iter_before(now.clone()).take(CatchUp::MOST);
     let mut past: Vec<Zoned> = past.take_while(recent).collect();
     past.reverse();
-    let times = past
-        .into_iter()
-        .chain(cron.iter_from(now, croner::Direction::Forward));
+    let times = past.into_iter().chain(ahead);
     Ok(CronTimes {
         times: Box::new(times.map(|time| SystemTime::from(time.timestamp()))),
         longest_gap,
