@@ -65,9 +65,9 @@ book *OPTIONS:
 topology NAME *OPTIONS:
     cargo run --release --package bench-harness -- topology up {{NAME}} {{OPTIONS}}
 
-# Judges stored runs against the targets: `just targets bench-results/TIME`.
-targets *RUNS:
-    cargo run --release --package bench-harness -- targets {{RUNS}}
+# Judges a stored run against the targets: `just targets bench-results/TIME`.
+targets RUN:
+    cargo run --release --package bench-harness -- targets {{RUN}}
 
 # Renders a stored run again: `just report bench-results/TIME/report.json -f table`.
 report FILE *OPTIONS:

@@ -4,7 +4,7 @@
 //! | folder | what is in it |
 //! |---|---|
 //! | `cmd` | the command line: one file per subcommand, exit codes |
-//! | `measure` | `run`, `report`, `compare`, `targets`: latency and cost of locks, in histograms |
+//! | `measure` | `run`, `report`, `targets`: latency and cost of locks, in histograms |
 //! | `failover` | `failover`, `failover-report`: locks while servers and processes fail |
 //! | `soak` | `soak`: many locks for a long time, and nothing left at the end |
 //! | `shared` | common parts: lock libraries, the origin of a run, numbers, tables and drawings |

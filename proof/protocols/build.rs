@@ -8,7 +8,7 @@ use std::{env, fs};
 /// The compiled files of the core.
 const FILES: [&str; 12] = [
     "engine/holding/give_back.rs",
-    "engine/holding/held.rs",
+    "engine/holding/hold.rs",
     "engine/holding/lease.rs",
     "engine/holding/shared_owner.rs",
     "engine/holding/term.rs",
@@ -34,11 +34,11 @@ const REPLACED: [(&str, &str); 8] = [
 ];
 
 /// One check and its consequences, which only the watchdog itself makes.
-const LOOK_ONCE: &str = "
+const CHECK_ONCE: &str = "
 impl Watchdog {
-    pub(crate) fn look_once(self: &Arc<Self>, services: &Arc<Services>) {
-        let due = lock(&self.watched).look();
-        self.attend(due, &Arc::downgrade(services));
+    pub(crate) fn check_once(self: &Arc<Self>, services: &Arc<Services>) {
+        let due = lock(&self.watched).take_due();
+        self.handle(due, &Arc::downgrade(services));
     }
 }
 ";
@@ -60,7 +60,7 @@ fn main() {
             }
         }
         if file.ends_with("/watchdog.rs") {
-            text = with_modules(&text) + LOOK_ONCE;
+            text = with_modules(&text) + CHECK_ONCE;
         }
         let name = Path::new(file).file_name().expect("a file");
         fs::write(out.join(name), text).unwrap_or_else(|error| panic!("{file}: {error}"));

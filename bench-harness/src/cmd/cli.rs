@@ -4,8 +4,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::cmd::exit::{self, Exit};
 use crate::cmd::{
-    CommandError, compare, failover, failover_judge, failover_report, pages, report, run, soak,
-    targets, topology,
+    CommandError, failover, failover_judge, failover_report, pages, report, run, soak, targets,
+    topology,
 };
 use crate::measure::{spin, worker};
 
@@ -43,11 +43,9 @@ enum Command {
         /// Which core.
         core: u32,
     },
-    /// Render a stored run as table, CSV, .hgrm or HTML.
+    /// Render a stored run as table and HTML.
     Report(report::ReportArgs),
-    /// Compare two stored runs.
-    Compare(compare::CompareArgs),
-    /// Judge stored runs against the targets, and write the performance page.
+    /// Judge a stored run against the targets, and write the performance page.
     Targets(targets::TargetsArgs),
     /// Print completions for a shell.
     Completions(pages::CompletionsArgs),
@@ -90,7 +88,6 @@ impl Cli {
                 };
             }
             Command::Report(args) => report::run(&args),
-            Command::Compare(args) => compare::run(&args),
             Command::Targets(args) => targets::run(&args),
             Command::Completions(args) => {
                 pages::completions(&args, Self::command()).map(|()| Exit::Ok)

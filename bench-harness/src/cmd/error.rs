@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::cmd::exit::Exit;
-use crate::measure::model::{HistogramError, LoadError};
 use crate::measure::report::html::HtmlError;
+use crate::shared::file::{FileError, PlanError};
 
 /// Why a subcommand stopped.
 #[derive(Debug, thiserror::Error)]
@@ -12,25 +12,22 @@ use crate::measure::report::html::HtmlError;
 pub enum CommandError {
     /// An input file cannot be used.
     #[error(transparent)]
-    Load(#[from] LoadError),
-    /// A stored histogram is damaged.
-    #[error(transparent)]
-    Histogram(#[from] HistogramError),
-    /// The list of targets is bad.
-    #[error(transparent)]
-    Targets(#[from] crate::measure::targets::TargetError),
-    /// Runs cannot be summarised, or a summary cannot be used.
-    #[error(transparent)]
-    Summary(#[from] crate::measure::summary::SummaryError),
+    File(#[from] FileError),
+    /// A part of the plan, a measurement that failed, or one on a busy machine would look like the
+    /// whole page.
+    #[error("run {run} cannot become a page: {problem}")]
+    Unfit {
+        /// Which run.
+        run: String,
+        /// What is missing, or failed.
+        problem: String,
+    },
     /// A page template could not be rendered.
     #[error("cannot fill the page: {0}")]
     Page(#[from] askama::Error),
     /// The HTML report could not be made.
     #[error(transparent)]
     Html(#[from] HtmlError),
-    /// A CSV could not be made.
-    #[error("cannot write CSV: {0}")]
-    Csv(#[from] csv::Error),
     /// A result could not be written.
     #[error("cannot write {path}: {source}", path = .path.display())]
     Write {
@@ -39,18 +36,9 @@ pub enum CommandError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// There is nothing to measure, or the scenario file is bad.
+    /// There is nothing to run, or the plan is bad.
     #[error(transparent)]
-    Plan(#[from] crate::measure::plan::PlanError),
-    /// There is nothing to do, or the failover plan is bad.
-    #[error(transparent)]
-    FailoverPlan(#[from] crate::failover::plan::PlanError),
-    /// A stored failover report cannot be used.
-    #[error(transparent)]
-    FailoverReport(#[from] crate::failover::model::ReadError),
-    /// Kept histories cannot be judged.
-    #[error(transparent)]
-    Kept(#[from] crate::failover::run::kept::KeptError),
+    Plan(#[from] PlanError),
     /// The servers could not be started or stopped.
     #[error(transparent)]
     Place(#[from] crate::measure::run::PlaceError),
@@ -84,15 +72,9 @@ impl CommandError {
     #[must_use]
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Load(_)
-            | Self::Histogram(_)
-            | Self::Html(_)
-            | Self::FailoverReport(_)
-            | Self::Kept(_)
-            | Self::Targets(_)
-            | Self::Summary(_) => Exit::Input,
-            Self::Csv(_) | Self::Write { .. } | Self::Page(_) => Exit::Output,
-            Self::Usage(_) | Self::Plan(_) | Self::FailoverPlan(_) => Exit::Usage,
+            Self::File(_) | Self::Html(_) | Self::Unfit { .. } => Exit::Input,
+            Self::Write { .. } | Self::Page(_) => Exit::Output,
+            Self::Usage(_) | Self::Plan(_) => Exit::Usage,
             Self::Place(_)
             | Self::Topology(_)
             | Self::Run(_)

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done. `compare` without `--fail-above` always ends with it.
+    /// Done.
     Ok = 0,
-    /// `compare --fail-above`: the second run fails the gate. `failover-judge`: another verdict.
-    Regression = 1,
+    /// `failover-judge`: another verdict. `failover-report --check`: another page.
+    Changed = 1,
     /// The command line does not make sense; clap's own code.
     Usage = 2,
-    /// An input file is missing, damaged, or of another schema version; `compare --fail-above`,
-    /// `targets --write`: a run in it is incomplete.
+    /// An input file is missing, damaged, or of another schema version; `targets --write`: a run in
+    /// it is incomplete.
     Input = 3,
     /// A result could not be written.
     Output = 4,
@@ -37,9 +37,9 @@ impl From<Exit> for ExitCode {
 /// The table of exit codes below `--help`.
 pub const HELP: &str = "Exit codes:
   0  done
-  1  compare --fail-above: the second run is worse, or one lacks a cell; failover-judge: the verdict changed
+  1  failover-judge: the verdict changed; failover-report --check: the page is another one
   2  wrong usage
-  3  an input file cannot be used; compare --fail-above, targets --write: a run is incomplete
+  3  an input file cannot be used; targets --write: the run is incomplete
   4  a result cannot be written
   5  a measured lock had two holders at once; failover, failover-judge: a lock broke a promise
   6  a measurement failed, or is empty; failover: a cell did not finish; failover-judge: histories are

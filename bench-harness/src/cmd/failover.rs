@@ -1,18 +1,19 @@
 //! `failover`: faults on real servers under lock load, and their effect on the locks.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use locktopus_servers::topology::{self, ProviderKind, ServerImage, TopologyError};
 
+use super::CommandError;
 use super::files::{create, save};
-use super::{CommandError, TextArgs};
+use super::text::style;
 use crate::cmd::exit::Exit;
 use crate::failover::completeness;
 use crate::failover::model::{self, CellReport, FailoverReport};
 use crate::failover::plan::{Cell, Choice, Place, PlanFile, Subject};
-use crate::failover::report::{html, terminal};
+use crate::failover::report::terminal;
 use crate::failover::run::{self, Circumstances, Outcome};
 use crate::measure::model::Pinning;
 use crate::measure::plan::Client;
@@ -22,7 +23,6 @@ const QUICK: &str = include_str!("../../failover/quick.toml");
 const FULL: &str = include_str!("../../failover/full.toml");
 const SMOKE: &str = include_str!("../../failover/smoke.toml");
 const NEMESIS: &str = include_str!("../../failover/nemesis.toml");
-const OBSERVE: &str = include_str!("../../failover/observe.toml");
 
 /// Arguments of `failover`.
 #[derive(Debug, Args)]
@@ -43,13 +43,6 @@ pub struct FailoverArgs {
     /// A plan of your own; see bench-harness/failover/quick.toml.
     #[arg(long, value_name = "FILE", group = "plan")]
     file: Option<PathBuf>,
-    /// A Locktopus URL of servers that run already. The run takes locks there and watches them, and
-    /// injects no faults. It touches only keys that contain `locktopus-failover:`.
-    #[arg(long, value_name = "URL", group = "plan")]
-    url: Option<String>,
-    /// How long to watch servers that run already.
-    #[arg(long, value_parser = humantime::parse_duration, default_value = "30s", requires = "url")]
-    observe: Duration,
     /// Replace the number of failovers, in each cell that fails over.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     failovers: Option<u32>,
@@ -80,7 +73,7 @@ pub struct FailoverArgs {
     /// Replace the seed of the plan.
     #[arg(long)]
     seed: Option<u64>,
-    /// Print the cells and about how long they take, then exit.
+    /// Print the cells, then exit.
     #[arg(long)]
     list: bool,
     /// Keep the workers' histories, compressed, in `histories/<run>` beside the report;
@@ -90,8 +83,6 @@ pub struct FailoverArgs {
     /// Where to write; `failover-results/<time>` by default.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    text: TextArgs,
 }
 
 fn parse<T: std::str::FromStr<Err = TopologyError>>(text: &str) -> Result<T, String> {
@@ -107,9 +98,6 @@ fn parse<T: std::str::FromStr<Err = TopologyError>>(text: &str) -> Result<T, Str
 pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
     let (plan, name) = args.plan()?;
     let mut cells = plan.cells(&args.choice())?;
-    if args.url.is_some() {
-        cells.retain(|cell| args.is_there(cell));
-    }
     if args.list {
         super::print(&list(&cells, args).await)?;
         return Ok(Exit::Ok);
@@ -119,7 +107,7 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
     let mut report = FailoverReport::new(
         detect::run(&format!("failover-{name}"), seed, 1),
         detect::harness(),
-        detect::environment(Pinning::default(), None),
+        detect::environment(Pinning::default()),
     );
     notes(args, &mut report);
     report.notes.extend(redisson);
@@ -129,8 +117,6 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
     let all = Circumstances {
         provider: args.provider,
         image: args.image.clone(),
-        url: args.url.clone(),
-        observe: args.observe,
         prefix: format!("locktopus-failover:{}", report.run.id),
         seed,
         histories: directory.join("histories").join(&report.run.id),
@@ -140,23 +126,21 @@ pub async fn run(args: &FailoverArgs) -> Result<Exit, CommandError> {
         ran = every(&cells, &all, &directory, &mut report) => ran?,
         _ = tokio::signal::ctrl_c() => return Err(CommandError::Interrupted),
     }
-    finish(args, &report, &directory)
+    finish(&report, &directory)
 }
 
-/// Files that only the end of a run writes. Those of an earlier run must go, or they would stand
+/// The file that only the end of a run writes. That of an earlier run must go, or it would stand
 /// beside the `report.json` of a run that was interrupted.
-const AT_THE_END: [&str; 3] = ["report.txt", "summary.json", "report.html"];
+const AT_THE_END: &str = "report.txt";
 
 fn forget(directory: &Path) -> Result<(), CommandError> {
-    for path in AT_THE_END.map(|name| directory.join(name)) {
-        match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(CommandError::Write { path, source });
-            }
-            _ => {}
+    let path = directory.join(AT_THE_END);
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(CommandError::Write { path, source })
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Builds Redisson's worker before any worker needs it, if a cell wants it. Returns its version. If
@@ -190,11 +174,6 @@ async fn every(
     report: &mut FailoverReport,
 ) -> Result<(), CommandError> {
     let begun = Instant::now();
-    let takes = match &all.url {
-        Some(_) => all.observe * u32::try_from(cells.len()).unwrap_or(u32::MAX),
-        None => cells.iter().map(Cell::estimate).sum(),
-    };
-    eprintln!("{}", summed_up(cells, takes));
     for (index, cell) in cells.iter().enumerate() {
         let what = cell.describe();
         eprintln!(
@@ -250,43 +229,20 @@ fn brief(cell: &CellReport) -> String {
     text
 }
 
-/// What this machine would run, what it would skip, and how long it takes.
+/// What this machine would run, and what it would skip.
 async fn list(cells: &[Cell], args: &FailoverArgs) -> String {
     // Without a container engine no container runs, so what the provider supports does not matter.
     let caps = topology::caps(args.provider).await.ok();
-    let mut lines = String::new();
-    let mut all = Duration::ZERO;
-    for cell in cells {
+    let line = |cell: &Cell| {
+        let (faults, fault) = (cell.scenario.faults, cell.scenario.fault);
         let missing = caps.and_then(|caps| cell.scenario.needs(caps));
         let needs = cell.cannot.as_deref().or(missing);
-        let rest = match needs {
-            Some(needs) if args.url.is_none() => format!("needs {needs}"),
-            _ => {
-                let takes = if args.url.is_some() {
-                    args.observe
-                } else {
-                    cell.estimate()
-                };
-                all += takes;
-                format!("about {}", in_words(takes))
-            }
-        };
-        let (faults, fault) = (cell.scenario.faults, cell.scenario.fault);
-        lines.push_str(&format!(
-            "{}: {faults} x {fault}, {rest}\n",
-            cell.describe()
-        ));
-    }
-    format!("{lines}{}\n", summed_up(cells, all))
-}
-
-fn summed_up(cells: &[Cell], takes: Duration) -> String {
-    let (count, takes) = (cells.len(), in_words(takes));
-    format!("{count} cells, about {takes} on two idle cores")
-}
-
-fn in_words(time: Duration) -> String {
-    humantime::format_duration(Duration::from_secs(time.as_secs_f64().round() as u64)).to_string()
+        let needs = needs.map(|needs| format!(", needs {needs}"));
+        let needs = needs.unwrap_or_default();
+        format!("{}: {faults} x {fault}{needs}\n", cell.describe())
+    };
+    let lines: String = cells.iter().map(line).collect();
+    format!("{lines}{} cells\n", cells.len())
 }
 
 fn notes(args: &FailoverArgs, report: &mut FailoverReport) {
@@ -297,36 +253,21 @@ fn notes(args: &FailoverArgs, report: &mut FailoverReport) {
     if args.smoke {
         note("Smoke run: it shows that everything works, and proves nothing.");
     }
-    if args.url.is_none() {
-        note(
-            "Servers notice failures sooner than with the usual settings, so that many failovers fit into little \
-             time: compare outages with each other, not with those of your servers.",
-        );
-        note(
-            "Faults hit at the worst moment that we found: rates are upper limits, not what a deployment in production \
-             sees.",
-        );
-    }
+    note(
+        "Servers notice failures sooner than with the usual settings, so that many failovers fit into little \
+         time: compare outages with each other, not with those of your servers.",
+    );
+    note(
+        "Faults hit at the worst moment that we found: rates are upper limits, not what a deployment in production \
+         sees.",
+    );
 }
 
-fn finish(
-    args: &FailoverArgs,
-    report: &FailoverReport,
-    directory: &Path,
-) -> Result<Exit, CommandError> {
-    let text = terminal::render(report, args.text.style());
+fn finish(report: &FailoverReport, directory: &Path) -> Result<Exit, CommandError> {
+    let text = terminal::render(report, style());
     super::print(&text)?;
-    save(&directory.join("report.txt"), &text)?;
-    save(
-        &directory.join("summary.json"),
-        &model::to_json(&report.summary()),
-    )?;
-    save(&directory.join("report.html"), &html::render(report)?)?;
-    eprintln!(
-        "\nWritten to {}; look at {}",
-        directory.display(),
-        directory.join("report.html").display()
-    );
+    save(&directory.join(AT_THE_END), &text)?;
+    eprintln!("\nWritten to {}", directory.display());
     for problem in completeness::missing(report) {
         eprintln!("FAILED: {problem}");
     }
@@ -349,9 +290,7 @@ impl FailoverArgs {
                 .map_or_else(|| "plan".into(), |stem| stem.to_string_lossy().into_owned());
             return Ok((PlanFile::load(path)?, name));
         }
-        let (text, name) = if self.url.is_some() {
-            (OBSERVE, "observe")
-        } else if self.full {
+        let (text, name) = if self.full {
             (FULL, "full")
         } else if self.nemesis {
             (NEMESIS, "nemesis")
@@ -376,19 +315,6 @@ impl FailoverArgs {
         }
     }
 
-    /// Whether a cell is for the kind of servers at the URL.
-    fn is_there(&self, cell: &Cell) -> bool {
-        let url = self.url.as_deref().unwrap_or_default();
-        let there = if url.contains("-cluster:") {
-            Place::Cluster
-        } else if url.contains("-sentinel:") {
-            Place::Sentinel
-        } else {
-            Place::Standalone
-        };
-        cell.place == there
-    }
-
     fn directory(&self, report: &FailoverReport) -> PathBuf {
         let id = &report.run.id;
         let stamp = id.rsplit('-').next().unwrap_or(id);
@@ -407,9 +333,9 @@ mod tests {
         let directory =
             std::env::temp_dir().join(format!("locktopus-failover-{}", std::process::id()));
         std::fs::create_dir_all(directory.join("histories")).unwrap();
-        std::fs::write(directory.join("summary.json"), "old").unwrap();
+        std::fs::write(directory.join(AT_THE_END), "old").unwrap();
         forget(&directory).unwrap();
-        assert!(!directory.join("summary.json").exists() && directory.join("histories").exists());
+        assert!(!directory.join(AT_THE_END).exists() && directory.join("histories").exists());
         forget(&directory).unwrap();
         std::fs::remove_dir_all(directory).unwrap();
     }

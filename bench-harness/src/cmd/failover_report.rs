@@ -2,47 +2,29 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::CommandError;
 use super::files::save;
-use super::{CommandError, TextArgs};
+use super::text::style;
 use crate::cmd::exit::Exit;
 use crate::failover::model;
 use crate::failover::page;
-use crate::failover::report::{html, terminal};
+use crate::failover::report::terminal;
+use crate::shared::file;
 
 /// Arguments of `failover-report`.
 #[derive(Debug, Args)]
 pub struct FailoverReportArgs {
-    /// `report.json` or `summary.json` of a run. With --page, of several runs; the page shows them
-    /// all.
+    /// `report.json` of a run. With --page, of several runs; the page shows them all.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// What to write to standard output.
-    #[arg(long, short, value_enum, default_value_t, conflicts_with = "page")]
-    format: Format,
     /// Write the tables of the runs between the markers of this page instead.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
     /// With --page: change nothing, and fail if the page does not show these runs.
     #[arg(long, requires = "page")]
     check: bool,
-    #[command(flatten)]
-    text: TextArgs,
-}
-
-/// A format for a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For a terminal.
-    #[default]
-    Table,
-    /// A self-contained page.
-    Html,
-    /// Everything.
-    Json,
-    /// Everything except the timelines: small enough to keep with the source.
-    Summary,
 }
 
 /// Runs the subcommand.
@@ -58,19 +40,11 @@ pub fn run(args: &FailoverReportArgs) -> Result<Exit, CommandError> {
             let problem = "several runs can only be shown on a page (--page)";
             return Err(CommandError::Usage(problem.to_owned()));
         };
-        let text = match args.format {
-            Format::Table => terminal::render(report, args.text.style()),
-            Format::Html => html::render(report)?,
-            Format::Json => model::to_json(report),
-            Format::Summary => model::to_json(&report.summary()),
-        };
+        let text = terminal::render(report, style());
         super::print(&text)?;
         return Ok(Exit::Ok);
     };
-    let old = std::fs::read_to_string(path).map_err(|source| model::ReadError::Io {
-        path: path.clone(),
-        source,
-    })?;
+    let old = file::text(path)?;
     let new = page::with_table(&old, &reports)
         .map_err(|problem| CommandError::Usage(format!("{}: {problem}", path.display())))?;
     if !args.check {
@@ -85,7 +59,7 @@ pub fn run(args: &FailoverReportArgs) -> Result<Exit, CommandError> {
         eprintln!(
             "{page} does not show {files}: run `locktopus-bench failover-report {files} --page {page}`"
         );
-        return Ok(Exit::Regression);
+        return Ok(Exit::Changed);
     }
     Ok(Exit::Ok)
 }

@@ -1,7 +1,6 @@
 //! One file per subcommand.
 
 pub mod cli;
-pub mod compare;
 mod error;
 pub mod exit;
 pub mod failover;
@@ -21,7 +20,6 @@ pub mod topology;
 use std::io::{ErrorKind, Write as _};
 
 pub use error::CommandError;
-pub use text::{TextArgs, When};
 
 /// Writes `text` to standard output. It is not an error if the reader closes the pipe (`| head`).
 fn print(text: &str) -> Result<(), CommandError> {

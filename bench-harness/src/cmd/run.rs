@@ -6,15 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::report::Format;
 use super::servers::Servers;
-use super::{CommandError, TextArgs, peers, report};
+use super::text::style;
+use super::{CommandError, peers, report};
 use crate::cmd::exit::Exit;
 use crate::measure::completeness;
 use crate::measure::model::{Environment, Report, Topology};
-use crate::measure::plan::{
-    Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task, estimate,
-};
+use crate::measure::plan::{Client, Filter, Kind, Scenario, ScenarioFile, Strategy, Task};
 use crate::measure::run::{PinnedCores, ProviderChoice, Runner};
 use crate::shared::provenance::detect;
 
@@ -70,18 +68,9 @@ pub struct RunArgs {
     /// Replace the number of processes for the hot lock.
     #[arg(long)]
     processes: Option<u32>,
-    /// Replace the number of held locks in the renewal scenario.
-    #[arg(long)]
-    locks: Option<u32>,
-    /// Replace the hold time, such as `1ms`.
-    #[arg(long, value_parser = humantime::parse_duration)]
-    hold: Option<Duration>,
     /// Replace the length of each measurement, such as `2s`.
     #[arg(long, value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
-    /// Replace Redisson's warm-up: how long it runs before it counts, so that Java has compiled it.
-    #[arg(long, value_parser = humantime::parse_duration)]
-    warm_up: Option<Duration>,
     /// Replace the number of rounds.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
@@ -89,7 +78,7 @@ pub struct RunArgs {
     /// you want to compare.
     #[arg(long)]
     pin: bool,
-    /// Print what would be measured and how long it takes, then exit.
+    /// Print what would be measured, and for how long, then exit.
     #[arg(long)]
     list: bool,
     /// Do not start unless the machine is idle: a load average of at most 1.0. Use it for figures
@@ -99,8 +88,6 @@ pub struct RunArgs {
     /// Where to write; `bench-results/<time>` by default.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    text: TextArgs,
 }
 
 fn topology(text: &str) -> Result<Topology, String> {
@@ -119,17 +106,22 @@ fn topology(text: &str) -> Result<Topology, String> {
 ///
 /// [`CommandError`].
 pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
-    let (file, name) = args.scenario_file()?;
-    let mut tasks = file.tasks(&args.filter())?;
+    let (file, mut name) = args.scenario_file()?;
+    let filter = args.filter();
+    if filter != Filter::default() || args.rounds.is_some() {
+        // `targets` makes pages from whole runs only.
+        name.push_str("-part");
+    }
+    let mut tasks = file.tasks(&filter)?;
     let rounds = args.rounds.unwrap_or(file.rounds);
     for task in &mut tasks {
         task.rounds = task.rounds.filter(|most| *most < rounds);
     }
     if args.list {
-        super::print(&estimate::list(&tasks, rounds))?;
+        super::print(&list(&tasks, rounds))?;
         return Ok(Exit::Ok);
     }
-    let environment = detect::environment(PinnedCores::off().pinning(), None);
+    let environment = detect::environment(PinnedCores::off().pinning());
     if let Some(load) = environment.busy().filter(|_| args.idle) {
         return Err(CommandError::Busy { load });
     }
@@ -154,9 +146,8 @@ pub async fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     }
     let redisson = peers::prepare(&mut tasks, &mut report).await;
     eprintln!(
-        "{} cells, {rounds} rounds: {}; {}",
+        "{} cells, {rounds} rounds; {}",
         tasks.len(),
-        estimate::in_words(estimate::whole(&tasks, rounds)),
         report.environment.pinning.describe()
     );
 
@@ -249,21 +240,13 @@ async fn measure(
 }
 
 fn finish(args: &RunArgs, report: &Report, mut missing: Vec<String>) -> Result<Exit, CommandError> {
-    let style = args.text.style();
-    super::print(&crate::measure::report::terminal::render(report, style))?;
+    super::print(&crate::measure::report::terminal::render(report, style()))?;
     let stamp = report.run.id.rsplit('-').next().unwrap_or(&report.run.id);
     let directory = args
         .out
         .clone()
         .unwrap_or_else(|| Path::new("bench-results").join(stamp));
-    let formats = [
-        Format::Json,
-        Format::Csv,
-        Format::Hgrm,
-        Format::Html,
-        Format::Table,
-    ];
-    report::write_as(report, &formats, &directory, args.text, "report")?;
+    report::write(report, &directory)?;
     eprintln!(
         "\nWritten to {}; look at {}",
         directory.display(),
@@ -288,6 +271,22 @@ fn finish(args: &RunArgs, report: &Report, mut missing: Vec<String>) -> Result<E
     } else {
         Exit::Measurement
     })
+}
+
+/// A line for each cell, and the time of all measurements; starting servers and workers comes on
+/// top.
+fn list(tasks: &[Task], rounds: u32) -> String {
+    let mut lines = String::new();
+    let mut all = Duration::ZERO;
+    for task in tasks {
+        let (times, each) = (task.rounds_of(rounds), task.warm_up + task.duration);
+        all += each * times;
+        let group = task.group.as_deref().unwrap_or("-");
+        let what = task.describe();
+        lines.push_str(&format!("{times} x {each:?}  {group}: {what}\n"));
+    }
+    let (cells, seconds) = (tasks.len(), all.as_secs());
+    format!("{lines}{cells} cells, {rounds} rounds: {seconds} s and the starts\n")
 }
 
 /// The rounds of all cells.
@@ -338,10 +337,7 @@ impl RunArgs {
             kinds: self.kind.clone(),
             workers: self.workers.clone(),
             processes: self.processes,
-            locks: self.locks,
-            hold: self.hold,
             duration: self.duration,
-            warm_up: self.warm_up,
         }
     }
 }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 
+use super::CommandError;
 use super::files::{create, save};
-use super::{CommandError, TextArgs};
+use super::text::style;
 use crate::cmd::exit::Exit;
 use crate::shared::provenance::{Harness, detect};
 use crate::soak::{self, Asked, Check, Leak, Seen};
@@ -46,8 +47,6 @@ pub struct SoakArgs {
     /// Where to write `soak.json` with all observations.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    text: TextArgs,
 }
 
 /// The content of `soak.json`.
@@ -113,7 +112,7 @@ pub async fn run(args: &SoakArgs) -> Result<Exit, CommandError> {
         _ = tokio::signal::ctrl_c() => return Err(CommandError::Interrupted),
     };
     let checks = soak::judge(&asked, &seen);
-    super::print(&soak::table(&checks, &seen, args.text.style()))?;
+    super::print(&soak::table(&checks, &seen, style()))?;
     if let Some(directory) = &args.out {
         create(directory)?;
         let report = Report {

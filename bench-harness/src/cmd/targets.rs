@@ -1,4 +1,4 @@
-//! `targets`: judges stored runs against the targets.
+//! `targets`: judges a stored run against the targets.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,29 +11,28 @@ use crate::cmd::exit::Exit;
 use crate::measure::completeness;
 use crate::measure::model::{self, Report};
 use crate::measure::opening::{headlines, picture};
-use crate::measure::summary::{Summary, SummaryError};
-use crate::measure::targets::{
-    Judged, Line, Outcome, Row, Targets, Whole, judge, render, unmeasured,
-};
+use crate::measure::summary::Summary;
+use crate::measure::targets::{Judged, Line, Outcome, Row, Targets, judge, render};
 
 const SUMMARY: &str = "performance.json";
-const PAGE: &str = "performance.md";
 /// The picture at the top of the page, relative to the page.
 const PICTURE: &str = "images/performance.svg";
+/// The plan behind the page, `scenarios/targets.toml`; a run of a part of it has another name.
+const PLAN: &str = "targets";
 
 /// Arguments of `targets`.
 #[derive(Debug, Args)]
 pub struct TargetsArgs {
-    /// The .json files of runs on one machine, or directories with a report.json.
+    /// The .json file of a run, or a directory with a report.json.
     #[arg(required_unless_present = "render")]
-    runs: Vec<PathBuf>,
-    /// Write performance.json (a summary of the runs) and performance.md into this directory. The
-    /// runs must be exactly what bench-harness/scenarios/targets.toml asks for: each cell once,
-    /// with all its rounds at full length.
+    run: Option<PathBuf>,
+    /// Write performance.json (a summary of the run) and the two pages into this directory. The run
+    /// must be all of bench-harness/scenarios/targets.toml, and nothing in it may have failed.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
-    /// Judge the performance.json in this directory again, and write performance.md from it.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "write"])]
+    /// Judge the performance.json in this directory again, and write performance.md and
+    /// performance-goals.md from it.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["run", "write"])]
     render: Option<PathBuf>,
 }
 
@@ -41,103 +40,72 @@ pub struct TargetsArgs {
 ///
 /// # Errors
 ///
-/// [`CommandError`] when a file cannot be read or written, or runs do not belong together. If a
-/// page is asked for, also when a run is incomplete, began on a busy machine, or differs from the
-/// plan.
+/// [`CommandError`] for a file that cannot be read or written. With `--write`, also for a run that
+/// is incomplete, began on a busy machine, or is not all of the plan.
 pub fn run(args: &TargetsArgs) -> Result<Exit, CommandError> {
     let targets = Targets::committed()?;
-    if let Some(directory) = &args.render {
-        let summary = Summary::load(&directory.join(SUMMARY))?;
-        // Targets may be newer than the run: the page marks what they ask for and the run lacks.
-        // The summary does not keep the length of rounds.
-        is_nothing_else(&Whole::committed()?.differences(&summary))?;
-        let judged = judge(&targets, &summary);
-        super::print(&table(&judged))?;
-        write_page(&targets, &summary, directory)?;
-        return Ok(verdict(&judged));
-    }
-    let reports = args
-        .runs
-        .iter()
-        .map(|path| model::read(&file_of(path)))
-        .collect::<Result<Vec<_>, _>>()?;
-    // Results from a busy machine are shown, but do not become a page.
-    let busy = reports.iter().find_map(|report| report.environment.busy());
-    if let (Some(_), Some(load)) = (&args.write, busy) {
-        return Err(SummaryError::Busy { load }.into());
-    }
-    if args.write.is_some() {
-        reports.iter().try_for_each(is_complete)?;
-    }
-    let summary = Summary::of(&reports)?;
+    let summary = match (&args.run, &args.render) {
+        (Some(run), _) => {
+            let report = model::read(&file_of(run))?;
+            let summary = Summary::of(&report);
+            if args.write.is_some() {
+                fits_the_page(&report, &judge(&targets, &summary))?;
+            }
+            summary
+        }
+        (None, kept) => Summary::load(&kept.clone().unwrap_or_default().join(SUMMARY))?,
+    };
     let judged = judge(&targets, &summary);
     super::print(&table(&judged))?;
     if let Some(directory) = &args.write {
-        is_whole(&reports, &summary, &judged)?;
         let kept = directory.join(SUMMARY);
         save(&kept, &summary.to_json())?;
         // Read back what was written, as a later check does: a number may lose its last bit.
-        let summary = Summary::load(&kept)?;
-        write_page(&targets, &summary, directory)?;
+        write_pages(&targets, &Summary::load(&kept)?, directory)?;
+    } else if let Some(directory) = &args.render {
+        write_pages(&targets, &summary, directory)?;
     }
-    Ok(verdict(&judged))
-}
-
-fn verdict(judged: &[Judged<'_>]) -> Exit {
     let met = |target: &Judged<'_>| matches!(target.outcome(), Outcome::Met | Outcome::Reported);
-    if judged.iter().all(met) {
+    Ok(if judged.iter().all(met) {
         Exit::Ok
     } else {
         Exit::Unmet
-    }
+    })
 }
 
-/// A failed run keeps its report, and may be passed here: it is shown, but becomes no page.
-fn is_complete(report: &Report) -> Result<(), SummaryError> {
+/// A part of the plan, a run that failed, or one from a busy machine is shown on the terminal, but
+/// a reader of a page would not notice.
+fn fits_the_page(report: &Report, judged: &[Judged<'_>]) -> Result<(), CommandError> {
+    let busy = report.environment.busy();
+    let busy = busy.map(|load| format!("it began at a load average of {load:.2} (run --idle)"));
+    let scenario = &report.run.scenario;
+    let other = (scenario != PLAN).then(|| format!("it ran {scenario}, not all of {PLAN}"));
+    let skipped = report.skipped.iter();
+    let skipped = skipped.map(|skip| format!("{} needs {}", skip.what, skip.needs));
     let rounds = report.cells.iter().flat_map(|cell| &cell.rounds);
     let overlaps: u64 = rounds
         .filter_map(|round| round.overlap_check.map(|check| check.overlaps))
         .sum();
     let two = (overlaps > 0).then(|| format!("{overlaps} times two holders had one lock"));
-    let mut problems = two.into_iter().chain(completeness::missing(report));
+    let unmeasured = judged.iter().flat_map(|one| {
+        let lines = one.lines.iter();
+        let lines = lines.filter(|line| line.outcome == Outcome::NotMeasured);
+        lines.map(|line| format!("goal {}, {}: not measured", one.target.id, words(line)))
+    });
+    let mut problems = busy
+        .into_iter()
+        .chain(other)
+        .chain(skipped)
+        .chain(two)
+        .chain(completeness::missing(report))
+        .chain(unmeasured);
     match problems.next() {
         None => Ok(()),
-        Some(problem) => Err(SummaryError::Incomplete {
+        Some(problem) => Err(CommandError::Unfit {
             run: report.run.id.clone(),
             problem,
         }),
     }
-}
-
-/// How many differences the error names; the table above shows the rest.
-const NAMED: usize = 5;
-
-/// The runs must be the whole plan: a reader cannot notice a gap, a repeated cell looks like two
-/// cells, and the page does not show the length of rounds.
-fn is_whole(
-    reports: &[Report],
-    summary: &Summary,
-    judged: &[Judged<'_>],
-) -> Result<(), CommandError> {
-    let whole = Whole::committed()?;
-    let mut differences = whole.differences(summary);
-    differences.extend(unmeasured(judged));
-    let shortened = reports.iter().flat_map(|report| whole.shortened(report));
-    differences.extend(shortened);
-    is_nothing_else(&differences)
-}
-
-/// Refuses a page for runs that differ from the plan.
-fn is_nothing_else(differences: &[String]) -> Result<(), CommandError> {
-    if differences.is_empty() {
-        return Ok(());
-    }
-    let (count, named) = (differences.len(), differences.len().min(NAMED));
-    let mut first = differences[..named].join("; ");
-    if count > named {
-        let _ = write!(first, "; and {} more", count - named);
-    }
-    Err(SummaryError::NotThePlan { count, first }.into())
 }
 
 fn file_of(path: &Path) -> PathBuf {
@@ -148,8 +116,10 @@ fn file_of(path: &Path) -> PathBuf {
     }
 }
 
-fn write_page(targets: &Targets, summary: &Summary, directory: &Path) -> Result<(), CommandError> {
-    save(&directory.join(PAGE), &render(targets, summary)?)?;
+fn write_pages(targets: &Targets, summary: &Summary, directory: &Path) -> Result<(), CommandError> {
+    for (name, page) in render(targets, summary)? {
+        save(&directory.join(name), &page)?;
+    }
     if let Some(picture) = picture(&headlines(&summary.cells)) {
         let path = directory.join(PICTURE);
         if let Some(images) = path.parent() {
@@ -186,12 +156,12 @@ fn table(judged: &[Judged<'_>]) -> String {
 fn words(line: &Line<'_>) -> String {
     let row = Row::of(line);
     let mut text = format!(
-        "{:<14} {} {}",
+        "{:<14} {} {}: {}",
         row.outcome.replace('*', ""),
         row.figure,
-        row.case
+        row.case,
+        row.measured
     );
-    let _ = write!(text, ": {}", row.measured);
     for (word, field) in [("against", &row.against), ("bound", &row.bound)] {
         if field != crate::measure::report::format::NONE {
             let _ = write!(text, ", {word} {field}");

@@ -4,18 +4,16 @@
 //! others (rates, confidence intervals) are not stored.
 
 mod figures;
-mod io;
-mod timeline;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 pub use figures::{Figures, Lost, Overlap, Signals, Spread, Writes};
-pub use io::{ReadError, read, to_json};
-pub use timeline::{Grant, Mark, Timeline};
 
 use super::plan::{Place, Subject, Verb};
+use crate::shared::file::{self, FileError};
 use crate::shared::provenance::{Environment, Harness, Run, Skipped};
 use crate::shared::stall::MachineStall;
 
@@ -105,9 +103,25 @@ pub struct CellReport {
     /// Stalls of the machine; absent in reports that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineStall>,
-    /// A stretch of the cell, to draw.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeline: Option<Timeline>,
+    /// How often each event happened: faults, promotions, servers that came back.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub happened: BTreeMap<String, u64>,
+}
+
+/// Reads a report from a file.
+///
+/// # Errors
+///
+/// [`FileError`].
+pub fn read(path: &Path) -> Result<FailoverReport, FileError> {
+    let version = ("failover_schema_version", SCHEMA_VERSION);
+    file::stored(&file::text(path)?, &path.display().to_string(), version)
+}
+
+/// The report as indented JSON with a final newline.
+#[must_use]
+pub fn to_json(report: &FailoverReport) -> String {
+    file::to_json(report)
 }
 
 impl FailoverReport {
@@ -140,16 +154,6 @@ impl FailoverReport {
             what: what.into(),
             why: why.into(),
         });
-    }
-
-    /// The same without timelines: small enough to keep with the source.
-    #[must_use]
-    pub fn summary(&self) -> Self {
-        let mut summary = self.clone();
-        for cell in &mut summary.cells {
-            cell.timeline = None;
-        }
-        summary
     }
 
     /// Whether the cells that ran kept every promise.

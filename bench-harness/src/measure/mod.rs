@@ -9,8 +9,8 @@
 //! | `summary` | the part of reports that is kept: figures by round, without histograms |
 //! | `opening` | the start of report and page: one busy lock, ours beside others |
 //! | `completeness` | what a report must contain to count |
-//! | `report` | a stored report as table, CSV, .hgrm and HTML; two of them compared |
-//! | `targets` | stored reports judged against the targets: `docs/performance.md` |
+//! | `report` | a stored report as table and HTML |
+//! | `targets` | stored reports judged against the targets: the pages of performance in docs |
 //! | `worker` | the child process that takes the locks |
 //! | `run` | the parent process: servers, rounds, children |
 //! | `humantime_list` | durations in words, in scenario files and targets |
@@ -19,8 +19,8 @@
 //! Data flows one way: workers fill a
 //! [`record::Recorder`], the runner turns merged recorders into rounds of a [`model::Report`],
 //! [`mod@derive`] computes from it, and [`report`] and [`targets`] show the result. Everything
-//! after the recorder works on stored data only, so any run can be rendered again, and two runs
-//! compared, long after the servers are gone.
+//! after the recorder works on stored data only, so any run can be rendered again, long after
+//! the servers are gone.
 //!
 //! Layers, lowest first: humantime_list, model, plan, record, derive, summary, opening,
 //! completeness, report, targets, worker, spin, run.

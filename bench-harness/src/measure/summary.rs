@@ -1,25 +1,26 @@
-//! The part of runs that is kept: figures by round, without histograms.
+//! The part of a run that is kept: figures by round, without histograms.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::measure::derive::{self, Measure, Quantile, Spread, caveats, operations};
 use crate::measure::model::{Cell, Environment, Harness, Report, Run, Skipped, Subject, op};
+use crate::shared::file::{self, FileError};
 
 /// Raised when a reader of the previous version would misread a file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Figures are kept to this many digits; at best three are meaningful.
 const DIGITS: i32 = 4;
 
-/// The figures of one or several runs on one machine.
+/// The figures of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     version: u32,
-    /// The runs, in the order they were given.
-    pub runs: Vec<Run>,
+    /// The run.
+    pub run: Run,
     /// The program that measured.
     pub harness: Harness,
     /// The machine.
@@ -28,7 +29,7 @@ pub struct Summary {
     pub cells: Vec<SummaryCell>,
     /// Cells that could not be measured, and what they would need.
     pub skipped: Vec<Skipped>,
-    /// Notes for the reader, from the runs and from their data.
+    /// Notes for the reader, from the run and from its data.
     pub notes: Vec<String>,
 }
 
@@ -36,8 +37,6 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SummaryCell {
-    /// The index of its run. A ratio is only made of figures of one run.
-    pub run: usize,
     /// The measured combination.
     pub subject: Subject,
     /// Holds that overlapped although they must not; `None` if that was not checked.
@@ -50,124 +49,20 @@ pub struct SummaryCell {
     pub figures: BTreeMap<String, Vec<Option<f64>>>,
 }
 
-/// Why there is no summary.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SummaryError {
-    /// There is nothing to summarise.
-    #[error("no run was given")]
-    NoRun,
-    /// A run was passed twice, and its figures would count twice.
-    #[error("run {run} was given twice")]
-    Twice {
-        /// Which run.
-        run: String,
-    },
-    /// Figures of different machines or programs do not belong on one page.
-    #[error("run {run} was made {what} than run {first}; measure again, or summarise them apart")]
-    Differs {
-        /// The run that differs.
-        run: String,
-        /// The first run, for comparison.
-        first: String,
-        /// In what.
-        what: &'static str,
-    },
-    /// On a busy machine the figures show the machine.
-    #[error(
-        "a run began at a load average of {load:.2}; pages are made from runs that began at 1.0 at most (run --idle)"
-    )]
-    Busy {
-        /// The load average over a minute.
-        load: f64,
-    },
-    /// A measurement that failed says nothing about a target.
-    #[error("run {run} cannot become a page: {problem}")]
-    Incomplete {
-        /// Which run.
-        run: String,
-        /// What is missing, or failed.
-        problem: String,
-    },
-    /// A page from a part of the plan would look like the whole, and so would one with extra cells
-    /// or shorter rounds.
-    #[error(
-        "these runs cannot become a page: {count} cells or figures differ from bench-harness/scenarios/targets.toml and \
-         its goals: {first}"
-    )]
-    NotThePlan {
-        /// How many.
-        count: usize,
-        /// The first of them.
-        first: String,
-    },
-    /// The file cannot be read.
-    #[error("{path}: {source}", path = .path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The text is not a summary.
-    #[error("{path}: not a summary of this version: {problem}; write it again from the run", path = .path.display())]
-    Parse {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
-
 impl Summary {
-    /// Summarises runs of one program on one machine.
-    ///
-    /// # Errors
-    ///
-    /// [`SummaryError::NoRun`], [`SummaryError::Twice`] and [`SummaryError::Differs`].
-    pub fn of(reports: &[Report]) -> Result<Self, SummaryError> {
-        let Some(first) = reports.first() else {
-            return Err(SummaryError::NoRun);
-        };
-        let mut summary = Self {
+    /// Summarises a run.
+    #[must_use]
+    pub fn of(report: &Report) -> Self {
+        let mut notes = report.notes.clone();
+        notes.extend(caveats(report));
+        Self {
             version: VERSION,
-            runs: Vec::new(),
-            harness: first.harness.clone(),
-            environment: first.environment.clone(),
-            cells: Vec::new(),
-            skipped: Vec::new(),
-            notes: Vec::new(),
-        };
-        for report in reports {
-            if let Some(what) = difference(first, report) {
-                return Err(SummaryError::Differs {
-                    run: report.run.id.clone(),
-                    first: first.run.id.clone(),
-                    what,
-                });
-            }
-            if summary.runs.iter().any(|run| run.id == report.run.id) {
-                let run = report.run.id.clone();
-                return Err(SummaryError::Twice { run });
-            }
-            summary.add(report);
-        }
-        Ok(summary)
-    }
-
-    fn add(&mut self, report: &Report) {
-        let run = self.runs.len();
-        self.cells.extend(SummaryCell::all(report, run));
-        self.runs.push(report.run.clone());
-        for skipped in &report.skipped {
-            if !self.skipped.contains(skipped) {
-                self.skipped.push(skipped.clone());
-            }
-        }
-        for note in report.notes.iter().cloned().chain(caveats(report)) {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
+            run: report.run.clone(),
+            harness: report.harness.clone(),
+            environment: report.environment.clone(),
+            cells: SummaryCell::all(report),
+            skipped: report.skipped.clone(),
+            notes,
         }
     }
 
@@ -175,40 +70,20 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// [`SummaryError::Io`] and [`SummaryError::Parse`].
-    pub fn load(path: &Path) -> Result<Self, SummaryError> {
-        let text = std::fs::read_to_string(path).map_err(|source| SummaryError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::parse(&text, path)
-    }
-
-    /// Reads a summary from its text; errors show `path` as the source.
-    ///
-    /// # Errors
-    ///
-    /// [`SummaryError::Parse`].
-    pub fn parse(text: &str, path: &Path) -> Result<Self, SummaryError> {
-        let bad = |problem: String| SummaryError::Parse {
-            path: path.to_owned(),
-            problem,
-        };
-        let summary: Self = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
-        if summary.version != VERSION {
-            return Err(bad(format!("version {}", summary.version)));
-        }
-        Ok(summary)
+    /// [`FileError`].
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let (text, name) = (file::text(path)?, path.display().to_string());
+        file::stored(&text, &name, ("version", VERSION))
     }
 
     /// The summary as text: a line for each cell, so that diffs are readable.
     #[must_use]
     pub fn to_json(&self) -> String {
         format!(
-            "{{\n\"version\": {},\n\"runs\": {},\n\"harness\": {},\n\"environment\": {},\n\
+            "{{\n\"version\": {},\n\"run\": {},\n\"harness\": {},\n\"environment\": {},\n\
              \"skipped\": {},\n\"notes\": {},\n\"cells\": {}\n}}\n",
             self.version,
-            lines(&self.runs),
+            line(&self.run),
             line(&self.harness),
             line(&self.environment),
             lines(&self.skipped),
@@ -231,31 +106,18 @@ fn lines(values: &[impl Serialize]) -> String {
     format!("[\n{}\n]", values.join(",\n"))
 }
 
-fn difference(first: &Report, other: &Report) -> Option<&'static str> {
-    let (a, b) = (&first.environment, &other.environment);
-    if (&a.cpu_model, a.logical_cores, &a.kernel) != (&b.cpu_model, b.logical_cores, &b.kernel) {
-        Some("on another machine")
-    } else if a.pinning != b.pinning {
-        Some("with other pinning")
-    } else if first.harness != other.harness {
-        Some("by another build")
-    } else {
-        None
-    }
-}
-
 impl SummaryCell {
     /// The cells of a report that measured anything.
     #[must_use]
-    pub fn all(report: &Report, run: usize) -> Vec<Self> {
+    pub fn all(report: &Report) -> Vec<Self> {
         let cells = report.cells.iter();
         cells
             .filter(|cell| !cell.rounds.is_empty())
-            .map(|cell| Self::of(cell, run))
+            .map(Self::of)
             .collect()
     }
 
-    fn of(cell: &Cell, run: usize) -> Self {
+    fn of(cell: &Cell) -> Self {
         let mut measures: BTreeMap<String, Measure> = BTreeMap::new();
         for (name, measure) in PER_CELL {
             measures.insert(name.to_owned(), measure);
@@ -293,7 +155,6 @@ impl SummaryCell {
         keep(RTT.to_owned(), rtt.collect());
         let checks = derive::overlaps(cell);
         Self {
-            run,
             subject: cell.subject.clone(),
             overlaps: checks.map(|checks| checks.found),
             errors: derive::errors(cell).values().sum(),
@@ -370,7 +231,7 @@ mod tests {
     #[test]
     fn a_summary_says_what_the_report_says_and_survives_the_file() {
         let report = synthetic::shared();
-        let summary = Summary::of(std::slice::from_ref(report)).unwrap();
+        let summary = Summary::of(report);
         assert_eq!(summary.cells.len(), report.cells.len());
         let (cell, full) = (&summary.cells[0], &report.cells[0]);
         assert_eq!(cell.subject, full.subject);
@@ -381,18 +242,6 @@ mod tests {
         }
         let back: Summary = serde_json::from_str(&summary.to_json()).unwrap();
         assert_eq!(back, summary);
-    }
-
-    #[test]
-    fn runs_that_do_not_belong_together_are_refused() {
-        let one = synthetic::shared().clone();
-        assert!(matches!(Summary::of(&[]), Err(SummaryError::NoRun)));
-        let twice = Summary::of(&[one.clone(), one.clone()]).unwrap_err();
-        assert_eq!(twice.to_string(), "run synthetic-full was given twice");
-        let mut unpinned = synthetic::regressed();
-        unpinned.cells.clear();
-        let error = Summary::of(&[one, unpinned]).unwrap_err().to_string();
-        assert!(error.contains("pinning"), "{error}");
     }
 
     #[test]

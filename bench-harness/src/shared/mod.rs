@@ -9,10 +9,12 @@
 //! | `completeness` | what counts, and what is empty or failed |
 //! | `random` | reproducible random numbers |
 //! | `error_chain` | an error with its causes, in one line |
+//! | `file` | files that people pass, and what is wrong with them |
 //! | `names` | names of enumerations |
 
 pub mod completeness;
 pub(crate) mod error_chain;
+pub mod file;
 pub mod locking;
 pub(crate) mod names;
 pub mod provenance;

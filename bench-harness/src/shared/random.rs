@@ -1,4 +1,4 @@
-//! Seeded randomness without a dependency: `SplitMix64` and two distributions.
+//! Seeded randomness without a dependency: `SplitMix64`.
 
 /// A generator of reproducible numbers.
 pub(crate) struct Random(u64);
@@ -24,21 +24,5 @@ impl Random {
     /// A number below `count`; 0 if there is none.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         ((self.unit() * count as f64) as usize).min(count.saturating_sub(1))
-    }
-
-    /// Log-normal around `median`; `spread` is the deviation of the logarithm.
-    pub(crate) fn around(&mut self, median: f64, spread: f64) -> f64 {
-        let (u, v) = (self.unit().max(1e-12), self.unit());
-        median * (spread * (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()).exp()
-    }
-
-    /// A latency: log-normal with a thin tail of stalls up to some twenty medians.
-    pub(crate) fn latency(&mut self, median: f64, spread: f64) -> u64 {
-        let stall = if self.unit() < 0.004 {
-            1.0 + 6.0 * self.around(0.5, 0.8)
-        } else {
-            1.0
-        };
-        (self.around(median, spread) * stall) as u64
     }
 }

@@ -3,13 +3,12 @@
 use crate::common;
 use std::path::Path;
 use std::process::Output;
-use std::time::Duration;
 
 use crate::common::{directory, told};
 use bench_harness::failover::model::{self, CellReport, FailoverReport};
 use bench_harness::failover::page;
 use bench_harness::failover::plan::{Cell, Choice, Place, PlanFile, Subject, Verb};
-use bench_harness::failover::report::{html, terminal};
+use bench_harness::failover::report::terminal;
 use bench_harness::shared::render::table::Style;
 use locktopus_servers::topology::{self, ProviderKind, clock_or_skip};
 
@@ -33,51 +32,28 @@ fn broken() -> String {
     format!("{}/failover/broken.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs one lock that is broken on purpose, and returns what gave it away.
-fn caught(subject: &str) -> Vec<String> {
-    let file = broken();
-    let (report, output) = run(subject, &["--file", &file, "--subject", subject]);
-    assert_eq!(report.cells.len(), 1, "{}", told(&output));
-    let cell = &report.cells[0];
-    assert!(!cell.caught.is_empty(), "{cell:#?}\n{}", told(&output));
+/// Each takes other servers or another fault than those of `planted.rs`.
+#[test]
+fn locks_that_are_broken_on_purpose_are_caught_by_what_they_break() {
+    let expected = [
+        ("broken-release", "validity"),
+        ("broken-validity", "validity"),
+        ("broken-tokens", "tokens"),
+        ("broken-rejoin", "validity"),
+    ];
+    let subjects = expected.map(|(subject, _)| subject).join(",");
+    let (report, output) = run("broken", &["--file", &broken(), "--subject", &subjects]);
     assert!(output.status.success(), "{}", told(&output));
-    cell.caught.clone()
-}
-
-#[test]
-fn a_release_that_deletes_whatever_is_there_is_caught() {
-    let caught = caught("broken-release");
-    assert!(
-        caught.iter().any(|by| by.starts_with("validity")),
-        "{caught:?}"
-    );
-}
-
-#[test]
-fn a_validity_counted_from_the_reply_is_caught() {
-    let caught = caught("broken-validity");
-    assert!(
-        caught.iter().any(|by| by.starts_with("validity")),
-        "{caught:?}"
-    );
-}
-
-#[test]
-fn tokens_that_a_restart_repeats_are_caught() {
-    let caught = caught("broken-tokens");
-    assert!(
-        caught.iter().any(|by| by.starts_with("tokens")),
-        "{caught:?}"
-    );
-}
-
-#[test]
-fn a_quorum_whose_restarted_nodes_vote_at_once_is_caught() {
-    let caught = caught("broken-rejoin");
-    assert!(
-        caught.iter().any(|by| by.starts_with("validity")),
-        "{caught:?}"
-    );
+    assert_eq!(report.cells.len(), expected.len(), "{}", told(&output));
+    for (subject, by) in expected {
+        let mut cells = report.cells.iter();
+        let cell = cells.find(|cell| cell.subject.name() == subject);
+        let caught = &cell.expect(subject).caught;
+        assert!(
+            caught.iter().any(|one| one.starts_with(by)),
+            "{subject}: {caught:?}"
+        );
+    }
 }
 
 /// From end to end: servers, workers, faults, checker, report in every format.
@@ -92,11 +68,7 @@ fn a_restart_is_survived_and_reported() {
     assert!(cell.figures.granted > 10, "{cell:#?}");
     assert_eq!(cell.figures.writes.missed, 0);
     assert_eq!(cell.figures.lost_checked.lost, 0);
-    assert!(
-        cell.timeline
-            .as_ref()
-            .is_some_and(|timeline| !timeline.marks.is_empty())
-    );
+    assert_eq!(cell.happened["restart"], 2);
     let skipped: Vec<_> = report.skipped.iter().map(|skip| &*skip.needs).collect();
     assert!(
         skipped.iter().any(|needs| needs.contains("--provider pod")),
@@ -107,7 +79,6 @@ fn a_restart_is_survived_and_reported() {
         table.contains("restart") && table.contains("Skipped"),
         "{table}"
     );
-    well_formed(&html::render(&report).unwrap());
 }
 
 #[test]
@@ -121,11 +92,8 @@ fn a_clock_that_is_set_costs_exclusion_and_no_update_behind_the_fence() {
     assert_eq!(cell.figures.faults, 2);
     assert_eq!(cell.figures.writes.missed, 0);
     assert_eq!(cell.figures.lost_checked.lost, 0);
-    let marks = &cell.timeline.as_ref().unwrap().marks;
-    assert!(
-        marks.iter().any(|mark| mark.what == "2s ahead"),
-        "{marks:?}"
-    );
+    let happened = &cell.happened;
+    assert!(happened.contains_key("2s ahead"), "{happened:?}");
 }
 
 #[test]
@@ -158,9 +126,9 @@ fn a_sentinel_failover_is_survived_and_reported() {
     assert_eq!(cell.figures.faults, 1);
     assert!(cell.figures.outage.max_ns > 0);
     assert_eq!(cell.figures.writes.missed, 0);
-    let marks = &cell.timeline.as_ref().unwrap().marks;
+    let happened = &cell.happened;
     for what in ["kill-primary", "promoted", "back"] {
-        assert!(marks.iter().any(|mark| mark.what == what), "{marks:?}");
+        assert!(happened.contains_key(what), "{happened:?}");
     }
 }
 
@@ -207,35 +175,6 @@ fn tables_are_read_in_any_terminal() {
             assert!(text.contains(figure), "{width}: {figure}\n{text}");
         }
     }
-}
-
-/// Elements are closed in order, and nothing is fetched.
-fn well_formed(page: &str) {
-    let start = page
-        .find("<script type=\"application/json\"")
-        .expect("the page embeds JSON");
-    let end = start + page[start..].find("</script>").expect("the element ends");
-    let markup = format!("{}{}", &page[..start], &page[end..]);
-    for wanted in ["http:", "https:", "url(", "@import", " src="] {
-        assert!(!markup.contains(wanted), "{wanted}");
-    }
-    assert!(page.contains("default-src 'none'"));
-    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
-    assert_eq!(
-        page.matches("<section").count(),
-        page.matches("</section>").count()
-    );
-}
-
-/// As `scripts/failover`, `--help` and docs/safety.md say.
-#[test]
-fn the_quick_plan_takes_about_thirteen_minutes() {
-    let path = format!("{}/failover/quick.toml", env!("CARGO_MANIFEST_DIR"));
-    let plan = PlanFile::load(Path::new(&path)).unwrap();
-    let cells = plan.cells(&with(ProviderKind::Plain)).unwrap();
-    let takes: Duration = cells.iter().map(Cell::estimate).sum();
-    let minutes = takes.as_secs_f64() / 60.0;
-    assert!((12.0..14.5).contains(&minutes), "{minutes}");
 }
 
 fn with(provider: ProviderKind) -> Choice {
@@ -342,20 +281,11 @@ fn bad_plans_are_told_by_name() {
     }
 }
 
-/// The quick matrix is short enough to wait for, and the full one is not.
 #[test]
-fn the_quick_matrix_takes_about_twelve_minutes() {
-    let list = |plan| {
-        let output = failover(&["failover", plan, "--list"]);
-        assert!(output.status.success(), "{}", told(&output));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    let quick = list("--quick");
-    let last = quick.lines().last().unwrap_or_default();
-    assert!(
-        last.contains("about 11m") || last.contains("about 12m"),
-        "{last}"
-    );
+fn the_quick_matrix_has_every_mode_on_every_kind_of_servers() {
+    let output = failover(&["failover", "--quick", "--list"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let quick = String::from_utf8_lossy(&output.stdout);
     for mode in ["plain", "replicated", "replicated-all", "quarantine"] {
         for (place, client) in [
             ("sentinel", "redis-rs"),
@@ -371,9 +301,6 @@ fn the_quick_matrix_takes_about_twelve_minutes() {
         let cell = format!("restart-majority on quorum, quorum via {client}:");
         assert!(quick.contains(&cell), "{cell}\n{quick}");
     }
-    let full = list("--full");
-    let last = full.lines().last().unwrap_or_default();
-    assert!(last.contains("about 1h"), "{last}");
 }
 
 #[test]
@@ -386,7 +313,7 @@ fn only_mutexes_are_asked_of_a_quorum() {
         1,
     );
     let error = PlanFile::parse(&format!("{before}{asked}"), "x.toml").unwrap_err();
-    assert!(error.to_string().contains("no rw-lock"), "{error}");
+    assert!(error.to_string().contains("no rw_lock"), "{error}");
 }
 
 #[test]
@@ -404,7 +331,6 @@ fn a_page_shows_a_run_or_is_told_to() {
         new
     );
     assert!(page::with_table("nothing", std::slice::from_ref(&report)).is_err());
-    well_formed(&html::render(&report).unwrap());
 }
 
 /// One line for each mode, with both clients and all scenarios, by the kind of fault; other

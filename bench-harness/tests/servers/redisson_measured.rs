@@ -112,8 +112,6 @@ async fn every_workload_is_recorded() {
             round.ping.as_ref().unwrap().summary.p50_ns > 1_000,
             "{what}"
         );
-        let series = round.time_series.as_ref().unwrap();
-        assert!(series.points.iter().any(|point| point.count > 0), "{what}");
 
         let hot = subject.scenario == "hot-lock";
         let last = if hot { op::HAND_OFF } else { op::PAIR };

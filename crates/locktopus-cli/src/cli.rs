@@ -85,6 +85,8 @@ enum Command {
     /// Stops the program of a `run` that was killed
     #[command(hide = true)]
     RunGuardian,
+    #[command(hide = true)]
+    RunLauncher(run::launch::LaunchArgs),
 }
 
 impl Cli {
@@ -96,6 +98,7 @@ impl Cli {
             .unwrap_or_else(usage::format_of_environment);
         match self.command {
             Command::RunGuardian => run::guardian::serve(),
+            Command::RunLauncher(args) => run::launch::serve(&args),
             Command::Completions(args) => pages::completions(&args, Self::command()),
             Command::Man => pages::man(Self::command()),
             Command::Bench(args) => fail_with(format, harness::hand_over("run", &args)),
@@ -187,7 +190,11 @@ impl Command {
             Self::Doctor(args) => return doctor::run(&args, context).await,
             Self::Config => config::run(context),
             Self::Failover(args) => return failover::run(&args, context).await,
-            Self::Bench(_) | Self::Completions(_) | Self::Man | Self::RunGuardian => Ok(()),
+            Self::Bench(_)
+            | Self::Completions(_)
+            | Self::Man
+            | Self::RunGuardian
+            | Self::RunLauncher(_) => Ok(()),
         }?;
         Ok(Exit::Ok.code())
     }

@@ -23,9 +23,9 @@ pub(crate) enum Exit {
     Denied = 77,
     /// The configuration is unusable.
     Config = 78,
-    /// `run`: the program exists but cannot be started.
+    /// The program exists but cannot be started.
     CannotStart = 126,
-    /// `run`: there is no such program.
+    /// There is no such program.
     NoProgram = 127,
     /// The reader closed the pipe. Shells report 141 for a process ended by `PIPE`.
     NoReader = 141,
@@ -69,7 +69,7 @@ pub(crate) const HELP: &str = "Exit codes:
    76  lost: the lock was held, and then lost
    77  a permission is missing: doctor --acl prints all that locks need
    78  the configuration is unusable
-  126  run: the program cannot be started
-  127  run: there is no such program
+  126  run, leader, job: the program cannot be started
+  127  run, leader, job: there is no such program
   128+N  ended by signal N; 141 also: the reader of the output is gone
   run returns the code of its program, unless the lock was busy or lost.";

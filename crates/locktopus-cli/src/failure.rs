@@ -29,6 +29,11 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
+    /// Whether a program could not be started.
+    pub(crate) fn is_no_start(&self) -> bool {
+        [Exit::NoProgram, Exit::CannotStart].contains(&self.exit)
+    }
+
     fn of(exit: Exit, error: &dyn Error) -> Self {
         let mut message = chain(error);
         if exit == Exit::Denied {
@@ -72,6 +77,7 @@ fn in_flags(error: &OptionError) -> String {
         "hold_at_least" => "--at-least",
         "wait_at_most" => "--wait",
         "permits" => "--permits",
+        "every" => "--every",
         "lock" => "--kind",
         other => other,
     };
@@ -130,7 +136,7 @@ fn as_other_kind(other: &OtherKind) -> String {
     };
     let has_no_kind = matches!(
         asked,
-        LockKind::Semaphore | LockKind::Permits | LockKind::Mutex(_)
+        LockKind::Semaphore | LockKind::PermitSemaphore | LockKind::Mutex(_)
     );
     let whose = match has_no_kind && what.contains("--kind") {
         true => " (run, lock and status take --kind)",
@@ -178,7 +184,7 @@ fn too_few_permits(error: &TooFewPermits) -> String {
     let (name, kind) = (error.target.name().as_str(), error.target.kind());
     let shown = word(name);
     let with_ids = match kind {
-        LockKind::Permits => "--with-ids ",
+        LockKind::PermitSemaphore => "--with-ids ",
         _ => "",
     };
     let next = match error.total {
@@ -203,8 +209,9 @@ impl From<ConnectError> for Failure {
             return Self::new(Exit::Config, text);
         }
         let exit = match &error {
-            ConnectError::Unreachable { url, source } => {
-                return Self::new(Exit::Unavailable, remedy::unreachable(url, &**source));
+            ConnectError::Unreachable { url, .. } => {
+                let text = remedy::unreachable(url, &error.to_string());
+                return Self::new(Exit::Unavailable, text);
             }
             ConnectError::Backend { source, .. } => of_backend(source),
             ConnectError::Unsafe { .. } => Exit::Failed,

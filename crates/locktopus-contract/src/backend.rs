@@ -45,15 +45,16 @@ use crate::token_retention::TokenRetention;
 /// * **Naming rules of its own.** [`check`] calls [`LockTarget::check_name`].
 /// * **Some kinds.** [`check`] answers [`NameError::UnsupportedKind`] for each of them, so users
 ///   get an error before anything is sent.
-/// * **A queue.** [`attempt`] answers [`Held`](AttemptOutcome::Held) and ignores `place`, and the
-///   backend does not call [`with_queues`](BackendInfo::with_queues). Waiters retry, in no order.
-/// * **Recalls.** [`attempt`] ignores `recall`, and the backend does not call
-///   [`with_recalls`](BackendInfo::with_recalls). Then no lease is kept after its release.
+/// * **A queue.** [`attempt`] answers [`Busy`](AttemptOutcome::Busy) and ignores `place`, and the
+///   backend does not set [`supports_queue`](BackendInfo::supports_queue). Waiters retry, in no
+///   order.
+/// * **Recalls.** [`attempt`] ignores `recall`, and the backend does not set
+///   [`supports_recall`](BackendInfo::supports_recall). Then no lease is kept after its release.
 /// * **Minimum hold times.** [`BackendInfo::longest_linger`] stays zero. Then no [`release`] has a
 ///   `linger`, and requests for a minimum hold time are refused.
 /// * **Forgetting tokens after a time.** [`attempt`] and [`extend`] ignore `token_retention` and
-///   `keep_token`, and the backend does not call
-///   [`with_token_retention`](BackendInfo::with_token_retention). Tokens are remembered for ever.
+///   `keep_token`, and [`BackendInfo::token_retention`] stays `Forever`. Tokens are remembered for
+///   ever.
 ///
 /// [`wake_ups`]: Self::wake_ups
 /// [`counters`]: Self::counters
@@ -84,7 +85,7 @@ use crate::token_retention::TokenRetention;
 ///   ([`WakeStream`](crate::WakeStream)), in three cases: on a release, when an owner gives up a
 ///   place while the lock is free, and when a request finds permits whose lease has ended. An
 ///   attempt never overtakes a live waiter, whether or not the attempt queues. A backend without a
-///   queue answers [`Held`](AttemptOutcome::Held) to every attempt and says so in
+///   queue answers [`Busy`](AttemptOutcome::Busy) to every attempt and says so in
 ///   [`BackendInfo::supports_queue`].
 /// * **Kinds.** A name is in use as one kind while the lock is held or waited for, or while its
 ///   number is set. Meanwhile, every attempt, group, operation on the number, eviction and
@@ -231,18 +232,17 @@ pub type DynBackend = Arc<dyn LockBackend>;
 /// # use std::time::Duration;
 /// use locktopus_contract::{BackendInfo, SafetyMode, TokenSource};
 /// // Waiters queue, and holders learn when their lock is wanted. Calls take 200 ms at most.
-/// let info = BackendInfo::new("mine", "mine at db:7000", Duration::from_millis(200))
-///     .with_queues()
-///     .with_recalls()
-///     .with_linger(Duration::from_secs(3600))
-///     .with_token_retention(Duration::from_secs(24 * 3600))
-///     .with_safety(SafetyMode::Consensus)
-///     .with_tokens(TokenSource::Count)
-///     .with_outlives(Duration::from_secs(2));
-/// assert!(info.supports_queue && info.supports_recall);
+/// let info = BackendInfo {
+///     supports_queue: true,
+///     supports_recall: true,
+///     safety: SafetyMode::Consensus,
+///     tokens: TokenSource::Count,
+///     ..BackendInfo::new("mine", "mine at db:7000", Duration::from_millis(200))
+/// };
+/// assert!(info.longest_linger.is_zero() && info.outlives.is_zero());
 /// ```
 #[derive(Debug, Clone)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct BackendInfo {
     /// Short name for errors, metrics and reports, for example `redis-rs`.
     pub name: &'static str,
@@ -300,54 +300,5 @@ impl BackendInfo {
             tokens: TokenSource::Clock,
             outlives: Duration::ZERO,
         }
-    }
-
-    /// Sets what makes its fencing tokens grow.
-    #[must_use]
-    pub fn with_tokens(mut self, source: TokenSource) -> Self {
-        self.tokens = source;
-        self
-    }
-
-    /// Sets how long a dead process's lock may stay held after its lease.
-    #[must_use]
-    pub fn with_outlives(mut self, longest: Duration) -> Self {
-        self.outlives = longest;
-        self
-    }
-
-    /// Declares that attempts get places in a queue.
-    #[must_use]
-    pub fn with_queues(mut self) -> Self {
-        self.supports_queue = true;
-        self
-    }
-
-    /// Sets what a grant is worth when a server fails.
-    #[must_use]
-    pub fn with_safety(mut self, safety: SafetyMode) -> Self {
-        self.safety = safety;
-        self
-    }
-
-    /// Declares that a release can leave the lock held for up to this long.
-    #[must_use]
-    pub fn with_linger(mut self, longest: Duration) -> Self {
-        self.longest_linger = longest;
-        self
-    }
-
-    /// Sets how long the backend remembers a grant's token if the request does not say.
-    #[must_use]
-    pub fn with_token_retention(mut self, keep: impl Into<TokenRetention>) -> Self {
-        self.token_retention = keep.into();
-        self
-    }
-
-    /// Declares that holders can ask for a message when another owner wants their lock.
-    #[must_use]
-    pub fn with_recalls(mut self) -> Self {
-        self.supports_recall = true;
-        self
     }
 }

@@ -104,10 +104,7 @@ impl fmt::Display for TooFewPermits {
 
 /// Whether the request may have taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum Executed {
     /// Certainly not: the server refused it before any write, or it was never sent.
     No,

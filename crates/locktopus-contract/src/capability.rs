@@ -1,8 +1,6 @@
 //! Optional abilities of a backend. Each is a small trait, and a backend returns an object that
 //! implements it, or none.
 
-use std::future::Future;
-
 use async_trait::async_trait;
 use tokio::time::Instant;
 
@@ -247,10 +245,8 @@ impl<'a> dyn LockBackend + 'a {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<WakeStream, BackendError> {
-        let wake_ups = self.wake_ups();
-        let asked = wake_ups.map(|wake_ups| wake_ups.subscribe(target, deadline));
-        self.or_unsupported(asked, "nobody is woken here; waiters ask again")
-            .await
+        let wake_ups = self.able(self.wake_ups(), "nobody is woken here; waiters ask again")?;
+        wake_ups.subscribe(target, deadline).await
     }
 
     /// [`Counters::counter`].
@@ -263,10 +259,8 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// The same as for [`LockBackend`].
     pub async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        let counters = self.counters();
-        let asked = counters.map(|counters| counters.counter(request));
-        self.or_unsupported(asked, "there are no semaphores and no latches here")
-            .await
+        let why = "there are no semaphores and no latches here";
+        self.able(self.counters(), why)?.counter(request).await
     }
 
     /// [`Groups::group`]; `None` without groups.
@@ -287,9 +281,8 @@ impl<'a> dyn LockBackend + 'a {
         &self,
         attempts: &[AcquireAttempt],
     ) -> Result<GroupOutcome, BackendError> {
-        let asked = self.groups().map(|groups| groups.attempt_all(attempts));
-        self.or_unsupported(asked, "locks are taken one by one here")
-            .await
+        let groups = self.able(self.groups(), "locks are taken one by one here")?;
+        groups.attempt_all(attempts).await
     }
 
     /// [`Directory::scan`].
@@ -307,10 +300,8 @@ impl<'a> dyn LockBackend + 'a {
         cursor: Option<ScanCursor>,
         deadline: Instant,
     ) -> Result<LockPage, BackendError> {
-        let directory = self.directory();
-        let asked = directory.map(|directory| directory.scan(prefix, cursor, deadline));
-        self.or_unsupported(asked, "locks cannot be listed here")
-            .await
+        let directory = self.able(self.directory(), "locks cannot be listed here")?;
+        directory.scan(prefix, cursor, deadline).await
     }
 
     /// [`Directory::evict`].
@@ -327,10 +318,8 @@ impl<'a> dyn LockBackend + 'a {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<Eviction, BackendError> {
-        let directory = self.directory();
-        let asked = directory.map(|directory| directory.evict(target, deadline));
-        self.or_unsupported(asked, "no release can be forced here")
-            .await
+        let directory = self.able(self.directory(), "no release can be forced here")?;
+        directory.evict(target, deadline).await
     }
 
     /// [`Instances::announce`].
@@ -343,10 +332,8 @@ impl<'a> dyn LockBackend + 'a {
     ///
     /// The same as for [`LockBackend`].
     pub async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
-        let instances = self.instances();
-        let asked = instances.map(|instances| instances.announce(announcement));
-        self.or_unsupported(asked, "records of instances are not kept here")
-            .await
+        let instances = self.able(self.instances(), "records of instances are not kept here")?;
+        instances.announce(announcement).await
     }
 
     /// [`Instances::records`].
@@ -362,9 +349,8 @@ impl<'a> dyn LockBackend + 'a {
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        let asked = self.instances().map(|instances| instances.records(query));
-        self.or_unsupported(asked, "records of instances are not kept here")
-            .await
+        let instances = self.able(self.instances(), "records of instances are not kept here")?;
+        instances.records(query).await
     }
 
     /// [`Diagnostics::diagnose`]. Without diagnostics, it returns one node and no finding.
@@ -386,14 +372,7 @@ impl<'a> dyn LockBackend + 'a {
         }
     }
 
-    async fn or_unsupported<T>(
-        &self,
-        asked: Option<impl Future<Output = Result<T, BackendError>> + Send>,
-        why: &'static str,
-    ) -> Result<T, BackendError> {
-        match asked {
-            Some(answer) => answer.await,
-            None => Err(BackendError::unsupported(self.info().name, why)),
-        }
+    fn able<T>(&self, capability: Option<T>, why: &'static str) -> Result<T, BackendError> {
+        capability.ok_or_else(|| BackendError::unsupported(self.info().name, why))
     }
 }

@@ -20,7 +20,7 @@ mod sleeps;
 
 /// The longest wait: a century. Longer durations are cut to this, because clocks cannot represent
 /// their end.
-pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+pub const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// An instant on the clock that includes time asleep.
 ///
@@ -72,7 +72,7 @@ pub fn timer_in(time: Duration) -> Instant {
 /// ```
 #[must_use]
 pub fn timer_after(from: Instant, time: Duration) -> Instant {
-    from + time.min(LONGEST)
+    from + time.min(LONGEST_WAIT)
 }
 
 impl BootInstant {
@@ -102,12 +102,12 @@ impl BootInstant {
     }
 }
 
-/// Durations longer than `LONGEST` count as `LONGEST`.
+/// Durations longer than `LONGEST_WAIT` count as `LONGEST_WAIT`.
 impl std::ops::Add<Duration> for BootInstant {
     type Output = Self;
 
     fn add(self, time: Duration) -> Self {
-        Self(self.0 + time.min(LONGEST))
+        Self(self.0 + time.min(LONGEST_WAIT))
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn no_sum_is_too_large() {
         let now = now();
-        let longest = now + LONGEST;
+        let longest = now + LONGEST_WAIT;
         for part in [1, 2, 3, 1_000] {
             assert_eq!(now + Duration::MAX / part, longest);
             assert!(timer_in(Duration::MAX / part) > Instant::now());
@@ -188,6 +188,6 @@ mod tests {
     #[test]
     fn the_longest_time_is_a_century() {
         let day = Duration::from_secs(86_400);
-        assert_eq!(LONGEST, day * 36_500);
+        assert_eq!(LONGEST_WAIT, day * 36_500);
     }
 }

@@ -25,10 +25,7 @@ use crate::owner::OwnerId;
 /// }
 /// ```
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct CounterRequest {
     /// Which semaphore, rate limiter or latch.
     pub target: LockTarget,
@@ -43,10 +40,7 @@ pub struct CounterRequest {
 
 /// The operation on the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum CounterAction {
     /// Changes nothing.
     Read,
@@ -82,10 +76,7 @@ pub enum CounterAction {
 /// The result of an operation on the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_structs, reason = "it is complete")]
 pub struct CounterOutcome {
     /// The number afterwards. For [`CounterAction::Drain`], how many permits were taken. `None` if
     /// no number is set.

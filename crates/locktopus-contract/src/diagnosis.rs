@@ -19,10 +19,7 @@ use std::fmt;
 /// assert_eq!(diagnosis.worst(), Some(Severity::Danger));
 /// ```
 #[derive(Debug, Clone, Default)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Diagnosis {
     /// One entry for each node, for example `127.0.0.1:6379 redis 7.0.15`.
     pub nodes: Vec<String>,
@@ -109,10 +106,7 @@ impl Finding {
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum Severity {
     /// The check could not run, or the finding is only information.
     Note,

@@ -238,10 +238,7 @@ fn printable(text: &str, longest: usize) -> String {
 /// );
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Announcement {
     /// The prefix of the names of its locks. Instances of different namespaces do not see each
     /// other.
@@ -258,21 +255,18 @@ pub struct Announcement {
 
 /// A request for the records of some instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct InstanceQuery {
     /// The prefix of the names of their locks.
     pub namespace: String,
-    /// Which instances. The core asks for at most [`MOST_INSTANCES`] at a time.
+    /// Which instances. The core asks for at most [`MAX_INSTANCES_PER_QUERY`] at a time.
     pub instances: Vec<InstanceId>,
     /// When the caller stops waiting for the answer.
     pub deadline: Instant,
 }
 
 /// The most instances whose records the core asks for in one call.
-pub const MOST_INSTANCES: usize = 256;
+pub const MAX_INSTANCES_PER_QUERY: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -51,7 +51,7 @@ pub enum LockKind {
     /// Counted permits. On Redis: Redisson's `RSemaphore` layout, plus a key for the holders.
     Semaphore,
     /// Counted permits with ids and expiries. On Redis: Redisson's `RPermitExpirableSemaphore`.
-    Permits,
+    PermitSemaphore,
     /// A number of permits for each period. On Redis: a layout of our own.
     RateLimiter,
     /// A count-down latch, awaited and never held. On Redis: Redisson's `RCountDownLatch`.
@@ -144,7 +144,7 @@ const SEMAPHORE: KindSpec = KindSpec {
     reentrant: false,
     ..READ
 };
-const PERMITS: KindSpec = KindSpec {
+const PERMIT_SEMAPHORE: KindSpec = KindSpec {
     word: "permit_semaphore",
     about: "permits with ids and expiries",
     family: "permit_semaphore",
@@ -179,7 +179,7 @@ impl LockKind {
             Self::Read,
             Self::Write,
             Self::Semaphore,
-            Self::Permits,
+            Self::PermitSemaphore,
             Self::RateLimiter,
             Self::Latch,
         ]
@@ -199,7 +199,7 @@ impl LockKind {
             Self::Read => &READ,
             Self::Write => &WRITE,
             Self::Semaphore => &SEMAPHORE,
-            Self::Permits => &PERMITS,
+            Self::PermitSemaphore => &PERMIT_SEMAPHORE,
             Self::RateLimiter => &RATE_LIMITER,
             Self::Latch => &LATCH,
         }

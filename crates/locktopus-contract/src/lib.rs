@@ -67,7 +67,9 @@ pub use backend_error::{BackendError, BackendErrorKind, Executed, OtherKind, Too
 pub use capability::{Counters, Diagnostics, Directory, Groups, Instances, WakeUps};
 pub use counter::{CounterAction, CounterOutcome, CounterRequest};
 pub use diagnosis::{Diagnosis, Finding, Primary, Severity};
-pub use instance::{Announcement, InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES};
+pub use instance::{
+    Announcement, InstanceId, InstanceQuery, InstanceRecord, MAX_INSTANCES_PER_QUERY,
+};
 pub use kind::{LockKind, LockTarget};
 pub use label::Label;
 pub use layer::Layer;
@@ -82,10 +84,10 @@ pub use option_error::OptionError;
 pub use owner::{OwnerId, process_uuid};
 pub use request::{
     AcquireAttempt, AttemptOutcome, ExtendOutcome, ExtendRequest, GroupOutcome, Linger,
-    MAX_PERMITS, MIN_LEASE, ReleaseOutcome, ReleaseRequest, Sought,
+    MAX_PERMITS, MIN_LEASE, PlaceHint, ReleaseOutcome, ReleaseRequest,
 };
 pub use runtime::{NoRuntime, PerRuntime};
-pub use safety_mode::{Connected, NotReplicated, ReplicaNeed, SafetyMode};
+pub use safety_mode::{ConnectedReplicas, NotReplicated, ReplicaNeed, SafetyMode};
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub use simulation::Simulated;

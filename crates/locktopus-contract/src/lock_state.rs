@@ -131,6 +131,9 @@ pub struct WaiterState {
     /// How long its place lasts if it sends nothing more. `None` if unknown, as for a waiter of
     /// another library.
     pub remaining: Option<Duration>,
+    /// How long it has waited, at least, by the backend's clock. `None` if the backend does not
+    /// know. Tasks of one process that wait for a lock count as one waiter.
+    pub waited_for: Option<Duration>,
 }
 
 impl WaiterState {
@@ -142,7 +145,24 @@ impl WaiterState {
             mode,
             permits,
             remaining,
+            waited_for: None,
         }
+    }
+
+    /// Adds how long it has waited, at least.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use locktopus_contract::{Mode, OwnerId, WaiterState};
+    ///
+    /// let waiter = WaiterState::new(OwnerId::generate(), Mode::Exclusive, 1, None);
+    /// let waiter = waiter.waited_for(Some(Duration::from_secs(2)));
+    /// assert_eq!(waiter.waited_for, Some(Duration::from_secs(2)));
+    /// ```
+    #[must_use]
+    pub fn waited_for(mut self, time: Option<Duration>) -> Self {
+        self.waited_for = time;
+        self
     }
 }
 
@@ -225,8 +245,5 @@ impl FoundLock {
 
 /// A bookmark in a list of locks. Only the backend that made it can read it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_structs, reason = "it is complete")]
 pub struct ScanCursor(pub String);

@@ -2,10 +2,7 @@
 
 /// How a holder holds a lock, or how a waiter wants to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum Mode {
     /// Alone: every kind except read locks and semaphores.
     Exclusive,

@@ -50,7 +50,7 @@ pub use value::ValueEncoding;
 /// * The other library does not know our fencing, watchdogs or validity. What it does after its own
 ///   lease expires is up to it.
 /// * To release the other library's hold you need its value, and it needs ours: the bytes of
-///   `LockGuard::owner`.
+///   `LockGuard::owner_id`.
 ///
 /// # Unsupported libraries
 ///

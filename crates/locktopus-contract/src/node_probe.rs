@@ -23,11 +23,11 @@ use crate::backend_error::BackendError;
 /// * [`identity`](Self::identity) asks over the connection that carries the node's calls.
 /// * The node is one server without automatic failover: a promoted replica is old enough but has
 ///   lost data.
-/// * [`recall`](Self::recall) and [`note`](Self::note) store what the quorum's clients saw of the
-///   other nodes. A server's uptime is the difference of two readings of its clock. If that clock
-///   was wrong at the start, the uptime is too long. The other nodes know better, because they
-///   noted when a client first told them of the server. A probe that stores nothing implements
-///   neither.
+/// * [`sighting`](Self::sighting) and [`note_sighting`](Self::note_sighting) store what the
+///   quorum's clients saw of the other nodes. A server's uptime is the difference of two readings
+///   of its clock. If that clock was wrong at the start, the uptime is too long. The other nodes
+///   know better, because they noted when a client first told them of the server. A probe that
+///   stores nothing implements neither.
 ///
 /// # Example
 ///
@@ -69,7 +69,7 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
     /// You may drop it at any time: it only reads.
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError>;
 
-    /// Asks this server for the last [`note`](Self::note) about the node with this label.
+    /// Asks this server for the last note about the node with this label.
     ///
     /// `None` if there is none. The default implementation stores none.
     ///
@@ -80,7 +80,7 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// You may drop it at any time: it only reads.
-    async fn recall(
+    async fn sighting(
         &self,
         label: &str,
         deadline: Instant,
@@ -98,7 +98,7 @@ pub trait NodeProbe: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// You may drop it at any time. The server may or may not have the note then.
-    async fn note(
+    async fn note_sighting(
         &self,
         label: &str,
         sighting: &Sighting,

@@ -29,10 +29,7 @@ pub const MAX_PERMITS: u32 = 65_535;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct AcquireAttempt {
     /// Which lock.
     pub target: LockTarget,
@@ -61,8 +58,8 @@ pub struct AcquireAttempt {
     /// The first attempt under this owner id: no earlier one was granted or queued, or still can
     /// be, and the caller does not need its position in the queue. A backend may then answer
     /// [`Queued`](AttemptOutcome::Queued) sooner, with less detail. If any waiter is ahead, `ahead`
-    /// is 1 and `remaining` is `None`. `fence` is 0, because no grant to this owner can be older.
-    /// `false` is always right.
+    /// is 1 and `remaining` is `None`. `last_token` is 0, because no grant to this owner can be
+    /// older. `false` is always right.
     pub first: bool,
     /// How long to remember the grant's token. `None`: the backend's default. Ignored by kinds and
     /// backends without tokens, and by backends that remember tokens for ever.
@@ -92,10 +89,7 @@ impl AcquireAttempt {
 /// The result of an attempt. "Another owner holds it" is an answer, not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum AttemptOutcome {
     /// The owner holds the lock for the lease, which began at some moment after the attempt was
     /// sent.
@@ -105,7 +99,7 @@ pub enum AttemptOutcome {
         token: Option<FencingToken>,
     },
     /// The lock is not available now, or other waiters are ahead. The attempt left nothing behind.
-    Held {
+    Busy {
         /// What is left of the lease that blocks it. `None` if that has no expiry.
         remaining: Option<Duration>,
     },
@@ -121,7 +115,7 @@ pub enum AttemptOutcome {
         ahead: u64,
         /// The last token given to any owner when the attempt was executed. A pushed grant to this
         /// owner is newer than this answer only if its token is greater.
-        fence: u64,
+        last_token: u64,
     },
 }
 
@@ -138,10 +132,7 @@ pub enum AttemptOutcome {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct ReleaseRequest {
     /// Which lock.
     pub target: LockTarget,
@@ -160,7 +151,7 @@ pub struct ReleaseRequest {
     pub linger: Option<Linger>,
     /// What this owner's attempts asked for, if they asked for a place in the queue. It helps a
     /// backend to find the place. `None` is always right. A value that no attempt asked for is not.
-    pub sought: Option<Sought>,
+    pub place_hint: Option<PlaceHint>,
     /// No attempt follows under this owner id, so the backend may repeat the release on its own
     /// after a failover that may have lost it. `false` is always right.
     pub last: bool,
@@ -171,21 +162,18 @@ pub struct ReleaseRequest {
 ///
 /// ```
 /// # use std::time::Duration;
-/// use locktopus_contract::{LockKind, LockName, LockTarget, ReleaseRequest, Sought, clock};
+/// use locktopus_contract::{LockKind, LockName, LockTarget, PlaceHint, ReleaseRequest, clock};
 /// let target = LockTarget::new(LockName::new("invoice:42")?, LockKind::Reentrant);
 /// let owner = target.kind().new_owner();
 /// let mut release = ReleaseRequest::new(target, owner, clock::timer_in(Duration::from_secs(1)));
 /// // The same values as the attempts that this release undoes.
-/// release.sought =
-///     Some(Sought { place: Duration::from_secs(5), lease: Duration::from_secs(30), tokens: 1 });
+/// release.place_hint =
+///     Some(PlaceHint { place: Duration::from_secs(5), lease: Duration::from_secs(30), tokens: 1 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
-pub struct Sought {
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
+pub struct PlaceHint {
     /// How long the place is kept; see [`AcquireAttempt::place`].
     pub place: Duration,
     /// See [`AcquireAttempt::lease`].
@@ -212,10 +200,7 @@ pub struct Sought {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Linger {
     /// A fresh id. No request is ever made under it.
     pub heir: OwnerId,
@@ -234,7 +219,7 @@ impl ReleaseRequest {
             deadline,
             token_retention: None,
             linger: None,
-            sought: None,
+            place_hint: None,
             last: false,
         }
     }
@@ -259,10 +244,7 @@ impl ReleaseRequest {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum ReleaseOutcome {
     /// The owner held the lock. Now the lock is free, or the first waiters have it, or it
     /// [lingers](ReleaseRequest::linger).
@@ -285,10 +267,7 @@ pub enum ReleaseOutcome {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct ExtendRequest {
     /// Which lock.
     pub target: LockTarget,
@@ -341,10 +320,7 @@ impl ExtendRequest {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum ExtendOutcome {
     /// The owner still holds the lock. It expires one lease after execution, or at its previous
     /// expiry time if that is later.
@@ -374,16 +350,13 @@ pub enum ExtendOutcome {
 /// let both = [attempt("account:1")?, attempt("account:2")?];
 /// match backend.attempt_all(&both).await? {
 ///     GroupOutcome::Granted { tokens } => assert_eq!(tokens.len(), 2),
-///     GroupOutcome::Held { index, .. } => println!("number {index} is held"),
+///     GroupOutcome::Busy { index, .. } => println!("number {index} is held"),
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum GroupOutcome {
     /// Every owner holds its lock. The tokens are in the order of the attempts.
     Granted {
@@ -391,7 +364,7 @@ pub enum GroupOutcome {
         tokens: Vec<Option<FencingToken>>,
     },
     /// One of the locks is not available, so the backend took none.
-    Held {
+    Busy {
         /// The first unavailable one, counted from 0.
         index: usize,
         /// What is left of the lease that blocks it. `None` if that has no expiry.

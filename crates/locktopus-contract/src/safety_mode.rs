@@ -199,7 +199,7 @@ pub struct NotReplicated {
     /// How many had to confirm.
     pub needed: u32,
     /// How many were connected to the primary, if the backend asked.
-    pub connected: Connected,
+    pub connected: ConnectedReplicas,
     /// How long the backend waited for them.
     pub waited: Duration,
 }
@@ -208,24 +208,21 @@ pub struct NotReplicated {
 ///
 /// ```
 /// use std::time::Duration;
-/// use locktopus_contract::{Connected, NotReplicated};
+/// use locktopus_contract::{ConnectedReplicas, NotReplicated};
 /// let mut error = NotReplicated::new("10.0.0.7:6379", 1, 2, Duration::from_millis(100));
-/// error.connected = Connected::Count(1);
+/// error.connected = ConnectedReplicas::Count(1);
 /// println!("{error}"); // says that one of two replicas is connected
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
-pub enum Connected {
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
+pub enum ConnectedReplicas {
     /// This many.
     Count(u32),
     /// The backend did not ask, because any one replica is enough.
     NotAsked,
 }
 
-impl fmt::Display for Connected {
+impl fmt::Display for ConnectedReplicas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => count.fmt(f),
@@ -242,7 +239,7 @@ impl NotReplicated {
             node: node.into(),
             confirmed,
             needed,
-            connected: Connected::NotAsked,
+            connected: ConnectedReplicas::NotAsked,
             waited,
         }
     }
@@ -250,7 +247,7 @@ impl NotReplicated {
     /// Adds how many replicas were connected.
     #[must_use]
     pub fn of_connected(mut self, count: u32) -> Self {
-        self.connected = Connected::Count(count);
+        self.connected = ConnectedReplicas::Count(count);
         self
     }
 }

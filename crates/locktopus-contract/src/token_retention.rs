@@ -25,10 +25,7 @@ use crate::option_error::OptionError;
 /// assert!(TokenRetention::from(Duration::from_secs(1)).check().is_err());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum TokenRetention {
     /// For this long after the last grant, and for at least twice the lease. After an extension,
     /// for three quarters of it. From [`SHORTEST`](Self::SHORTEST) to [`LONGEST`](Self::LONGEST).

@@ -21,10 +21,7 @@ use crate::clock::BootInstant;
 /// assert_eq!(margin.valid_until(sent, lease), sent + margin.validity(lease));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct ValidityMargin {
     /// Upper bound for the difference in speed between this machine's monotonic clock and the
     /// server's clock, in parts per million. Default 10,000 (1 %).

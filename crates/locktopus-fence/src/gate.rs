@@ -34,19 +34,19 @@ use crate::mark::HolderMark;
 /// the newest token with its data (`docs/fencing.md`).
 #[derive(Debug)]
 pub struct FenceGate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     limit: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    seen: HashMap<FencedLock, Seen>,
+struct GateState {
+    seen: HashMap<FencedLock, NewestFence>,
     /// The newest token of any forgotten lock, or 0.
     floor: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct NewestFence {
     token: FencingToken,
     holder: Option<HolderMark>,
 }
@@ -186,12 +186,12 @@ impl FenceGate {
     }
 
     /// The state is complete before `write` runs, so a panic in `write` does no harm to it.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl GateState {
     fn check(&self, fence: &Fence) -> Result<(), StaleFence> {
         match self.seen.get(&fence.lock) {
             Some(seen) => overtaken(fence, seen.token, seen.holder),
@@ -211,7 +211,8 @@ impl State {
             let holder = seen.filter(|seen| seen.token == fence.token);
             let holder = fence.holder.or_else(|| holder.and_then(|seen| seen.holder));
             let token = fence.token;
-            self.seen.insert(fence.lock.clone(), Seen { token, holder });
+            self.seen
+                .insert(fence.lock.clone(), NewestFence { token, holder });
         }
     }
 

@@ -1,10 +1,11 @@
 //! [`FredClient`]: implements the client interface by calling the deployment.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use locktopus_protocol::{
     Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
+    lock,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -18,7 +19,6 @@ use crate::single::Single;
 /// Dropping it closes all its connections.
 #[derive(Debug)]
 pub struct FredClient {
-    deployment: Deployment,
     servers: Servers,
     dialer: Arc<Dialer>,
     events: Mutex<Option<UnboundedReceiver<PushEvent>>>,
@@ -26,19 +26,17 @@ pub struct FredClient {
 
 #[derive(Debug)]
 pub(crate) enum Servers {
-    Single(Single),
+    Single(Box<Single>),
     Cluster(Cluster),
 }
 
 impl FredClient {
     pub(crate) fn new(
-        deployment: Deployment,
         servers: Servers,
         dialer: Arc<Dialer>,
         events: UnboundedReceiver<PushEvent>,
     ) -> Self {
         Self {
-            deployment,
             servers,
             dialer,
             events: Mutex::new(Some(events)),
@@ -53,7 +51,18 @@ impl RedisClient for FredClient {
     }
 
     fn deployment(&self) -> Deployment {
-        self.deployment
+        match &self.servers {
+            Servers::Single(single) => single.links.target.deployment(),
+            Servers::Cluster(_) => Deployment::Cluster,
+        }
+    }
+
+    async fn ready(&self) -> Result<(), ClientError> {
+        match &self.servers {
+            Servers::Single(single) => single.can_send().await,
+            // Calls go alone there.
+            Servers::Cluster(_) => Ok(()),
+        }
     }
 
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
@@ -103,22 +112,19 @@ impl RedisClient for FredClient {
     }
 
     fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        lock(&self.events).take()
     }
 
     fn timed_out(&self, route: Route) {
         match &self.servers {
-            Servers::Single(single) => single.suspect(),
+            Servers::Single(single) => single.links.suspect(),
             Servers::Cluster(cluster) => cluster.suspect(route),
         }
     }
 
     fn subscription_misplaced(&self, channel: &[u8]) {
         match &self.servers {
-            Servers::Single(single) => single.subscription_misplaced(),
+            Servers::Single(single) => single.links.messages().drop_current(),
             Servers::Cluster(cluster) => cluster.subscription_misplaced(channel),
         }
     }
@@ -130,12 +136,11 @@ impl RedisClient for FredClient {
     fn on_this_runtime(&self) -> Option<Arc<dyn RedisClient>> {
         let (events, receiver) = unbounded_channel();
         let servers = match &self.servers {
-            Servers::Single(single) => Servers::Single(single.again(events)),
+            Servers::Single(single) => Servers::Single(Box::new(single.again(events))),
             Servers::Cluster(cluster) => Servers::Cluster(cluster.again(events)),
         };
         let dialer = Arc::clone(&self.dialer);
-        let client = Self::new(self.deployment, servers, dialer, receiver);
-        Some(Arc::new(client))
+        Some(Arc::new(Self::new(servers, dialer, receiver)))
     }
 
     fn server_changes(&self) -> watch::Receiver<u64> {

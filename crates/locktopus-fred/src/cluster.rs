@@ -1,7 +1,5 @@
 //! Commands on a cluster: finds the node, follows redirects, keeps the slot table fresh.
 
-mod extra_nodes;
-mod node;
 mod placements;
 mod refresh;
 mod shared;
@@ -17,8 +15,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::connection::dial::Dialer;
 use crate::connection::request::Request;
-use node::Node;
-use shared::Shared;
+use shared::{Node, Shared};
 
 /// How many redirects in a row a command follows before it fails.
 const REDIRECTS: usize = 5;
@@ -43,9 +40,12 @@ impl Cluster {
 
     /// A copy on this runtime, which fetches the slot table anew.
     pub(crate) fn again(&self, events: UnboundedSender<PushEvent>) -> Self {
-        let (dialer, seeds) = (Arc::clone(&self.shared.dialer), self.shared.seeds.clone());
+        let (dialer, seeds) = (
+            Arc::clone(&self.shared.dialer),
+            self.shared.map.seeds().to_vec(),
+        );
         let shared = Arc::new(Shared::new(dialer, seeds, events));
-        shared.stale.notify_one();
+        shared.map.mark_stale();
         tokio::spawn(refresh::run(Arc::clone(&shared)));
         Self { shared }
     }
@@ -62,7 +62,7 @@ impl Cluster {
         }
         let mut refusals = 0;
         loop {
-            let conn = match node.commands().conn().await {
+            let conn = match node.links.commands().conn().await {
                 Ok(conn) => conn,
                 // Nothing was sent yet, so another owner may be tried if there is one now.
                 Err(unreachable) => {
@@ -73,25 +73,27 @@ impl Cluster {
             let refusal = match conn.send(Request::new(words)?).await {
                 Err(ClientError::Rejected { code, message }) => (code, message),
                 Err(failure) => {
-                    self.shared.doubt(&node);
+                    self.shared.map.doubt(node.address.clone());
                     return Err(failure);
                 }
                 Ok(reply) => return Ok(reply),
             };
-            let target = Redirect::parse(&refusal.1, node.address());
+            let target = Redirect::parse(&refusal.1, &node.address);
             refusals += 1;
             if matches!(refusal.0.as_str(), "MOVED" | "READONLY") {
                 // The node may be a replica now, and its subscriptions with it.
-                node.suspect_messages();
+                if let Some(link) = node.links.open_messages() {
+                    link.suspect();
+                }
             }
             match (refusal.0.as_str(), target) {
                 ("MOVED", Some(to)) if refusals <= REDIRECTS => {
                     node = self.shared.moved(&to);
                 }
-                ("ASK", Some(to)) => return self.shared.node(&to.node).ask(words).await,
+                ("ASK", Some(to)) => return self.shared.map.node(&to.node).links.ask(words).await,
                 (code, _) => {
                     if matches!(code, "MOVED" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN") {
-                        self.shared.doubt(&node);
+                        self.shared.map.doubt(node.address.clone());
                     }
                     return Err(ClientError::Rejected {
                         code: refusal.0,
@@ -105,16 +107,16 @@ impl Cluster {
     /// Sends a command that any primary can answer to the first reachable one, connected ones
     /// first. An unreachable primary must not fail what another can do.
     async fn anywhere(&self, words: &[&[u8]]) -> Result<Reply, ClientError> {
-        let mut nodes = self.shared.map().nodes().to_vec();
-        nodes.sort_by_key(|node| node.commands().current().is_none());
+        let mut nodes = self.shared.map.table().nodes().to_vec();
+        nodes.sort_by_key(|node| !node.is_up());
         let mut problem = ClientError::NotSent("the cluster has no primary".to_owned());
         for node in nodes {
-            match node.commands().conn().await {
+            match node.links.commands().conn().await {
                 Ok(conn) => return conn.send(Request::new(words)?).await,
                 Err(unreachable) => problem = unreachable,
             }
         }
-        self.shared.stale.notify_one();
+        self.shared.map.mark_stale();
         Err(problem)
     }
 
@@ -126,7 +128,7 @@ impl Cluster {
     ) -> Result<Pipelined, ClientError> {
         let requests = Request::each(commands)?;
         let node = self.shared.find(route).await?;
-        let answers = match node.blocking().conn().await {
+        let answers = match node.links.blocking().conn().await {
             Ok(conn) => conn.send_each(requests).await,
             Err(unreachable) => Err(unreachable),
         };
@@ -136,17 +138,19 @@ impl Cluster {
                 _ => None,
             }),
             Err(_) => {
-                self.shared.doubt(&node);
+                self.shared.map.doubt(node.address.clone());
                 None
             }
         };
         match refused {
             Some(("MOVED", message)) => {
-                if let Some(to) = Redirect::parse(message, node.address()) {
+                if let Some(to) = Redirect::parse(message, &node.address) {
                     self.shared.moved(&to);
                 }
             }
-            Some(("CLUSTERDOWN" | "READONLY" | "MASTERDOWN", _)) => self.shared.doubt(&node),
+            Some(("CLUSTERDOWN" | "READONLY" | "MASTERDOWN", _)) => {
+                self.shared.map.doubt(node.address.clone())
+            }
             Some(_) | None => {}
         }
         answers
@@ -158,15 +162,15 @@ impl Cluster {
         words: &[&[u8]],
     ) -> Result<Vec<NodeReply>, ClientError> {
         Request::new(words)?;
-        let map = self.shared.map();
+        let map = self.shared.map.table();
         if map.nodes().is_empty() {
-            self.shared.stale.notify_one();
+            self.shared.map.mark_stale();
             let nobody = "no primary of the cluster is known";
             return Err(ClientError::NotSent(nobody.to_owned()));
         }
         let replies = map.nodes().iter().map(|node| async move {
             NodeReply {
-                node: node.address().to_string(),
+                node: node.address.to_string(),
                 reply: self.in_time(node, words).await,
             }
         });
@@ -175,12 +179,12 @@ impl Cluster {
 
     /// Drops the connection that carries a channel: the primary does not count its subscriber.
     pub(crate) fn subscription_misplaced(&self, channel: &[u8]) {
-        self.shared.stale.notify_one();
+        self.shared.map.mark_stale();
         let Some(place) = self.shared.placements.find(channel) else {
             return;
         };
-        if let Some(node) = self.shared.map().node_at(&place)
-            && let Some(link) = node.open_messages()
+        if let Some(node) = self.shared.map.table().node_at(&place)
+            && let Some(link) = node.links.open_messages()
         {
             link.drop_current();
         }
@@ -190,12 +194,12 @@ impl Cluster {
     async fn in_time(&self, node: &Node, words: &[&[u8]]) -> Result<Reply, ClientError> {
         let limit = self.shared.dialer.budget().answer();
         let answer = async {
-            let conn = node.commands().conn().await?;
+            let conn = node.links.commands().conn().await?;
             conn.send(Request::new(words)?).await
         };
         let answer = tokio::time::timeout(limit, answer).await;
         answer.unwrap_or_else(|_elapsed| {
-            node.suspect();
+            node.links.suspect();
             Err(ClientError::MaybeExecuted(format!(
                 "nothing heard in {limit:?}"
             )))
@@ -204,25 +208,23 @@ impl Cluster {
 
     /// Triggers a check of the connection to the node for `route`, and of the slot table.
     pub(crate) fn suspect(&self, route: Route) {
-        let map = self.shared.map();
+        let map = self.shared.map.table();
         match route {
             Route::Slot(slot) => {
                 if let Some(node) = map.owner(slot) {
-                    node.suspect();
-                    self.shared.doubt(node);
+                    node.links.suspect();
+                    self.shared.map.doubt(node.address.clone());
                 }
             }
-            Route::Any => map.nodes().iter().for_each(|node| node.suspect()),
+            Route::Any => map.nodes().iter().for_each(|node| node.links.suspect()),
         }
-        self.shared.stale.notify_one();
+        self.shared.map.mark_stale();
     }
 
     pub(crate) fn close(&self) {
-        self.shared.closed.cancel();
-        for node in self.shared.map().nodes() {
-            node.close();
-        }
-        self.shared.extra_nodes.close();
+        self.shared.map.close();
+        let nodes = self.shared.map.nodes();
+        nodes.iter().for_each(|node| node.links.close());
     }
 }
 
@@ -235,7 +237,7 @@ impl Drop for Cluster {
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster")
-            .field("nodes", &self.shared.map().nodes())
+            .field("nodes", &self.shared.map.table().nodes())
             .finish_non_exhaustive()
     }
 }

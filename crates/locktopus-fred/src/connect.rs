@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use locktopus_protocol::sentinels::Sentinels;
+use locktopus_protocol::sentinels::{Sentinels, Target};
 use locktopus_protocol::{
-    ClientError, ClusterRouter, ConnectOptions, Deployment, HostPort, SentinelTls, Servers,
+    ClientError, ClusterRouter, ConnectError, ConnectOptions, PushEvent, SentinelTls, Servers,
 };
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::client::{self, FredClient};
 use crate::cluster::Cluster;
-use crate::connection::dial::{Dialer, Target};
-use crate::connection::error::ConnectError;
+use crate::connection::dial::Dialer;
 use crate::connection::sentinel::SentinelConnections;
 use crate::connection::tls;
 use crate::single::Single;
@@ -26,7 +24,7 @@ use crate::single::Single;
 /// # Errors
 ///
 /// * [`ConnectError::InvalidOption`] if options contradict each other.
-/// * [`ConnectError::TlsNotBuilt`] if TLS is requested in a build without the feature `tls`.
+/// * [`ConnectError::NotBuiltIn`] if TLS is requested in a build without the feature `tls`.
 /// * [`ConnectError::Tls`] if a certificate or key is unusable.
 /// * [`ConnectError::Unreachable`] if no server answers or accepts the login.
 /// * [`ConnectError::NoRuntime`] outside a tokio runtime.
@@ -52,19 +50,15 @@ pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectErro
     check(options)?;
     let tls = tls::load(options.tls.as_ref()).await?;
     let dialer = Arc::new(Dialer::for_data(options, tls.clone()));
-    match &options.servers {
-        Servers::Standalone(node) => {
-            let target = Target::Node(node.clone());
-            single(&dialer, Deployment::Standalone, target, node.to_string()).await
+    let (events, receiver) = unbounded_channel();
+    let (servers, failure) = match &options.servers {
+        Servers::Standalone(server) => {
+            single(&dialer, Target::Server(server.clone()), events).await
         }
         Servers::Sentinel {
             sentinels,
             master_name,
         } => {
-            let name = format!(
-                "the primary {master_name:?} through sentinels {}",
-                list(sentinels)
-            );
             let tls = match &options.sentinel_tls {
                 SentinelTls::AsServers => tls,
                 SentinelTls::Off => None,
@@ -72,113 +66,44 @@ pub async fn connect(options: &ConnectOptions) -> Result<FredClient, ConnectErro
             };
             let asking = SentinelConnections(Dialer::for_sentinels(options, tls));
             let sentinels = Sentinels::new(sentinels, master_name, dialer.budget(), asking);
-            let target = Target::Primary(Arc::new(sentinels));
-            single(&dialer, Deployment::Sentinel, target, name).await
+            single(&dialer, Target::Primary(Arc::new(sentinels)), events).await
         }
-        Servers::Cluster(seeds) => cluster(dialer, seeds).await,
+        Servers::Cluster(seeds) => {
+            let cluster = Cluster::connect(Arc::clone(&dialer), seeds.clone(), events).await;
+            let (cluster, failure) = cluster;
+            let failure = failure.map(ClientError::NotSent);
+            (client::Servers::Cluster(cluster), failure)
+        }
+    };
+    if let Some(failure) = failure {
+        let error = ConnectError::unreachable(options, &failure);
+        if !options.lazy {
+            return Err(error);
+        }
+        tracing::warn!(%error, "no server answers yet; the client connects as soon as one does");
     }
+    Ok(FredClient::new(servers, dialer, receiver))
 }
 
 async fn single(
     dialer: &Arc<Dialer>,
-    deployment: Deployment,
     target: Target,
-    name: String,
-) -> Result<FredClient, ConnectError> {
-    let (events, receiver) = unbounded_channel();
-    let single = Single::new(dialer, target.clone(), events);
-    let failure = single.ready().await.err();
-    let error = failure.map(|failure| unreachable(&target, name, failure));
-    match error {
-        Some(error) if !dialer.lazy() => return Err(error),
-        Some(error) => tracing::warn!(%error, "{WAITING}"),
-        None => {}
-    }
-    let servers = client::Servers::Single(single);
-    Ok(FredClient::new(
-        deployment,
-        servers,
-        Arc::clone(dialer),
-        receiver,
-    ))
-}
-
-/// The warning of a lazy client that starts without a server.
-const WAITING: &str = "no server answers yet; the client connects as soon as one does";
-
-fn unreachable(target: &Target, name: String, failure: ClientError) -> ConnectError {
-    let reason = match failure {
-        ClientError::NotSent(why) => why,
-        other => other.to_string(),
-    };
-    let prefix = format!("cannot connect to {target}: ");
-    let reason = reason.strip_prefix(&prefix).unwrap_or(&reason);
-    let reason = reason.strip_prefix("cannot connect to ").unwrap_or(reason);
-    ConnectError::Unreachable {
-        target: name,
-        reason: reason.to_owned(),
-    }
-}
-
-async fn cluster(dialer: Arc<Dialer>, seeds: &[HostPort]) -> Result<FredClient, ConnectError> {
-    let (events, receiver) = unbounded_channel();
-    let (cluster, failure) = Cluster::connect(Arc::clone(&dialer), seeds.to_vec(), events).await;
-    if let Some(reason) = failure {
-        let error = ConnectError::Unreachable {
-            target: format!("cluster {}", list(seeds)),
-            reason,
-        };
-        if !dialer.lazy() {
-            return Err(error);
-        }
-        tracing::warn!(%error, "{WAITING}");
-    }
-    let servers = client::Servers::Cluster(cluster);
-    Ok(FredClient::new(
-        Deployment::Cluster,
-        servers,
-        dialer,
-        receiver,
-    ))
-}
-
-fn list(addresses: &[HostPort]) -> String {
-    addresses
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
+    events: UnboundedSender<PushEvent>,
+) -> (client::Servers, Option<ClientError>) {
+    let single = Single::new(dialer, target, events);
+    let failure = single.links.commands().first_conn().await.err();
+    (client::Servers::Single(Box::new(single)), failure)
 }
 
 fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
-    Handle::try_current().map_err(|_| ConnectError::NoRuntime)?;
-    let invalid = |option, problem: &str| {
-        Err(ConnectError::InvalidOption {
-            option,
-            problem: problem.to_owned(),
-        })
-    };
-    let name = options.client_name.as_deref().unwrap_or_default();
-    if let Err(problem) = ConnectOptions::check_client_name(name) {
-        return invalid("client_name", problem);
+    ConnectError::check(options)?;
+    if options.cluster_router == ClusterRouter::Client {
+        let problem = "the router of fred queues commands and writes them late: use redis-rs";
+        return Err(ConnectError::invalid("cluster_router", problem));
     }
-    match &options.servers {
-        Servers::Sentinel { sentinels, .. } if sentinels.is_empty() => {
-            invalid("servers", "no sentinel is given: name at least one")
-        }
-        Servers::Cluster(nodes) if nodes.is_empty() => {
-            invalid("servers", "no cluster node is given: name at least one")
-        }
-        Servers::Cluster(_) if options.database != 0 => {
-            invalid("database", "a cluster has only database 0")
-        }
-        _ if options.cluster_router == ClusterRouter::Client => invalid(
-            "cluster_router",
-            "the router of fred queues commands and writes them late: use redis-rs",
-        ),
-        _ if options.connect_timeout.is_zero() => {
-            invalid("connect_timeout", "must be longer than zero")
-        }
-        _ => Ok(()),
+    if options.connect_timeout.is_zero() {
+        let problem = "must be longer than zero";
+        return Err(ConnectError::invalid("connect_timeout", problem));
     }
+    Ok(())
 }

@@ -5,6 +5,7 @@ pub(crate) mod conn;
 pub(crate) mod dial;
 pub(crate) mod error;
 pub(crate) mod link;
+pub(crate) mod links;
 pub(crate) mod messages;
 pub(crate) mod reply;
 pub(crate) mod request;

@@ -18,7 +18,7 @@
 //! | `settings` | reads options from a program's fred configuration |
 //! | `connection::dial` | makes one connection |
 //! | `connection::conn` | one live connection: send, check, kill |
-//! | `connection::link` | keeps one connection alive |
+//! | `connection::link`, `links` | keeps one connection alive; all connections to a server |
 //! | `connection::messages` | subscribes on a connection and forwards its messages |
 //! | `single` | standalone and Sentinel |
 //! | `cluster` | routing; the slot table and its refresh; subscriptions and the node of each |
@@ -47,6 +47,6 @@ pub use client::FredClient;
 use connection::address::names;
 
 pub use connect::connect;
-pub use connection::error::ConnectError;
 pub use fred;
+pub use locktopus_protocol::ConnectError;
 pub use settings::{from_builder, from_client, from_config};

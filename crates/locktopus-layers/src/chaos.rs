@@ -57,19 +57,19 @@ pub enum Fault {
 #[derive(Debug, Clone)]
 pub struct Chaos {
     inner: DynBackend,
-    orders: Arc<Orders>,
+    state: Arc<ChaosState>,
 }
 
 #[derive(Debug, Default)]
-struct Orders {
-    faults: Mutex<HashMap<Call, Order>>,
+struct ChaosState {
+    faults: Mutex<HashMap<Call, FaultOrder>>,
     deaf: AtomicBool,
     /// The kinds that names were requested as, for [`Chaos::lose`].
     seen: Mutex<HashMap<String, HashSet<LockTarget>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Order {
+struct FaultOrder {
     fault: Fault,
     /// How many more calls it affects. `None`: until it is cancelled.
     times: Option<u32>,
@@ -87,7 +87,7 @@ impl Chaos {
     /// use locktopus_memory::MemoryBackend;
     ///
     /// let chaos = Chaos::new(Arc::new(MemoryBackend::new()));
-    /// let locks = Locktopus::builder(chaos.clone()).build()?; // without orders it changes nothing
+    /// let locks = Locktopus::builder(chaos.clone()).build()?; // without faults it changes nothing
     /// locks.lock("invoice:42").acquire().await?.release().await?;
     /// # Ok(()) }
     /// ```
@@ -95,7 +95,7 @@ impl Chaos {
     pub fn new(inner: DynBackend) -> Self {
         Self {
             inner,
-            orders: Arc::default(),
+            state: Arc::default(),
         }
     }
 
@@ -120,7 +120,7 @@ impl Chaos {
     /// ```
     pub fn fail(&self, call: Call, fault: Fault) {
         let times = None;
-        lock(&self.orders.faults).insert(call, Order { fault, times });
+        lock(&self.state.faults).insert(call, FaultOrder { fault, times });
     }
 
     /// Makes the next `times` such calls fail in this way.
@@ -142,7 +142,7 @@ impl Chaos {
     /// ```
     pub fn fail_times(&self, call: Call, fault: Fault, times: u32) {
         let times = Some(times);
-        lock(&self.orders.faults).insert(call, Order { fault, times });
+        lock(&self.state.faults).insert(call, FaultOrder { fault, times });
     }
 
     /// Loses every notification: releases, pushed grants, recalls. Waiters find out by polling, as
@@ -167,13 +167,13 @@ impl Chaos {
     /// # Ok(()) }
     /// ```
     pub fn drop_notifications(&self) {
-        self.orders.deaf.store(true, Ordering::Release);
+        self.state.deaf.store(true, Ordering::Release);
     }
 
-    /// Cancels all orders. What is lost stays lost.
+    /// Ends all faults. What is lost stays lost.
     pub fn calm(&self) {
-        lock(&self.orders.faults).clear();
-        self.orders.deaf.store(false, Ordering::Release);
+        lock(&self.state.faults).clear();
+        self.state.deaf.store(false, Ordering::Release);
     }
 
     /// Loses all leases of this name now, for any holder and kind. The backend forgets them and
@@ -208,7 +208,7 @@ impl Chaos {
     ///
     /// Not cancel safe: leases may be lost or not.
     pub async fn lose(&self, name: &str) -> Result<usize, BackendError> {
-        let targets = lock(&self.orders.seen).get(name).cloned();
+        let targets = lock(&self.state.seen).get(name).cloned();
         let mut lost = 0;
         for target in targets.into_iter().flatten() {
             let deadline = clock::timer_in(self.inner.info().call_timeout);
@@ -223,7 +223,7 @@ impl Chaos {
     }
 
     fn next_fault(&self, call: Call) -> Option<Fault> {
-        let mut faults = lock(&self.orders.faults);
+        let mut faults = lock(&self.state.faults);
         let order = faults.get_mut(&call)?;
         let fault = order.fault;
         match &mut order.times {
@@ -248,7 +248,7 @@ impl Chaos {
     }
 
     fn note(&self, target: &LockTarget) {
-        let mut seen = lock(&self.orders.seen);
+        let mut seen = lock(&self.state.seen);
         let name = target.name().as_str();
         if !seen.get(name).is_some_and(|kinds| kinds.contains(target)) {
             let kinds = seen.entry(name.to_owned()).or_default();
@@ -304,8 +304,8 @@ impl Around for Chaos {
     }
 
     fn heard(&self, stream: WakeStream) -> WakeStream {
-        let orders = Arc::clone(&self.orders);
-        stream.filtered(move |_, _| !orders.deaf.load(Ordering::Acquire))
+        let state = Arc::clone(&self.state);
+        stream.filtered(move |_, _| !state.deaf.load(Ordering::Acquire))
     }
 }
 

@@ -52,22 +52,22 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Recorded {
     inner: DynBackend,
-    book: Arc<Book>,
+    book: Arc<HistoryBook>,
 }
 
 /// The unfinished attempts.
 #[derive(Debug)]
-struct Book {
+struct HistoryBook {
     log: WorkerLog,
     clock: Clock,
     safety: String,
-    open: Mutex<HashMap<OwnerId, Open>>,
+    open: Mutex<HashMap<OwnerId, OpenAttempt>>,
     failure: Mutex<Option<RecordError>>,
 }
 
 /// The known facts about one owner's attempt.
 #[derive(Debug)]
-struct Open {
+struct OpenAttempt {
     log: AttemptLog,
     target: LockTarget,
     permits: u32,
@@ -82,7 +82,7 @@ impl Recorded {
     /// Records this backend's actions as one worker. `number` must be unique in the whole history.
     #[must_use]
     pub fn new(inner: DynBackend, recorder: &Recorder, number: u32) -> Self {
-        let book = Book {
+        let book = HistoryBook {
             log: recorder.worker(number),
             clock: recorder.clock(),
             safety: inner.info().safety.as_str().to_owned(),
@@ -112,7 +112,7 @@ impl Recorded {
     }
 }
 
-impl Book {
+impl HistoryBook {
     fn wrote(&self, result: Result<(), RecordError>) {
         if let Err(error) = result {
             let mut failure = lock(&self.failure);
@@ -133,7 +133,7 @@ impl Book {
             }
             Entry::Vacant(new) => match self.log.start(&attempt.target.key()) {
                 Ok(log) => {
-                    new.insert(Open {
+                    new.insert(OpenAttempt {
                         log,
                         target: attempt.target.clone(),
                         permits: attempt.permits,
@@ -154,7 +154,7 @@ impl Book {
     }
 
     /// It holds the lock until then, as a first grant or as a confirmation.
-    fn holds(&self, known: &mut Open, token: Option<FencingToken>, until: u64) {
+    fn holds(&self, known: &mut OpenAttempt, token: Option<FencingToken>, until: u64) {
         let before = known.valid_until;
         let until = before.map_or(until, |before| before.max(until));
         known.valid_until = Some(until);
@@ -290,7 +290,7 @@ impl locktopus_contract::Layer for Recorded {
         let answer = self.inner.attempt(attempt).await;
         match &answer {
             Ok(AttemptOutcome::Granted { token }) => book.granted(owner, *token, sent),
-            Ok(AttemptOutcome::Held { .. }) => book.failed(owner, FailReason::Held),
+            Ok(AttemptOutcome::Busy { .. }) => book.failed(owner, FailReason::Held),
             Ok(AttemptOutcome::Queued { .. }) => book.queued(owner, sent),
             Err(error) => book.erred(owner, error),
         }
@@ -370,7 +370,7 @@ impl Groups for Recorded {
                 Ok(GroupOutcome::Granted { tokens }) => {
                     book.granted(owner, tokens.get(index).copied().flatten(), sent);
                 }
-                Ok(GroupOutcome::Held { .. }) => book.failed(owner, FailReason::Held),
+                Ok(GroupOutcome::Busy { .. }) => book.failed(owner, FailReason::Held),
                 Err(error) => book.erred(owner, error),
             }
         }

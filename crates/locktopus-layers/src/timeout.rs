@@ -11,7 +11,7 @@ use crate::call::Call;
 
 /// Extra time for the error of a backend that respects its deadline: its own error says more than
 /// one from here.
-const GRACE: Duration = Duration::from_millis(20);
+const ANSWER_GRACE: Duration = Duration::from_millis(20);
 
 /// Any backend, with a limit on the time of each call.
 ///
@@ -66,7 +66,7 @@ impl Around for Timeout {
             limit = limit.saturating_mul(3);
         }
         let deadline = deadline.min(Instant::now() + limit);
-        let answer = timeout_at(deadline + GRACE, run(deadline)).await;
+        let answer = timeout_at(deadline + ANSWER_GRACE, run(deadline)).await;
         answer.unwrap_or_else(|_| {
             Err(BackendError::new(
                 self.info.name,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use locktopus_contract::{BackendError, BackendErrorKind, BackendInfo, LockTarget, lock};
 use tokio::time::Instant;
 
-use crate::instances::Instances;
+use crate::instances::InstanceRecords;
 use crate::table::{Table, key};
 use crate::tokens::Tokens;
-use crate::{NAME, error};
+use crate::{BACKEND_NAME, error};
 
 /// Keeps locks in this process. Behaves like the Redis backends, so you can test code without a
 /// server. Leases run on tokio's clock, so tests may pause it.
@@ -56,10 +56,15 @@ impl MemoryBackend {
     /// An empty store.
     #[must_use]
     pub fn new() -> Self {
-        let info = BackendInfo::new(NAME, "memory (this process)", Duration::from_millis(100))
-            .with_queues()
-            .with_recalls()
-            .with_linger(Duration::MAX);
+        let (place, timeout) = ("memory (this process)", Duration::from_millis(100));
+        // The source of its tokens stays a clock. It counts, but a new store starts at the time of
+        // day, so a count that ran ahead of it would be repeated after a restart.
+        let info = BackendInfo {
+            supports_queue: true,
+            supports_recall: true,
+            longest_linger: Duration::MAX,
+            ..BackendInfo::new(BACKEND_NAME, place, timeout)
+        };
         Self {
             table: Arc::default(),
             closed: Arc::default(),
@@ -97,7 +102,7 @@ impl MemoryBackend {
         let mut table = lock(&self.table);
         table.entries.clear();
         table.tokens = Tokens::default();
-        table.instances = Instances::default();
+        table.instances = InstanceRecords::default();
     }
 
     /// Forgets one lock, as if an operator had deleted it. True if it was there.

@@ -7,17 +7,17 @@ use locktopus_contract::{Announcement, InstanceId, InstanceQuery, InstanceRecord
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
-pub(super) struct Instances {
-    known: HashMap<(String, InstanceId), Known>,
+pub(super) struct InstanceRecords {
+    known: HashMap<(String, InstanceId), StoredRecord>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct StoredRecord {
     record: InstanceRecord,
     until: Instant,
 }
 
-impl Instances {
+impl InstanceRecords {
     pub(super) fn announced(&mut self, announcement: &Announcement) {
         // Rare and cheap: there is one record for each instance of this process.
         let now = Instant::now();
@@ -26,7 +26,7 @@ impl Instances {
         match &announcement.record {
             Some(record) => {
                 let (record, until) = (record.clone(), timer_in(announcement.keep));
-                self.known.insert(key, Known { record, until });
+                self.known.insert(key, StoredRecord { record, until });
             }
             None => {
                 self.known.remove(&key);

@@ -2,7 +2,7 @@
 
 use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockTarget, NameError};
 
-use super::{NAME, error};
+use super::{BACKEND_NAME, error};
 
 /// Refuses kinds that the table was not written for. The table could handle any kind by its mode,
 /// but a kind from a later version of the contract may need more than that.
@@ -14,13 +14,13 @@ pub(super) fn check_known(target: &LockTarget) -> Result<(), NameError> {
         | LockKind::Read
         | LockKind::Write
         | LockKind::Semaphore
-        | LockKind::Permits
+        | LockKind::PermitSemaphore
         | LockKind::RateLimiter
         | LockKind::Latch => Ok(()),
         unknown => Err(NameError::UnsupportedKind {
             name: target.name().as_str().to_owned(),
             kind: unknown.clone(),
-            backend: NAME,
+            backend: BACKEND_NAME,
             reason: "this version of the backend does not know that kind",
         }),
     }

@@ -34,7 +34,7 @@ use locktopus_contract::{
 
 pub use backend::MemoryBackend;
 
-const NAME: &str = "memory";
+const BACKEND_NAME: &str = "memory";
 
 #[async_trait]
 impl LockBackend for MemoryBackend {
@@ -52,7 +52,7 @@ impl LockBackend for MemoryBackend {
         kinds::refuse_latch(target)?;
         turns::yield_now_and_then().await;
         let mut table = self.open()?;
-        let fence = table.last_token();
+        let last_token = table.last_token();
         table.raise(attempt)?;
         let entry = table.entry(target)?;
         let renews = entry.period.is_none();
@@ -95,11 +95,11 @@ impl LockBackend for MemoryBackend {
         let entry = table.entry(target)?;
         let remaining = entry.remaining(attempt.permits);
         Ok(match attempt.place {
-            None => AttemptOutcome::Held { remaining },
+            None => AttemptOutcome::Busy { remaining },
             Some(_) => AttemptOutcome::Queued {
                 remaining,
                 ahead: entry.ahead(&attempt.owner) as u64,
-                fence,
+                last_token,
             },
         })
     }
@@ -182,6 +182,7 @@ impl LockBackend for MemoryBackend {
             let (attempt, mode) = (&place.attempt, place.attempt.target.kind().mode());
             let (owner, permits) = (attempt.owner.clone(), attempt.permits);
             WaiterState::new(owner, mode, permits, left(place.until))
+                .waited_for(Some(now.saturating_duration_since(place.since)))
         });
         state.waiters = waiters.collect();
         state.available = entry.number;
@@ -281,7 +282,7 @@ impl Groups for MemoryBackend {
             if !free {
                 let remaining = entry.remaining(attempt.permits);
                 table.ask_back(&attempt.target)?;
-                return Ok(GroupOutcome::Held { index, remaining });
+                return Ok(GroupOutcome::Busy { index, remaining });
             }
         }
         let mut tokens = Vec::with_capacity(attempts.len());
@@ -357,5 +358,5 @@ impl Diagnostics for MemoryBackend {
 }
 
 fn error(kind: BackendErrorKind, message: impl Into<String>) -> BackendError {
-    BackendError::new(NAME, kind, Executed::No, message)
+    BackendError::new(BACKEND_NAME, kind, Executed::No, message)
 }

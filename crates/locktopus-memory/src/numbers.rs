@@ -6,11 +6,11 @@ use locktopus_contract::{
 
 use tokio::time::Instant;
 
-use crate::NAME;
-use crate::table::Entry;
+use crate::BACKEND_NAME;
+use crate::table::LockEntry;
 
 /// How many operations on one number are remembered, to recognise a repetition.
-const REMEMBERED: usize = 128;
+const MAX_OPERATIONS: usize = 128;
 
 /// Whether this change may let a waiter go. Even a smaller total may: it leaves free permits to
 /// those behind a waiter that now wants too many.
@@ -22,7 +22,7 @@ pub(super) fn may_free(action: CounterAction, outcome: CounterOutcome) -> bool {
     }
 }
 
-impl Entry {
+impl LockEntry {
     fn held(&self) -> i64 {
         self.holders.iter().map(|h| i64::from(h.permits)).sum()
     }
@@ -34,7 +34,12 @@ impl Entry {
         }
         let total = self.total().map(|total| u64::try_from(total).unwrap_or(0));
         let (target, asked) = (&attempt.target, attempt.permits);
-        Err(BackendError::too_few_permits(NAME, target, asked, total))
+        Err(BackendError::too_few_permits(
+            BACKEND_NAME,
+            target,
+            asked,
+            total,
+        ))
     }
 
     /// Whether the total covers an attempt's permits, free or not.
@@ -109,7 +114,7 @@ impl Entry {
         };
         if action != CounterAction::Read {
             self.operations.push_back((operation.clone(), outcome));
-            if self.operations.len() > REMEMBERED {
+            if self.operations.len() > MAX_OPERATIONS {
                 self.operations.pop_front();
             }
         }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::table::Table;
 
 /// Locks in one page.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 
 /// The page that begins after `cursor`, by name.
 pub(super) fn page(table: &Table, prefix: &str, cursor: Option<ScanCursor>) -> LockPage {
@@ -20,8 +20,8 @@ pub(super) fn page(table: &Table, prefix: &str, cursor: Option<ScanCursor>) -> L
         .filter(|(name, _)| name.starts_with(prefix) && *name > after.as_str())
         .collect();
     names.sort_unstable_by_key(|(name, _)| *name);
-    let next = (names.len() > PAGE).then(|| ScanCursor(names[PAGE - 1].0.to_owned()));
-    names.truncate(PAGE);
+    let next = (names.len() > PAGE_SIZE).then(|| ScanCursor(names[PAGE_SIZE - 1].0.to_owned()));
+    names.truncate(PAGE_SIZE);
     let found = |(name, kind): (&str, &LockKind)| FoundLock::new(name, kind.clone());
     LockPage::new(names.into_iter().map(found).collect(), next)
 }

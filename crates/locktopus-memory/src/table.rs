@@ -6,31 +6,31 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-use super::NAME;
+use super::BACKEND_NAME;
 use locktopus_contract::{
     AcquireAttempt, BackendError, CounterOutcome, FencingToken, LockTarget, Mode, OwnerId,
     ReleaseRequest, WakeGroup,
 };
 
-use crate::instances::Instances;
+use crate::instances::InstanceRecords;
 use crate::tokens::Tokens;
 
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) entries: HashMap<String, Entry>,
+    pub(super) entries: HashMap<String, LockEntry>,
     pub(super) listeners: HashMap<String, Arc<WakeGroup>>,
     last_token: u64,
     pub(super) tokens: Tokens,
-    pub(super) instances: Instances,
+    pub(super) instances: InstanceRecords,
     sweep_at: usize,
 }
 
 /// Everything about one name.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct LockEntry {
     pub(super) target: LockTarget,
     pub(super) holders: Vec<Holder>,
-    pub(super) queue: VecDeque<Place>,
+    pub(super) queue: VecDeque<QueuePlace>,
     /// The free permits of a semaphore, or the count of a latch.
     pub(super) number: Option<i64>,
     /// How long a rate limiter's permit stays taken.
@@ -56,8 +56,9 @@ pub(super) struct Holder {
 
 /// A place in the queue.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     pub(super) attempt: AcquireAttempt,
+    pub(super) since: Instant,
     pub(super) until: Instant,
 }
 
@@ -73,7 +74,7 @@ impl Default for Table {
             listeners: HashMap::new(),
             last_token: u64::try_from(micros).unwrap_or(0),
             tokens: Tokens::default(),
-            instances: Instances::default(),
+            instances: InstanceRecords::default(),
             sweep_at: 0,
         }
     }
@@ -91,24 +92,27 @@ impl Table {
 
     /// The entry of a target, without expired holds and places. Refuses another kind on the same
     /// key.
-    pub(super) fn entry(&mut self, target: &LockTarget) -> Result<&mut Entry, BackendError> {
+    pub(super) fn entry(&mut self, target: &LockTarget) -> Result<&mut LockEntry, BackendError> {
         self.sweep();
         let key = key(target);
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
-            target: target.clone(),
-            holders: Vec::new(),
-            queue: VecDeque::new(),
-            number: None,
-            period: None,
-            drained: 0,
-            operations: VecDeque::new(),
-            came_back: false,
-        });
+        let entry = self
+            .entries
+            .entry(key.clone())
+            .or_insert_with(|| LockEntry {
+                target: target.clone(),
+                holders: Vec::new(),
+                queue: VecDeque::new(),
+                number: None,
+                period: None,
+                drained: 0,
+                operations: VecDeque::new(),
+                came_back: false,
+            });
         entry.expire();
         let found = entry.target.kind().family();
         if found != target.kind().family() {
             if !entry.is_empty() {
-                return Err(BackendError::other_kind(NAME, target, found));
+                return Err(BackendError::other_kind(BACKEND_NAME, target, found));
             }
             entry.target = target.clone();
         }
@@ -230,7 +234,7 @@ impl Table {
                 }
                 break;
             }
-            let Some(Place { attempt, .. }) = entry.queue.remove(index) else {
+            let Some(QueuePlace { attempt, .. }) = entry.queue.remove(index) else {
                 break;
             };
             let token = self.grant(&attempt)?;
@@ -257,7 +261,7 @@ impl Table {
     }
 }
 
-impl Entry {
+impl LockEntry {
     fn is_empty(&self) -> bool {
         self.holders.is_empty() && self.queue.is_empty() && self.number.is_none()
     }
@@ -349,15 +353,17 @@ impl Entry {
 
     /// Takes a place at the end of the queue, or prolongs the existing place.
     pub(super) fn enter(&mut self, attempt: &AcquireAttempt, keep: Duration) {
-        let until = Instant::now() + keep;
+        let since = Instant::now();
+        let until = since + keep;
         let present = self
             .queue
             .iter_mut()
             .find(|place| place.attempt.owner == attempt.owner);
         match present {
             Some(place) => place.until = until,
-            None => self.queue.push_back(Place {
+            None => self.queue.push_back(QueuePlace {
                 attempt: attempt.clone(),
+                since,
                 until,
             }),
         }

@@ -11,18 +11,18 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
-    last: HashMap<String, Last>,
+    last: HashMap<String, LastToken>,
     sweep_at: usize,
 }
 
 #[derive(Debug)]
-struct Last {
+struct LastToken {
     token: u64,
     /// `None`: for ever.
     until: Option<Instant>,
 }
 
-impl Last {
+impl LastToken {
     fn is_over(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
@@ -43,7 +43,7 @@ impl Tokens {
             self.sweep_at = (self.last.len() * 2).max(1024);
         }
         let until = keep.after_lease(lease).map(timer_in);
-        self.last.insert(key, Last { token, until });
+        self.last.insert(key, LastToken { token, until });
     }
 
     /// Remembers it for at least this long from now.

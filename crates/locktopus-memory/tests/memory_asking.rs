@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterOutcome, CounterRequest, Counters as _,
-    LockBackend as _, LockKind, LockName, LockTarget, OwnerId, clock,
+    LockBackend as _, LockKind, LockName, LockTarget, OwnerId, TokenSource, clock,
 };
 use locktopus_memory::MemoryBackend;
 
@@ -56,4 +56,21 @@ async fn reading_a_number_is_no_operation() {
     let (value, changed) = (Some(4), false);
     let read = count(&first, CounterAction::Read).await;
     assert_eq!(read, CounterOutcome { value, changed });
+}
+
+/// So requests must not reserve tokens without bound, as from a store that never forgets its count.
+#[tokio::test]
+async fn a_new_store_takes_its_first_token_from_the_clock() {
+    let backend = MemoryBackend::new();
+    assert_eq!(backend.info().tokens, TokenSource::Clock);
+    let began = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros();
+    let kind = LockKind::Reentrant;
+    let owner = kind.new_owner();
+    let deadline = clock::timer_in(LEASE);
+    let attempt = AcquireAttempt::new(target(kind), owner, LEASE, deadline);
+    let granted = MemoryBackend::new().attempt(&attempt).await.unwrap();
+    let AttemptOutcome::Granted { token: Some(token) } = granted else {
+        panic!("{granted:?}");
+    };
+    assert!(u128::from(token.get()) > began, "{token}");
 }

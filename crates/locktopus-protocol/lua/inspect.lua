@@ -3,7 +3,8 @@
 -- KEYS  as for acquire
 -- ARGV  none
 -- Reply {holders {owner, mode, holds, remaining lease in ms (-1 no expiry)} ..., last token or '',
---       waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown)} ...,
+--       waiters {owner, mode, permits, how long its place is kept in ms (-1 unknown), how long it
+--       has waited in ms (negative: unknown)} ...,
 --       free permits or '', server time in us}
 --       error WRONGKIND: the name is in use as another kind
 read_clock()

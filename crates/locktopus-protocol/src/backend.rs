@@ -7,19 +7,19 @@
 //! | `acquire`, `group` | an attempt to take a lock, or several locks by one script |
 //! | `release`, `extend` | ending leases and extending them |
 //! | `repeat` | sends releases again after a failover |
+//! | `wake_ups` | the channels that wake waiters |
 //! | `counter` | the number in a semaphore or a latch |
-//! | `admin`, `scan` | inspection and eviction; lists of locks |
+//! | `directory` | lists of locks, and eviction |
 //! | `instances` | the records that instances publish about themselves |
-//! | `safety`, `run` | what the safety mode allows, and how it runs a script |
+//! | `safety` | what the safety mode allows, and how it runs a script |
 //! | `diagnose` | the checks at connect and of the doctor |
 //! | `identity` | tells a quorum which server this is and how long it has been up |
 
 mod acquire;
-mod admin;
-
 mod context;
 mod counter;
 mod diagnose;
+mod directory;
 mod extend;
 mod group;
 mod identity;
@@ -27,28 +27,26 @@ mod instances;
 mod options;
 mod release;
 mod repeat;
-mod run;
 mod safety;
-mod scan;
+mod wake_ups;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use locktopus_contract::{
-    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendInfo, CounterOutcome,
-    CounterRequest, Counters, Diagnosis, Diagnostics, Directory, Eviction, ExtendOutcome,
-    ExtendRequest, GroupOutcome, Groups, InstanceQuery, InstanceRecord, Instances, LockBackend,
-    LockPage, LockState, LockTarget, NameError, NodeProbe, ReleaseOutcome, ReleaseRequest,
-    ScanCursor, WakeStream, WakeUps,
+    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Counters,
+    Diagnostics, Directory, ExtendOutcome, ExtendRequest, Groups, Instances, LockBackend,
+    LockState, LockTarget, NameError, NodeProbe, ReleaseOutcome, ReleaseRequest, WakeUps,
 };
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::client::{ChannelFlavour, RedisClient};
+use crate::execution::call::{Call, Effect};
 use crate::kinds;
 use crate::wire::other_kind;
 use context::{Context, Contexts};
-use identity::ServerProbe;
 
 pub use options::{BackendOptions, PubSubMode};
 
@@ -81,15 +79,16 @@ impl RedisBackend {
         if Handle::try_current().is_err() {
             return Err(BackendError::no_runtime(client.name()));
         }
-        let context = Context::new(client, options).await?;
-        let contexts = Arc::new(Contexts::new(context)?);
-        Ok(Self { contexts })
+        let contexts = Contexts::new(Context::new(client, options).await?)?;
+        Ok(Self {
+            contexts: Arc::new(contexts),
+        })
     }
 
     /// The flavour of pub/sub in use.
     #[must_use]
     pub fn channel_flavour(&self) -> ChannelFlavour {
-        self.contexts.any().flavour
+        self.contexts.first.flavour
     }
 
     /// Tells a quorum which server this is, and for how long it has been up.
@@ -98,14 +97,15 @@ impl RedisBackend {
     ///
     /// Fails unless the client is connected to one standalone server.
     pub fn probe(&self) -> Result<Arc<dyn NodeProbe>, BackendError> {
-        Ok(Arc::new(ServerProbe::new(&self.contexts)?))
+        identity::check(&self.contexts.first.executor)?;
+        Ok(Arc::<Contexts>::clone(&self.contexts))
     }
 }
 
 #[async_trait]
 impl LockBackend for RedisBackend {
     fn info(&self) -> &BackendInfo {
-        &self.contexts.any().info
+        &self.contexts.first.info
     }
 
     fn check(&self, target: &LockTarget) -> Result<(), NameError> {
@@ -113,25 +113,49 @@ impl LockBackend for RedisBackend {
             return Err(NameError::UnsupportedKind {
                 name: target.name().as_str().to_owned(),
                 kind: target.kind().clone(),
-                backend: self.contexts.any().info.name,
+                backend: self.contexts.first.info.name,
                 reason: "there are no scripts for it; use a kind that there is on Redis",
             });
         }
         target.check_name()?;
-        let context = self.contexts.any();
-        if context.is_cluster() {
-            let keys = context.keys(target);
-            keys.check_one_slot("a Redis cluster")?;
+        let context = &self.contexts.first;
+        match context.is_cluster() {
+            true => context.keys(target).check_one_slot("a Redis cluster"),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn shard(&self, target: &LockTarget) -> u32 {
-        self.contexts.any().shard(target)
+        self.contexts.first.shard(target)
     }
 
     async fn attempt(&self, attempt: &AcquireAttempt) -> Result<AttemptOutcome, BackendError> {
-        self.contexts.here()?.attempt(attempt).await
+        let context = self.contexts.here()?;
+        let keys = context.keys(&attempt.target);
+        context.know_time(keys.slot(), attempt.deadline).await?;
+        loop {
+            let acquired = context.try_once(attempt, &keys).await?;
+            let Some(outcome) = acquired.outcome else {
+                // The estimate of the server's clock was wrong; the answer has corrected it.
+                context.check_time(attempt.deadline)?;
+                continue;
+            };
+            if !acquired.foreign || !Box::pin(context.listen_for_waiter(attempt, &keys)).await {
+                return Ok(outcome);
+            }
+            // Something may have been published before the subscription was confirmed.
+            let again = AcquireAttempt {
+                first: false,
+                ..attempt.clone()
+            };
+            return match Box::pin(context.try_once(&again, &keys)).await {
+                Ok(acquired) => Ok(acquired.outcome.unwrap_or(outcome)),
+                // This attempt got a grant and gave it back, as far as it could, so the first
+                // answer is stale.
+                Err(error) if error.kind() == BackendErrorKind::NotReplicated => Err(error),
+                Err(_) => Ok(outcome),
+            };
+        }
     }
 
     async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseOutcome, BackendError> {
@@ -139,9 +163,9 @@ impl LockBackend for RedisBackend {
         let changes = context.repeats.changes();
         // Another context may have queued this waiter under another name; then the script searches
         // for it.
-        let searching = request.sought.is_some() && self.contexts.are_several();
+        let searching = request.place_hint.is_some() && self.contexts.are_several();
         let searched = searching.then(|| ReleaseRequest {
-            sought: None,
+            place_hint: None,
             ..request.clone()
         });
         let request = searched.as_ref().unwrap_or(request);
@@ -155,13 +179,26 @@ impl LockBackend for RedisBackend {
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        match self.contexts.here() {
-            Ok(context) => context.extend(batch, deadline).await,
-            Err(_) => {
-                let refused = || Err(self.contexts.no_runtime());
-                std::iter::repeat_with(refused).take(batch.len()).collect()
+        let Ok(context) = self.contexts.here() else {
+            let refused = || Err(self.contexts.no_runtime());
+            return batch.iter().map(|_| refused()).collect();
+        };
+        let one = |request| context.extend(std::slice::from_ref(request), deadline);
+        if context.is_uniform(batch) {
+            if let Some(answers) = context.extend(batch, deadline).await {
+                return answers;
             }
+            // Their slot is being moved, and each lock is on one of the two nodes.
+            let each = join_all(batch.iter().map(one)).await;
+            return each.into_iter().flatten().flatten().collect();
         }
+        // The contract guarantees one shard, but leases may differ, so each lock gets its own
+        // script.
+        let mut answers = Vec::with_capacity(batch.len());
+        for request in batch {
+            answers.extend(one(request).await.unwrap_or_default());
+        }
+        answers
     }
 
     async fn inspect(
@@ -169,11 +206,27 @@ impl LockBackend for RedisBackend {
         target: &LockTarget,
         deadline: Instant,
     ) -> Result<LockState, BackendError> {
-        self.contexts.here()?.inspect(target, deadline).await
+        let context = self.contexts.here()?;
+        let keys = context.keys(target);
+        let script = &context.scripts(target.kind())?.inspect;
+        let (names, slot) = (keys.scripts(), keys.slot());
+        let call = Call::new(Effect::Look, script, &names, &[], slot, deadline);
+        let told = context.run(call).await;
+        let told = told.map_err(|error| other_kind::tell(error, |_| target))?;
+        context.decoder(script).state(&told.reply)
     }
 
     async fn close(&self) {
-        self.contexts.close().await;
+        let mut contexts = self.contexts.all.all();
+        let first = &self.contexts.first;
+        // The first context's runtime may have ended.
+        if !contexts.iter().any(|context| Arc::ptr_eq(context, first)) {
+            contexts.push(Arc::clone(first));
+        }
+        for context in contexts {
+            context.hub.stop();
+            context.executor.close().await;
+        }
     }
 
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
@@ -198,99 +251,5 @@ impl LockBackend for RedisBackend {
 
     fn diagnosis(&self) -> Option<&dyn Diagnostics> {
         Some(self)
-    }
-}
-
-#[async_trait]
-impl WakeUps for RedisBackend {
-    fn listen(&self, target: &LockTarget) -> Option<WakeStream> {
-        let context = self.contexts.here().ok()?;
-        // Every first attempt calls this. If nothing in the process waits, the names are not built.
-        if context.hub.is_idle() {
-            return None;
-        }
-        context.hub.listening(&context.topic(target)?)
-    }
-
-    async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        self.contexts.here()?.subscribe(target, deadline).await
-    }
-}
-
-#[async_trait]
-impl Counters for RedisBackend {
-    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-        let context = self.contexts.here()?;
-        let outcome = counter::run(&context, request).await;
-        outcome.map_err(|error| other_kind::tell(error, |_| &request.target))
-    }
-}
-
-#[async_trait]
-impl Groups for RedisBackend {
-    /// Groups locks and mutexes by slot; outside a cluster all of them form one group.
-    fn group(&self, target: &LockTarget) -> Option<u32> {
-        let row = kinds::of(target.kind())?;
-        row.in_groups.map(|_| {
-            let context = self.contexts.any();
-            if context.is_cluster() {
-                u32::from(context.keys(target).slot())
-            } else {
-                0
-            }
-        })
-    }
-
-    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-        let context = self.contexts.here()?;
-        group::attempt(&context, attempts).await
-    }
-}
-
-#[async_trait]
-impl Directory for RedisBackend {
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        let context = self.contexts.here()?;
-        scan::page(&context, prefix, cursor, deadline).await
-    }
-
-    async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        self.contexts.here()?.evict(target, deadline).await
-    }
-}
-
-#[async_trait]
-impl Instances for RedisBackend {
-    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
-        self.contexts.here()?.announce(announcement).await
-    }
-
-    async fn records(
-        &self,
-        query: &InstanceQuery,
-    ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        self.contexts.here()?.instances(query).await
-    }
-}
-
-#[async_trait]
-impl Diagnostics for RedisBackend {
-    async fn diagnose(&self, deadline: Instant) -> Result<Diagnosis, BackendError> {
-        let context = self.contexts.here()?;
-        context.executor.check_open()?;
-        diagnose::run(&context, deadline).await
     }
 }

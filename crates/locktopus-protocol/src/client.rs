@@ -7,10 +7,13 @@
 
 pub mod backoff;
 pub(crate) mod budget;
+mod cluster_map;
+pub(crate) mod connect_error;
 pub(crate) mod credentials;
 pub mod options;
 #[cfg(feature = "tls")]
 pub(crate) mod prepared_tls;
+mod reply;
 pub(crate) mod role;
 pub(crate) mod secret_filter;
 pub mod sentinels;
@@ -26,6 +29,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
+
+pub use reply::Reply;
 
 /// A Redis client library, reduced to what a lock needs.
 ///
@@ -81,6 +86,15 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
     /// call. The default is yes.
     fn shares_requests(&self) -> bool {
         true
+    }
+
+    /// Waits, if the client is just connecting, until it can write a command at once. Fails as a
+    /// command would that could not be sent. Sends nothing.
+    ///
+    /// Requests that share one wait here, so that those given up meanwhile are not sent. Only used
+    /// if [`shares_requests`](Self::shares_requests) says yes. By default it does not wait.
+    async fn ready(&self) -> Result<(), ClientError> {
+        Ok(())
     }
 
     /// Sends one raw command (`args[0]` is its name) to the primary that serves `route`.
@@ -175,10 +189,6 @@ pub trait RedisClient: fmt::Debug + Send + Sync + 'static {
 /// assert_eq!(Deployment::Cluster.as_str(), "cluster");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum Deployment {
     /// One server.
     Standalone,
@@ -208,10 +218,6 @@ impl fmt::Display for Deployment {
 
 /// Which node a command goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum Route {
     /// The primary that serves this hash slot; outside a cluster, the primary.
     Slot(u16),
@@ -229,10 +235,6 @@ pub enum Route {
 /// assert_ne!(channel.flavour, ChannelFlavour::Sharded);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct Channel {
     /// The channel's name.
     pub name: Bytes,
@@ -242,10 +244,6 @@ pub struct Channel {
 
 /// `SUBSCRIBE`/`PUBLISH` or `SSUBSCRIBE`/`SPUBLISH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum ChannelFlavour {
     /// Classic pub/sub; in a cluster the message reaches every node.
     Plain,
@@ -269,10 +267,6 @@ pub enum ChannelFlavour {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum PushEvent {
     /// A published message of either flavour.
     Message {
@@ -290,29 +284,8 @@ pub enum PushEvent {
     },
 }
 
-/// An answer, free of the differences between RESP2, RESP3 and the clients' types.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
-pub enum Reply {
-    /// Nil of any type.
-    Nil,
-    /// An integer; booleans become 0 and 1.
-    Int(i64),
-    /// Bulk, simple or verbatim string, and doubles in their textual form.
-    Bytes(Bytes),
-    /// Array, set, or a map flattened into key, value, key, value.
-    Array(Vec<Self>),
-}
-
 /// The answer of one node to [`RedisClient::command_on_primaries`].
 #[derive(Debug)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct NodeReply {
     /// `host:port` as the client knows it.
     pub node: String,
@@ -322,10 +295,6 @@ pub struct NodeReply {
 
 /// The answers to [`RedisClient::pipeline`].
 #[derive(Debug)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct Pipelined {
     /// `host:port` of the node that answered, as the client knows it.
     pub node: String,
@@ -335,10 +304,7 @@ pub struct Pipelined {
 
 /// Why a command has no answer. The variants tell what matters to a lock: whether it may have run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum ClientError {
     /// The server answered with an error.
     #[error("{code} {message}")]

@@ -11,9 +11,9 @@ use locktopus_contract::{BackendError, BackendErrorKind, Executed, FencingToken}
 use locktopus_fence::{Fence, StaleCause};
 use tokio::time::Instant;
 
-use crate::client::{Deployment, RedisClient, Reply};
-use crate::execution::call::{Call, OnSplit};
-use crate::execution::executor::Executor;
+use crate::client::{RedisClient, Reply};
+use crate::execution::call::{Call, Effect};
+use crate::execution::executor::{Executor, Way};
 use crate::layout::slot::key_slot;
 use crate::scripts;
 
@@ -51,10 +51,7 @@ pub struct GuardedWriter {
 /// The result of a guarded write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a refused write did not happen"]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum GuardedOutcome {
     /// The write was done.
     Written,
@@ -209,8 +206,7 @@ impl GuardedWriter {
         let deadline = Instant::now() + self.timeout;
         let fence_key = fence_key(key);
         let slot = key_slot(key);
-        let is_cluster = self.executor.client().deployment() == Deployment::Cluster;
-        if is_cluster && key_slot(&fence_key) != slot {
+        if self.executor.is_cluster() && key_slot(&fence_key) != slot {
             return Err(self.cannot_be_placed(key));
         }
         // A fence that expired before its value would protect nothing.
@@ -226,15 +222,9 @@ impl GuardedWriter {
         let ttl = millis(ttl);
         let [lock, token, holder, keep] = args.each_ref().map(String::as_bytes);
         let args = [lock, token, holder, keep, command, value, ttl.as_bytes()];
-        let call = Call {
-            script: &scripts::GUARDED_WRITE,
-            keys: &[key, &fence_key],
-            args: &args,
-            slot,
-            deadline,
-            on_split: OnSplit::Wait,
-        };
-        let reply = self.executor.run(&call).await?;
+        let (script, keys) = (&scripts::GUARDED_WRITE, [key, fence_key.as_slice()]);
+        let call = Call::new(Effect::Look, script, &keys, &args, slot, deadline);
+        let reply = self.executor.run(Way::Usual, &call).await?;
         decode(&reply).ok_or_else(|| {
             let message = "the answer of guarded_write.lua is malformed";
             self.executor
@@ -269,10 +259,7 @@ fn millis(time: Option<Duration>) -> String {
 }
 
 fn decode(reply: &Reply) -> Option<GuardedOutcome> {
-    let Reply::Array(items) = reply else {
-        return None;
-    };
-    let [Reply::Int(status), Reply::Int(newest), Reply::Bytes(lock)] = items.as_slice() else {
+    let [Reply::Int(status), Reply::Int(newest), Reply::Bytes(lock)] = reply.items()? else {
         return None;
     };
     let newest = u64::try_from(*newest).ok().and_then(FencingToken::new)?;
@@ -325,10 +312,17 @@ mod tests {
                 Reply::Bytes(lock.into()),
             ])
         };
-        assert_eq!(
-            decode(&answer(1, 5, "lock:a")),
-            Some(GuardedOutcome::Written)
-        );
+        let newest = FencingToken::new(5).unwrap();
+        let stale = |cause| GuardedOutcome::Stale { newest, cause };
+        let lock = "lock:a".to_owned();
+        for (status, outcome) in [
+            (1, GuardedOutcome::Written),
+            (0, stale(StaleCause::Overtaken)),
+            (-1, stale(StaleCause::SharedToken)),
+            (-2, GuardedOutcome::OtherLock { lock }),
+        ] {
+            assert_eq!(decode(&answer(status, 5, "lock:a")), Some(outcome));
+        }
         for bad in [
             answer(1, 0, "lock:a"),
             answer(1, -5, "lock:a"),

@@ -22,11 +22,11 @@ mod waiter_channels;
 mod waiter_subscription;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use locktopus_contract::WakeStream;
+use locktopus_contract::{WakeStream, lock};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
@@ -271,9 +271,4 @@ impl Shared {
             self.client.subscription_misplaced(channel);
         }
     }
-}
-
-/// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

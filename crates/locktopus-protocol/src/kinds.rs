@@ -218,7 +218,7 @@ pub(crate) fn of(kind: &LockKind) -> Option<&'static RedisKind> {
         LockKind::Read => &READS,
         LockKind::Write => &WRITES,
         LockKind::Semaphore => &SEMAPHORES,
-        LockKind::Permits => &PERMIT_SEMAPHORES,
+        LockKind::PermitSemaphore => &PERMIT_SEMAPHORES,
         LockKind::RateLimiter => &RATE_LIMITERS,
         LockKind::Latch => &LATCHES,
         _ => return None,

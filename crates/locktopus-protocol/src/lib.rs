@@ -15,7 +15,11 @@
 //! | `guarded` | [`GuardedWriter`]: writes to users' own keys, protected by a fencing token |
 //!
 //! Layers, lowest first: layout, client, scripts, kinds, wire, execution, hub, backend.
-#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
+#![expect(
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    reason = "protocol and adapters are released together"
+)]
 
 mod backend;
 pub mod client;
@@ -29,6 +33,7 @@ mod wire;
 
 pub use backend::{BackendOptions, PubSubMode, RedisBackend};
 pub use client::budget::Budget;
+pub use client::connect_error::ConnectError;
 pub use client::credentials::{CredentialsError, CredentialsProvider, Login, ProvideCredentials};
 pub use client::options::{
     ClientIdentity, ClusterRouter, ConnectOptions, Credentials, HostPort, ReadSettings, Secret,
@@ -46,3 +51,4 @@ pub use client::{backoff, options, sentinels, slot_map};
 pub use guarded::{GuardedOutcome, GuardedWriter};
 pub use kinds::keys::Keys;
 pub use layout::slot;
+pub use locktopus_contract::lock;

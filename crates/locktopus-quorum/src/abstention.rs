@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktopus_contract::{BackendError, BackendErrorKind, Executed, LockTarget, OtherKind};
 
 /// The name of quorums in errors and reports.
-pub(super) const NAME: &str = "quorum";
+pub(super) const BACKEND_NAME: &str = "quorum";
 
 /// A node's abstention.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ pub(super) fn other_kind<'a>(
         .filter_map(|abstention| abstention.found.as_deref())
         .collect();
     let blocked = found.len() >= nodes - nodes / 2;
-    blocked.then(|| BackendError::other_kind(NAME, asked, found[0]))
+    blocked.then(|| BackendError::other_kind(BACKEND_NAME, asked, found[0]))
 }
 
 /// An error that lists each node's answer. Equal answers appear once.
@@ -140,5 +140,5 @@ pub(super) fn no_quorum(
         .map(|(labels, did)| format!("{labels}: {did}"));
     let reasons = reasons.collect::<Vec<_>>().join("; ");
     let message = format!("no quorum: {what} needs {needed} of {count} nodes; {reasons}");
-    BackendError::new(NAME, BackendErrorKind::NoQuorum, executed, message)
+    BackendError::new(BACKEND_NAME, BackendErrorKind::NoQuorum, executed, message)
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::abstention::{Abstention, NAME, no_quorum, other_kind};
+use super::abstention::{Abstention, BACKEND_NAME, no_quorum, other_kind};
 use super::claim::Claim;
 use super::fan_out::FanOut;
-use super::members::{Members, SPARE};
+use super::members::{Members, SPARE_TIME};
 use super::proposals::Proposal;
 use super::votes::{Answer, Tally, Verdict, Vote};
 use locktopus_contract::{
@@ -30,7 +30,7 @@ pub(super) async fn attempt(
     let claim = members
         .ledger
         .want(target, owner, attempt.permits, (nodes, until));
-    let mut round = Round::new(members, attempt, claim);
+    let mut round = AttemptRound::new(members, attempt, claim);
     let outcome = round.run().await;
     let valid_until = members.margin.valid_until(sent, attempt.lease);
     match outcome {
@@ -42,7 +42,7 @@ pub(super) async fn attempt(
             round.lose().await;
             let message = "the nodes agreed only after the validity of the lease was spent";
             let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
-            Err(BackendError::new(NAME, kind, executed, message))
+            Err(BackendError::new(BACKEND_NAME, kind, executed, message))
         }
         other => {
             round.lose().await;
@@ -52,7 +52,7 @@ pub(super) async fn attempt(
 }
 
 /// One round of attempts. If it is dropped before it is won, it gives everything back.
-struct Round<'a> {
+struct AttemptRound<'a> {
     members: &'a Arc<Members>,
     attempt: &'a AcquireAttempt,
     claim: Arc<Claim>,
@@ -67,7 +67,7 @@ struct Round<'a> {
     over: bool,
 }
 
-impl<'a> Round<'a> {
+impl<'a> AttemptRound<'a> {
     fn new(members: &'a Arc<Members>, attempt: &'a AcquireAttempt, claim: Arc<Claim>) -> Self {
         let tokens = attempt.target.kind().has_tokens();
         // A repeated attempt with a higher floor does not reuse its old token.
@@ -122,7 +122,7 @@ impl<'a> Round<'a> {
                     }
                 }
                 Verdict::Granted(token) => return Ok(AttemptOutcome::Granted { token }),
-                Verdict::Held(remaining) => return Ok(AttemptOutcome::Held { remaining }),
+                Verdict::Busy(remaining) => return Ok(AttemptOutcome::Busy { remaining }),
                 Verdict::NoQuorum => return Err(self.no_quorum()),
             }
             match fan.next(self.patience(begun, heard)).await {
@@ -141,7 +141,7 @@ impl<'a> Round<'a> {
         if (0..self.silent.len()).any(|node| expected(&node)) {
             return self.attempt.deadline;
         }
-        let as_long_again = heard + heard.saturating_duration_since(begun) + SPARE;
+        let as_long_again = heard + heard.saturating_duration_since(begun) + SPARE_TIME;
         self.attempt.deadline.min(as_long_again)
     }
 
@@ -203,7 +203,7 @@ impl<'a> Round<'a> {
     }
 }
 
-impl Drop for Round<'_> {
+impl Drop for AttemptRound<'_> {
     fn drop(&mut self) {
         if !self.over {
             self.members.give_up(&self.claim);

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::QuorumBackend;
-use super::abstention::NAME;
+use super::abstention::BACKEND_NAME;
 use super::claim::Ledger;
 use super::eligibility::Eligibility;
-use super::members::{Members, SPARE};
-use super::node::{Node, Servers};
+use super::members::{Members, SPARE_TIME};
+use super::node::{Node, SeenServers};
 use super::proposals::Proposals;
 use super::witnesses::Witnesses;
 use locktopus_contract::NodeProbe;
@@ -26,7 +26,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 
 /// A node before the checks: its label, its backend, and the probe that tells how long it has been
 /// up.
-type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
+type NamedNode = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
 
 /// Builds a [`QuorumBackend`].
 ///
@@ -51,7 +51,7 @@ type Named = (String, DynBackend, Option<Arc<dyn NodeProbe>>);
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct QuorumBuilder {
-    nodes: Vec<Named>,
+    nodes: Vec<NamedNode>,
     node_timeout: Option<Duration>,
     max_lease: Duration,
     probe_every: Duration,
@@ -240,16 +240,19 @@ impl QuorumBuilder {
             .map(|(_, backend, _)| backend.info().token_retention)
             .min()
             .unwrap_or(TokenRetention::Forever);
-        let info = BackendInfo::new(NAME, describe(&nodes), node_timeout * 2 + SPARE)
-            .with_safety(SafetyMode::Quorum)
-            .with_linger(linger)
-            .with_token_retention(remembered);
-        let servers = Servers::default();
+        let call_timeout = node_timeout * 2 + SPARE_TIME;
+        let info = BackendInfo {
+            safety: SafetyMode::Quorum,
+            longest_linger: linger,
+            token_retention: remembered,
+            ..BackendInfo::new(BACKEND_NAME, describe(&nodes), call_timeout)
+        };
+        let servers = SeenServers::default();
         let probes = nodes.iter().enumerate();
         let probes =
             probes.filter_map(|(index, (_, _, probe))| Some((index, Arc::clone(probe.as_ref()?))));
         let witnesses: Witnesses = probes.collect();
-        let node = |(index, (label, backend, probe)): (usize, Named)| {
+        let node = |(index, (label, backend, probe)): (usize, NamedNode)| {
             Arc::new(Node {
                 label: label.into(),
                 backend,
@@ -318,7 +321,7 @@ impl QuorumBuilder {
     }
 }
 
-fn describe(nodes: &[Named]) -> String {
+fn describe(nodes: &[NamedNode]) -> String {
     let all: Vec<_> = nodes
         .iter()
         .map(|(label, backend, _)| match &*backend.info().description {

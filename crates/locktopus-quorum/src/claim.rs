@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::abstention::Abstention;
-use super::mark::{Begun, Mark};
+use super::node_hold::{AttemptBegun, NodeHold};
 use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::{
     AttemptOutcome, FencingToken, Linger, LockTarget, OwnerId, ReleaseOutcome, TokenRetention, lock,
@@ -24,13 +24,13 @@ use locktopus_contract::{
 pub(super) struct Claim {
     pub(super) target: LockTarget,
     pub(super) owner: OwnerId,
-    state: Mutex<State>,
+    state: Mutex<ClaimState>,
     /// A node became clean, or an attempt was answered.
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClaimState {
     /// An attempt is under way or was granted, and no release has come.
     wanted: bool,
     permits: u32,
@@ -39,7 +39,7 @@ struct State {
     retention: Option<TokenRetention>,
     /// When its hold has expired on every node.
     until: BootInstant,
-    marks: Vec<Mark>,
+    holds: Vec<NodeHold>,
     /// The heir that the nodes keep it for when they are cleaned of its owner, and until when.
     linger: Option<(OwnerId, BootInstant)>,
 }
@@ -49,13 +49,13 @@ impl Claim {
         Self {
             target,
             owner,
-            state: Mutex::new(State {
+            state: Mutex::new(ClaimState {
                 wanted: false,
                 permits: 1,
                 token: None,
                 retention: None,
                 until: clock::now(),
-                marks: vec![Mark::default(); nodes],
+                holds: vec![NodeHold::default(); nodes],
                 linger: None,
             }),
             changed: Notify::new(),
@@ -77,8 +77,8 @@ impl Claim {
     /// Whether, as far as this process knows, no node holds it, except for holds being given back.
     pub(super) fn is_untouched(&self) -> bool {
         let state = lock(&self.state);
-        let untouched = |mark: &Mark| mark.is_clean() || mark.is_cleaning();
-        state.marks.iter().all(untouched)
+        let untouched = |hold: &NodeHold| hold.is_clean() || hold.is_cleaning();
+        state.holds.iter().all(untouched)
     }
 
     pub(super) fn retention(&self) -> Option<TokenRetention> {
@@ -117,20 +117,20 @@ impl Claim {
 
     /// Waits until a node is clean. False if it is not clean by the deadline.
     pub(super) async fn clean(&self, node: usize, deadline: Instant) -> bool {
-        self.reached(deadline, |state| !state.marks[node].is_cleaning())
+        self.reached(deadline, |state| !state.holds[node].is_cleaning())
             .await
     }
 
     /// Waits until no attempt is under way on a node.
     pub(super) async fn landed(&self, node: usize, deadline: Instant) -> bool {
-        self.reached(deadline, |state| state.marks[node].has_landed())
+        self.reached(deadline, |state| state.holds[node].has_landed())
             .await
     }
 
     async fn reached(
         &self,
         deadline: Instant,
-        there: impl Fn(&State) -> bool + Send + Sync,
+        there: impl Fn(&ClaimState) -> bool + Send + Sync,
     ) -> bool {
         let wait = async {
             loop {
@@ -146,13 +146,13 @@ impl Claim {
     }
 
     /// Notes that an attempt is about to be sent. `None` if it must not be sent.
-    pub(super) fn begin(self: &Arc<Self>, node: usize) -> Option<Sent> {
+    pub(super) fn begin(self: &Arc<Self>, node: usize) -> Option<SentAttempt> {
         let mut state = lock(&self.state);
         if !state.wanted {
             return None;
         }
-        let begun = state.marks[node].begin()?;
-        Some(Sent {
+        let begun = state.holds[node].begin()?;
+        Some(SentAttempt {
             claim: Arc::clone(self),
             node,
             begun,
@@ -165,10 +165,10 @@ impl Claim {
     pub(super) fn give_up(&self) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.wanted = false;
-        let dirty = |mark: &mut Mark| !mark.is_clean() && mark.clean();
-        let marks = state.marks.iter_mut().enumerate();
-        marks
-            .filter_map(|(node, mark)| dirty(mark).then_some(node))
+        let dirty = |hold: &mut NodeHold| !hold.is_clean() && hold.clean();
+        let holds = state.holds.iter_mut().enumerate();
+        holds
+            .filter_map(|(node, hold)| dirty(hold).then_some(node))
             .collect()
     }
 
@@ -177,51 +177,51 @@ impl Claim {
     pub(super) fn give_up_everywhere(&self) -> Vec<bool> {
         let mut state = lock(&self.state);
         state.wanted = false;
-        let marks = state.marks.iter_mut();
-        marks.map(Mark::clean).collect()
+        let holds = state.holds.iter_mut();
+        holds.map(NodeHold::clean).collect()
     }
 
     /// When to send a node the next release if that is to be the last one. `None`: now.
     pub(super) fn due(&self, node: usize) -> Option<Instant> {
-        lock(&self.state).marks[node].due()
+        lock(&self.state).holds[node].due()
     }
 
     /// Whether nothing is left on a node although another release was due.
     pub(super) fn is_settled(&self, node: usize) -> bool {
-        self.change(node, Mark::is_settled)
+        self.change(node, NodeHold::is_settled)
     }
 
     /// A release to a node is about to be sent, by the task responsible for the node. Returns the
     /// time.
     pub(super) fn releasing(&self, node: usize) -> Instant {
-        lock(&self.state).marks[node].releasing();
+        lock(&self.state).holds[node].releasing();
         Instant::now()
     }
 
     /// The release sent at `sent` was answered. Returns whether another one must follow, because an
     /// attempt may have arrived after it.
     pub(super) fn released(&self, node: usize, outcome: ReleaseOutcome, sent: Instant) -> bool {
-        self.change(node, |mark| mark.released(outcome, sent))
+        self.change(node, |hold| hold.released(outcome, sent))
     }
 
     /// A release failed.
     pub(super) fn not_released(&self, node: usize, abstention: &Abstention) {
-        lock(&self.state).marks[node].not_released(abstention);
+        lock(&self.state).holds[node].not_released(abstention);
     }
 
     /// The hold has expired on the node.
     pub(super) fn lapsed(&self, node: usize) {
-        self.change(node, Mark::forgotten);
+        self.change(node, NodeHold::forgotten);
     }
 
-    fn answered(&self, sent: &Sent, answer: Option<&Result<AttemptOutcome, Abstention>>) {
-        self.change(sent.node, |mark| {
-            mark.answered(sent.begun, answer, sent.until);
+    fn answered(&self, sent: &SentAttempt, answer: Option<&Result<AttemptOutcome, Abstention>>) {
+        self.change(sent.node, |hold| {
+            hold.answered(sent.begun, answer, sent.until);
         });
     }
 
-    fn change<T>(&self, node: usize, change: impl FnOnce(&mut Mark) -> T) -> T {
-        let result = change(&mut lock(&self.state).marks[node]);
+    fn change<T>(&self, node: usize, change: impl FnOnce(&mut NodeHold) -> T) -> T {
+        let result = change(&mut lock(&self.state).holds[node]);
         self.changed.notify_waiters();
         result
     }
@@ -229,16 +229,16 @@ impl Claim {
 
 /// An attempt under way on one node. If it is dropped without an answer, it may still arrive.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct SentAttempt {
     claim: Arc<Claim>,
     node: usize,
-    begun: Begun,
+    begun: AttemptBegun,
     /// When it has certainly run or been refused. `None`: not sent yet.
     until: Option<Instant>,
     answered: bool,
 }
 
-impl Sent {
+impl SentAttempt {
     /// It is being sent now, and will have run or been refused by `until`.
     pub(super) fn leaves(&mut self, until: Instant) {
         self.until = Some(until);
@@ -250,7 +250,7 @@ impl Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for SentAttempt {
     fn drop(&mut self) {
         if !self.answered {
             self.claim.answered(self, None);
@@ -304,7 +304,7 @@ impl Ledger {
             let mut state = lock(&claim.state);
             state.wanted = true;
             state.until = clock::now() + time;
-            state.marks.fill(Mark::unknown());
+            state.holds.fill(NodeHold::unknown());
         }
         claim
     }
@@ -314,8 +314,8 @@ impl Ledger {
         let mut claims = lock(&self.claims);
         let state = lock(&claim.state);
         // Remember spoilt nodes as long as the owner may return.
-        let useless = |mark: &Mark| mark.is_clean() && !mark.is_spoilt();
-        let over = !state.wanted && state.marks.iter().all(useless);
+        let useless = |hold: &NodeHold| hold.is_clean() && !hold.is_spoilt();
+        let over = !state.wanted && state.holds.iter().all(useless);
         drop(state);
         let key = (claim.target.clone(), claim.owner.clone());
         // The same owner may have a newer claim by now.
@@ -373,7 +373,7 @@ mod tests {
         let sent = first.begin(0).unwrap();
         sent.answer(&Ok(AttemptOutcome::Granted { token: None }));
         let held = first.begin(1).unwrap();
-        held.answer(&Ok(AttemptOutcome::Held { remaining: None }));
+        held.answer(&Ok(AttemptOutcome::Busy { remaining: None }));
         assert_eq!(first.give_up(), [0], "nothing is left on the others");
         assert!(first.begin(2).is_none(), "given up");
 

@@ -9,7 +9,7 @@ use super::node::Node;
 use locktopus_contract::{BackendError, Diagnosis, Finding, Primary, Severity};
 
 /// The limit of what the nodes know about each other.
-const UPTIME: &str = "a restarted node votes again after the longest lease, by its own clock and by when the other nodes \
+const UPTIME_NOTE: &str = "a restarted node votes again after the longest lease, by its own clock and by when the other nodes \
                       were first told of it; if all nodes lose their data while their clocks are wrong, nobody can tell: \
                       set the clocks (NTP) before the servers start";
 
@@ -22,7 +22,10 @@ pub(super) async fn diagnose(
     deadline: Instant,
 ) -> Result<Diagnosis, BackendError> {
     members.ready()?;
-    let looked = members.nodes.iter().map(|node| look(node, deadline));
+    let looked = members
+        .nodes
+        .iter()
+        .map(|node| diagnose_node(node, deadline));
     let looked = futures_util::future::join_all(looked).await;
     let mut diagnosis = Diagnosis::default();
     let mut places: Vec<(&str, Vec<String>)> = Vec::new();
@@ -67,7 +70,7 @@ pub(super) async fn diagnose(
     if members.nodes.iter().any(|node| node.probe.is_some()) {
         diagnosis
             .findings
-            .push(Finding::new(Severity::Note, "uptime", UPTIME));
+            .push(Finding::new(Severity::Note, "uptime", UPTIME_NOTE));
     }
     // All nodes in this process look the same.
     let known = |(_, nodes): &&(&str, Vec<String>)| nodes.iter().any(|n| n.contains(':'));
@@ -87,7 +90,7 @@ pub(super) async fn diagnose(
     Ok(diagnosis)
 }
 
-async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
+async fn diagnose_node(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
     let mut diagnosis = match node.call(deadline, node.backend.diagnose(deadline)).await {
         Ok(diagnosis) => diagnosis,
         // So it does not tell its identity either.
@@ -113,7 +116,7 @@ async fn look(node: &Arc<Node>, deadline: Instant) -> Diagnosis {
             Err(abstention) if abstention.is_twin() => None,
             Err(abstention) => Some((Severity::Warning, abstention.to_string())),
             Ok(()) => {
-                let told = probe.recall(&node.label, deadline).await;
+                let told = probe.sighting(&node.label, deadline).await;
                 told.err().map(|error| {
                     let message = format!(
                         "it cannot say what it was told about the other nodes, so their clocks alone say for how long \

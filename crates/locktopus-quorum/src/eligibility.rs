@@ -10,21 +10,21 @@ use super::witnesses::Age;
 
 /// Uptimes and clock readings are inexact. Two servers that seem to have overlapped for less than
 /// this may have run one after the other.
-const OVERLAP: Duration = Duration::from_secs(3);
+const MIN_OVERLAP: Duration = Duration::from_secs(3);
 
 /// The pause before a client asks the silent nodes again about a new server.
-const AGAIN: Duration = Duration::from_millis(100);
+const REASK_AFTER: Duration = Duration::from_millis(100);
 
 /// What is known about the server behind a node.
 #[derive(Debug, Default)]
 pub(super) struct Eligibility {
-    known: Option<Known>,
+    known: Option<CheckedServer>,
     /// The last identified server, even if that must be checked again.
-    last: Option<Last>,
+    last: Option<LastServer>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CheckedServer {
     generation: u64,
     checked: BootInstant,
     votes_from: BootInstant,
@@ -33,7 +33,7 @@ struct Known {
 }
 
 #[derive(Debug)]
-struct Last {
+struct LastServer {
     identity: NodeIdentity,
     checked: BootInstant,
     /// Valid as long as the same server runs. May become earlier until the age is vouched for.
@@ -78,7 +78,7 @@ impl Eligibility {
             Duration::ZERO => Judgement::Votes,
             left if self.last.as_ref().is_some_and(|last| !last.vouched) => Judgement::Unvouched {
                 left,
-                again: now.since(known.checked) > AGAIN,
+                again: now.since(known.checked) > REASK_AFTER,
             },
             left => Judgement::NotYet(left),
         }
@@ -110,18 +110,20 @@ impl Eligibility {
             }
             // It was already up while its predecessor served. So this is not a restart but another
             // server, whose data may lack the last writes. Its uptime says nothing then.
-            Some(last) if now.since(last.checked) + OVERLAP < age.least => (now + max_lease, true),
+            Some(last) if now.since(last.checked) + MIN_OVERLAP < age.least => {
+                (now + max_lease, true)
+            }
             // This client knows that there was another server before.
             Some(_) => (by_age, true),
             None => (by_age, age.vouched),
         };
-        self.known = Some(Known {
+        self.known = Some(CheckedServer {
             generation,
             checked: now,
             votes_from,
             twin,
         });
-        self.last = Some(Last {
+        self.last = Some(LastServer {
             identity,
             checked: now,
             votes_from,

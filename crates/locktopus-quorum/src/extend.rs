@@ -15,7 +15,7 @@ use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, Executed, ExtendOutcome, ExtendRequest,
 };
 
-type Answers = Vec<(usize, Result<ExtendOutcome, Abstention>)>;
+type NodeAnswers = Vec<(usize, Result<ExtendOutcome, Abstention>)>;
 
 /// Extends several locks. Each counts as extended when a majority says so before the deadline.
 ///
@@ -26,7 +26,7 @@ pub(super) async fn extend(
     batch: &[ExtendRequest],
     deadline: Instant,
 ) -> Vec<Result<ExtendOutcome, BackendError>> {
-    let mut round = Round::begin(members, batch, deadline);
+    let mut round = ExtendRound::begin(members, batch, deadline);
     while !round.is_decided() && round.hear().await {}
     let outcomes = round.outcomes();
     if !round.fan.is_empty() {
@@ -36,14 +36,14 @@ pub(super) async fn extend(
 }
 
 /// One round of extensions under way.
-struct Round {
+struct ExtendRound {
     members: Arc<Members>,
     deadline: Instant,
     locks: Vec<Ballot>,
-    fan: FanOut<(usize, Answers)>,
+    fan: FanOut<(usize, NodeAnswers)>,
 }
 
-impl Round {
+impl ExtendRound {
     fn begin(members: &Arc<Members>, batch: &[ExtendRequest], deadline: Instant) -> Self {
         let open = |request| Ballot::open(members, request, deadline);
         let locks: Vec<Ballot> = batch.iter().map(open).collect();
@@ -74,8 +74,8 @@ impl Round {
         for (index, answer) in answers {
             let lock = &mut self.locks[index];
             lock.votes[node] = match answer {
-                Ok(outcome) => Vote::Said(outcome),
-                Err(abstention) => Vote::Abstained(abstention),
+                Ok(outcome) => ExtendVote::Said(outcome),
+                Err(abstention) => ExtendVote::Abstained(abstention),
             };
             for node in lock.put_back_now() {
                 let again = put_back(&self.members, lock, (node, index), self.deadline);
@@ -115,7 +115,7 @@ async fn ask(
     node: usize,
     requests: Vec<(usize, ExtendRequest)>,
     deadline: Instant,
-) -> (usize, Answers) {
+) -> (usize, NodeAnswers) {
     let voter = &members.nodes[node];
     let shortest = requests.iter().map(|(_, request)| request.lease).min();
     let share = members.share_of(shortest.unwrap_or_default());
@@ -151,7 +151,7 @@ fn put_back(
     lock: &Ballot,
     (node, index): (usize, usize),
     deadline: Instant,
-) -> impl Future<Output = (usize, Answers)> + Send + 'static {
+) -> impl Future<Output = (usize, NodeAnswers)> + Send + 'static {
     let (members, claim) = (Arc::clone(members), Arc::clone(&lock.claim));
     let request = &lock.request;
     let (target, owner) = (request.target.clone(), request.owner.clone());
@@ -176,13 +176,13 @@ fn put_back(
 
 /// The answer of one node about one lock.
 #[derive(Debug, Clone)]
-enum Vote {
+enum ExtendVote {
     Pending,
     Said(ExtendOutcome),
     Abstained(Abstention),
 }
 
-impl fmt::Display for Vote {
+impl fmt::Display for ExtendVote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pending => f.write_str("no answer in time"),
@@ -198,7 +198,7 @@ impl fmt::Display for Vote {
 struct Ballot {
     request: ExtendRequest,
     claim: Arc<Claim>,
-    votes: Vec<Vote>,
+    votes: Vec<ExtendVote>,
     majority: usize,
     refused: Option<BackendError>,
 }
@@ -216,14 +216,14 @@ impl Ballot {
         Self {
             request: request.clone(),
             claim,
-            votes: vec![Vote::Pending; nodes],
+            votes: vec![ExtendVote::Pending; nodes],
             majority: members.majority(),
             refused: refused.err(),
         }
     }
 
     fn count(&self, outcome: ExtendOutcome) -> usize {
-        let is = |vote: &&Vote| matches!(vote, Vote::Said(said) if *said == outcome);
+        let is = |vote: &&ExtendVote| matches!(vote, ExtendVote::Said(said) if *said == outcome);
         self.votes.iter().filter(is).count()
     }
 
@@ -238,16 +238,17 @@ impl Ballot {
         let pending = self
             .votes
             .iter()
-            .filter(|vote| matches!(vote, Vote::Pending));
+            .filter(|vote| matches!(vote, ExtendVote::Pending));
         let may_be_gone = self.gone() + pending.count();
         let has = self.count(ExtendOutcome::Extended) > 0;
         if !has || may_be_gone >= self.majority || !self.claim.is_wanted() {
             return Vec::new();
         }
-        let lost = |node: &usize| matches!(self.votes[*node], Vote::Said(ExtendOutcome::Missing));
+        let lost =
+            |node: &usize| matches!(self.votes[*node], ExtendVote::Said(ExtendOutcome::Missing));
         let nodes: Vec<usize> = (0..self.votes.len()).filter(lost).collect();
         for node in &nodes {
-            self.votes[*node] = Vote::Pending;
+            self.votes[*node] = ExtendVote::Pending;
         }
         nodes
     }
@@ -300,11 +301,11 @@ mod tests {
         let target = LockTarget::new(LockName::new("n").unwrap(), kind);
         let (owner, lease) = (OwnerId::from_bytes(*b"somebody"), Duration::from_secs(1));
         let vote = |said| match said {
-            'e' => Vote::Said(ExtendOutcome::Extended),
-            'm' => Vote::Said(ExtendOutcome::Missing),
-            't' => Vote::Said(ExtendOutcome::TakenOver),
-            'a' => Vote::Abstained(Abstention::void("down")),
-            _ => Vote::Pending,
+            'e' => ExtendVote::Said(ExtendOutcome::Extended),
+            'm' => ExtendVote::Said(ExtendOutcome::Missing),
+            't' => ExtendVote::Said(ExtendOutcome::TakenOver),
+            'a' => ExtendVote::Abstained(Abstention::void("down")),
+            _ => ExtendVote::Pending,
         };
         Ballot {
             claim: Ledger::default().adopt(&target, &owner, (5, lease)),

@@ -8,7 +8,7 @@ use locktopus_contract::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::abstention::NAME;
+use super::abstention::BACKEND_NAME;
 use super::fan_out::FanOut;
 use super::members::Members;
 use super::node::Node;
@@ -90,5 +90,5 @@ fn keepers(members: &Members) -> impl Iterator<Item = Arc<Node>> {
 
 fn silent(executed: Executed) -> BackendError {
     let message = "no node answered in time";
-    BackendError::new(NAME, BackendErrorKind::Timeout, executed, message)
+    BackendError::new(BACKEND_NAME, BackendErrorKind::Timeout, executed, message)
 }

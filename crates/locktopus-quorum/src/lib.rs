@@ -7,7 +7,7 @@
 //! | `builder`, `members` | the nodes and their background tasks |
 //! | `node`, `eligibility` | one node, and whether its answers count |
 //! | `witnesses` | the age of a node's server, by the notes on the other nodes |
-//! | `claim`, `mark` | what the nodes may hold for one owner, and which task gives it back |
+//! | `claim`, `node_hold` | what the nodes may hold for one owner, and which task gives it back |
 //! | `attempt`, `votes` | the round that takes a lock, and the result of its votes |
 //! | `proposals` | the token that a round proposes, so that the nodes agree on it at once |
 //! | `release`, `extend` | the other rounds |
@@ -25,9 +25,9 @@ mod eligibility;
 mod extend;
 mod fan_out;
 mod instances;
-mod mark;
 mod members;
 mod node;
+mod node_hold;
 mod proposals;
 mod release;
 mod views;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use abstention::NAME;
+use abstention::BACKEND_NAME;
 pub use builder::QuorumBuilder;
 use members::Members;
 pub use views::NodeView;
@@ -194,7 +194,7 @@ impl LockBackend for QuorumBackend {
             return Err(NameError::UnsupportedKind {
                 name: target.name().as_str().to_owned(),
                 kind: target.kind().clone(),
-                backend: NAME,
+                backend: BACKEND_NAME,
                 reason,
             });
         }
@@ -317,7 +317,7 @@ fn supported(kind: &LockKind) -> Result<(), BackendError> {
 
 fn unsupported(why: &str) -> BackendError {
     let (kind, executed) = (BackendErrorKind::Unsupported, Executed::No);
-    BackendError::new(NAME, kind, executed, why)
+    BackendError::new(BACKEND_NAME, kind, executed, why)
 }
 
 /// The reason why a kind of lock would be unsound on a quorum, or not what its name says.
@@ -335,7 +335,7 @@ fn why_refused(kind: &LockKind) -> Option<&'static str> {
             "readers and writers that each have some of the nodes would block one another for ever; use `mutex`, or a \
              read-write lock on a single backend",
         ),
-        LockKind::Semaphore | LockKind::Permits => Some(
+        LockKind::Semaphore | LockKind::PermitSemaphore => Some(
             "majorities for several permits overlap, and their counts cannot be kept alike; use a semaphore on a \
              single backend",
         ),

@@ -4,18 +4,19 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::abstention::NAME;
+use super::abstention::BACKEND_NAME;
 use super::claim::{Claim, Ledger};
 use super::node::Node;
 use super::proposals::Proposals;
 use locktopus_contract::clock::{self, timer_in};
 use locktopus_contract::{
-    BackendError, BackendErrorKind, Executed, PerRuntime, ReleaseRequest, ValidityMargin, lock,
+    BackendError, BackendErrorKind, Executed, PerRuntime, ReleaseRequest, ValidityMargin, internal,
+    lock,
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -26,7 +27,7 @@ const SHORTEST_CALL: Duration = Duration::from_millis(5);
 /// and for its token. So half of the lease remains for the winner.
 const CALLS_PER_LEASE: u32 = 4;
 /// How much longer than its calls a round may take.
-pub(super) const SPARE: Duration = Duration::from_millis(50);
+pub(super) const SPARE_TIME: Duration = Duration::from_millis(50);
 
 /// The nodes and how to call them.
 #[derive(Debug)]
@@ -88,14 +89,14 @@ impl Members {
         if self.closed.is_cancelled() {
             let (kind, executed) = (BackendErrorKind::Closed, Executed::No);
             return Err(BackendError::new(
-                NAME,
+                BACKEND_NAME,
                 kind,
                 executed,
                 "the quorum was closed",
             ));
         }
         let here = self.runtimes.here(Handle::clone);
-        here.map_err(|_| BackendError::no_runtime(NAME))?;
+        here.map_err(|_| BackendError::no_runtime(BACKEND_NAME))?;
         let unclean = std::mem::take(&mut *lock(&self.unclean));
         for (claim, node) in unclean {
             self.clean_later(&claim, node);
@@ -112,7 +113,7 @@ impl Members {
         }
         let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
         let message = "the deadline was over before any node was asked";
-        Err(BackendError::new(NAME, kind, executed, message))
+        Err(BackendError::new(BACKEND_NAME, kind, executed, message))
     }
 
     pub(super) fn check_lease(&self, lease: Duration) -> Result<(), BackendError> {
@@ -125,14 +126,13 @@ impl Members {
             self.max_lease
         );
         let (kind, executed) = (BackendErrorKind::Refused, Executed::No);
-        Err(BackendError::new(NAME, kind, executed, message))
+        Err(BackendError::new(BACKEND_NAME, kind, executed, message))
     }
 
     /// Runs work that no caller waits for, until the quorum is closed.
     pub(super) fn background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         let runtimes = self.runtimes.all();
-        let lasting =
-            |runtime: &&Arc<Handle>| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
+        let lasting = |runtime: &&Arc<Handle>| internal::drives_itself(runtime);
         let here = || Handle::try_current().ok();
         let lasting = runtimes
             .iter()

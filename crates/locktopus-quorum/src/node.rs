@@ -18,19 +18,19 @@ use locktopus_contract::{BackendError, DynBackend, NodeIdentity, NodeProbe, lock
 
 /// How long after its deadline a node's call is abandoned. The backend should answer by the
 /// deadline, and its own error is usually better.
-const GRACE: Duration = Duration::from_millis(10);
+const ANSWER_GRACE: Duration = Duration::from_millis(10);
 
 /// How often to ask a server in one turn. The question itself may open the connection that carries
 /// the answer, and a second one as well.
-const QUESTIONS: u32 = 3;
+const MAX_IDENTITY_TRIES: u32 = 3;
 
 /// The servers behind the nodes, by run id. So no server votes twice, and a node that returns
 /// learns about the others.
-pub(super) type Servers = Arc<Mutex<BTreeMap<String, Seen>>>;
+pub(super) type SeenServers = Arc<Mutex<BTreeMap<String, SeenServer>>>;
 
 /// The node behind which a server was first seen.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct SeenServer {
     index: usize,
     label: Arc<str>,
     /// The time when it had this age.
@@ -47,7 +47,7 @@ pub(super) struct Node {
     pub(super) max_lease: Duration,
     /// An identity older than this is read again.
     pub(super) recheck: Duration,
-    pub(super) servers: Servers,
+    pub(super) servers: SeenServers,
     /// The probes of the nodes that keep notes about its server.
     pub(super) witnesses: Witnesses,
     pub(super) eligibility: Mutex<Eligibility>,
@@ -90,7 +90,7 @@ impl Node {
         call: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, Abstention> {
         let begun = Instant::now();
-        let answer = match timeout_at(deadline + GRACE, call).await {
+        let answer = match timeout_at(deadline + ANSWER_GRACE, call).await {
             Ok(answer) => answer.map_err(Abstention::from),
             Err(_) => Err(Abstention::late(begun.elapsed())),
         };
@@ -114,7 +114,7 @@ impl Node {
     }
 
     async fn admitted(self: &Arc<Self>, deadline: Instant) -> Result<Option<u64>, Abstention> {
-        let known = timeout_at(deadline + GRACE, self.admit()).await;
+        let known = timeout_at(deadline + ANSWER_GRACE, self.admit()).await;
         known.unwrap_or_else(|_| Err(Abstention::not_asked("it did not say who it is in time")))
     }
 
@@ -152,9 +152,10 @@ impl Node {
             return Ok(());
         };
         let deadline = Instant::now() + self.timeout;
-        for _ in 0..QUESTIONS {
+        for _ in 0..MAX_IDENTITY_TRIES {
             let before = probe.generation();
-            let identity = match timeout_at(deadline + GRACE, probe.identity(deadline)).await {
+            let identity = match timeout_at(deadline + ANSWER_GRACE, probe.identity(deadline)).await
+            {
                 Ok(Ok(identity)) => identity,
                 Ok(Err(error)) => {
                     let reason = format!("it did not say who it is: {error}");
@@ -220,7 +221,7 @@ impl Node {
         let run_id = &identity.run_id;
         let mut servers = lock(&self.servers);
         servers.retain(|known, seen| seen.index != self.index || known == run_id);
-        let own = || Seen {
+        let own = || SeenServer {
             index: self.index,
             label: Arc::clone(&self.label),
             at: clock::now(),

@@ -12,16 +12,16 @@ use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::{FencingToken, lock};
 
 /// The initial slack, and the minimum.
-const LEAST: Micros = 1_000;
+const MIN_SLACK: Micros = 1_000;
 /// The maximum slack. Also the largest accepted difference between this clock and the nodes'
 /// clocks, and so how far ahead of the nodes' clocks a proposal may put their tokens.
-const FARTHEST: Micros = 1_000_000;
-/// After this many sufficient rounds in a row, slack shrinks by one part in `DECAY`. It is exactly
-/// what was needed last, so the next round may disagree: one in this many.
-const ENOUGH: u32 = 64;
-const DECAY: Micros = 16;
+const MAX_DISTANCE: Micros = 1_000_000;
+/// After this many sufficient rounds in a row, slack shrinks by one part in `DECAY_DIVISOR`. It is
+/// exactly what was needed last, so the next round may disagree: one in this many.
+const AGREED_BEFORE_DECAY: u32 = 64;
+const DECAY_DIVISOR: Micros = 16;
 /// After this long, a round proposes nothing, to measure the nodes' clocks again.
-const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
+const REREAD_CLOCK_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// Microseconds since 1970, or a difference of them. The unit of tokens.
 type Micros = i64;
@@ -29,11 +29,11 @@ type Micros = i64;
 /// Measurements from this quorum's rounds so far.
 #[derive(Debug)]
 pub(super) struct Proposals {
-    state: Mutex<State>,
+    state: Mutex<ProposalState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ProposalState {
     slack: Micros,
     /// How many rounds agreed since the slack changed.
     agreed: u32,
@@ -55,8 +55,8 @@ pub(super) struct Proposal {
 impl Default for Proposals {
     fn default() -> Self {
         Self {
-            state: Mutex::new(State {
-                slack: LEAST,
+            state: Mutex::new(ProposalState {
+                slack: MIN_SLACK,
                 agreed: 0,
                 read: None,
                 ahead: None,
@@ -93,10 +93,10 @@ fn micros(time: Duration) -> Micros {
     Micros::try_from(time.as_micros()).unwrap_or(Micros::MAX / 4)
 }
 
-impl State {
+impl ProposalState {
     fn next(&mut self, now: BootInstant, wall: impl Fn() -> Micros) -> Proposal {
-        let fresh = |(_, at): &(Micros, BootInstant)| now.since(*at) < LOOK_AGAIN;
-        let near = self.ahead.filter(|ahead| ahead.abs() <= FARTHEST);
+        let fresh = |(_, at): &(Micros, BootInstant)| now.since(*at) < REREAD_CLOCK_AFTER;
+        let near = self.ahead.filter(|ahead| ahead.abs() <= MAX_DISTANCE);
         let (Some(ahead), Some((wall, at))) = (near, self.read.filter(fresh)) else {
             // The nodes' clocks are unknown or too far from here. This round measures them.
             let sent = wall();
@@ -104,7 +104,7 @@ impl State {
             return Proposal { sent, token: None };
         };
         let sent = wall + micros(now.since(at));
-        let token = sent + self.slack.min(ahead + FARTHEST);
+        let token = sent + self.slack.min(ahead + MAX_DISTANCE);
         let token = Some(token);
         Proposal { sent, token }
     }
@@ -117,8 +117,8 @@ impl State {
         match proposal.token {
             Some(_) if least == largest => {
                 self.agreed += 1;
-                if self.agreed == ENOUGH {
-                    self.slack = (self.slack - self.slack / DECAY).max(LEAST);
+                if self.agreed == AGREED_BEFORE_DECAY {
+                    self.slack = (self.slack - self.slack / DECAY_DIVISOR).max(MIN_SLACK);
                     self.agreed = 0;
                 }
             }
@@ -126,7 +126,7 @@ impl State {
                 // Limited to what was missing, so that clients do not drive each other up: none has
                 // more slack than some client needed. If no slack is enough, leave it.
                 let needed = largest - proposal.sent;
-                if largest > &proposed && needed <= FARTHEST {
+                if largest > &proposed && needed <= MAX_DISTANCE {
                     self.slack = needed.min(self.slack * 2).max(self.slack);
                     self.agreed = 0;
                 }
@@ -139,7 +139,7 @@ impl State {
                     return;
                 };
                 let needed = largest - proposal.sent;
-                if needed <= FARTHEST {
+                if needed <= MAX_DISTANCE {
                     self.slack = self.slack.max(needed);
                 }
                 let here = wall + micros(now.since(at));
@@ -156,13 +156,13 @@ mod tests {
     const MS: Micros = 1_000;
     const NOON: Micros = 1_700_000_000_000_000;
 
-    fn state() -> State {
+    fn state() -> ProposalState {
         let Proposals { state } = Proposals::default();
         state.into_inner().unwrap()
     }
 
     /// A client that has measured the nodes' clocks, which are this far ahead of its own.
-    fn looked(state: &mut State, ahead: Micros) {
+    fn looked(state: &mut ProposalState, ahead: Micros) {
         let now = clock::now();
         let first = state.next(now, || NOON);
         assert_eq!((first.sent, first.token), (NOON, None));
@@ -179,7 +179,7 @@ mod tests {
         let proposal = state.next(clock::now(), || 0);
         assert_eq!(proposal.sent, NOON + 5 * MS);
         assert_eq!(proposal.token, Some(NOON + 6 * MS));
-        tokio::time::advance(LOOK_AGAIN).await;
+        tokio::time::advance(REREAD_CLOCK_AFTER).await;
         assert_eq!(state.next(clock::now(), || NOON).token, None, "looks again");
     }
 
@@ -196,18 +196,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_clock_that_is_far_from_those_of_the_nodes_proposes_nothing() {
         for (ahead, proposes) in [
-            (-FARTHEST, true),
-            (FARTHEST, true),
-            (-FARTHEST - 1, false),
-            (FARTHEST + 1, false),
+            (-MAX_DISTANCE, true),
+            (MAX_DISTANCE, true),
+            (-MAX_DISTANCE - 1, false),
+            (MAX_DISTANCE + 1, false),
             (-3_600_000 * MS, false),
         ] {
             let mut state = state();
             looked(&mut state, ahead);
-            state.slack = FARTHEST;
+            state.slack = MAX_DISTANCE;
             let proposal = state.next(clock::now(), || NOON);
             assert_eq!(proposal.token.is_some(), proposes, "{ahead}");
-            let farthest = NOON + ahead + FARTHEST;
+            let farthest = NOON + ahead + MAX_DISTANCE;
             assert!(proposal.token.is_none_or(|token| token <= farthest));
         }
     }
@@ -216,7 +216,7 @@ mod tests {
     async fn slack_grows_with_what_was_missing_and_shrinks_slowly() {
         let mut state = state();
         looked(&mut state, 0);
-        let round = |state: &mut State, others: &dyn Fn(Proposal, Micros) -> Micros| {
+        let round = |state: &mut ProposalState, others: &dyn Fn(Proposal, Micros) -> Micros| {
             let proposal = state.next(clock::now(), || NOON);
             let token = proposal.token.unwrap();
             let tokens = vec![token, token, others(proposal, token)];
@@ -227,17 +227,20 @@ mod tests {
         let five = |proposal: Proposal, token: Micros| token.max(proposal.sent + 5 * MS);
         let slack: Vec<_> = (0..68).map(|_| round(&mut state, &five)).collect();
         assert_eq!(slack[..4], [2 * MS, 4 * MS, 5 * MS, 5 * MS]);
-        assert_eq!(slack[65..], [5 * MS, 5 * MS - 5 * MS / DECAY, 5 * MS]);
+        assert_eq!(
+            slack[65..],
+            [5 * MS, 5 * MS - 5 * MS / DECAY_DIVISOR, 5 * MS]
+        );
         // No node disagrees, or one is further away than any slack.
         let before = state.slack;
-        for others in [-1, FARTHEST + 1] {
+        for others in [-1, MAX_DISTANCE + 1] {
             let slack = round(&mut state, &|proposal, _| proposal.sent + others);
             assert_eq!(slack, before);
         }
         for _ in 0..64 * 40 {
             round(&mut state, &|_, token| token);
         }
-        assert_eq!(state.slack, LEAST);
+        assert_eq!(state.slack, MIN_SLACK);
     }
 
     /// Two clients that see each other's proposals do not drive each other up.
@@ -291,7 +294,7 @@ mod tests {
         let token = proposal.token.unwrap();
         state.agreed = 5;
         state.learn(proposal, vec![token - 1, token, token], clock::now());
-        assert_eq!((state.slack, state.agreed), (LEAST, 5));
+        assert_eq!((state.slack, state.agreed), (MIN_SLACK, 5));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) async fn release(
         });
     }
     drop(claim);
-    let mut tally = Tally::new(members.nodes.len());
+    let mut tally = ReleaseTally::new(members.nodes.len());
     loop {
         if let Some(outcome) = tally.clear_majority() {
             return Ok(outcome);
@@ -66,12 +66,12 @@ pub(super) async fn release(
 }
 
 #[derive(Debug)]
-struct Tally {
+struct ReleaseTally {
     answers: Vec<Option<Result<ReleaseOutcome, Abstention>>>,
     majority: usize,
 }
 
-impl Tally {
+impl ReleaseTally {
     fn new(nodes: usize) -> Self {
         Self {
             answers: (0..nodes).map(|_| None).collect(),
@@ -116,7 +116,7 @@ mod tests {
     fn a_majority_decides_and_a_single_release_is_enough_when_nodes_are_silent() {
         use ReleaseOutcome::{NotHeld, Released};
         let tally = |answers: [Option<ReleaseOutcome>; 5]| {
-            let mut tally = Tally::new(5);
+            let mut tally = ReleaseTally::new(5);
             for (slot, answer) in tally.answers.iter_mut().zip(answers) {
                 *slot = Some(answer.ok_or_else(|| Abstention::void("down")));
             }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn it_is_told_what_each_node_said() {
-        let mut tally = Tally::new(4);
+        let mut tally = ReleaseTally::new(4);
         tally.answers[0] = Some(Ok(ReleaseOutcome::Released));
         tally.answers[1] = Some(Ok(ReleaseOutcome::NotHeld));
         tally.answers[2] = Some(Err(Abstention::void("down")));

@@ -207,23 +207,23 @@ pub(super) async fn scan(
 ) -> Result<LockPage, BackendError> {
     members.ready_before(deadline)?;
     let at = match &cursor {
-        None => vec![Progress::Start; members.nodes.len()],
-        Some(cursor) => Progress::parse(&cursor.0, members.nodes.len()).ok_or_else(|| {
+        None => vec![NodeCursor::Start; members.nodes.len()],
+        Some(cursor) => NodeCursor::parse(&cursor.0, members.nodes.len()).ok_or_else(|| {
             let kind = locktopus_contract::BackendErrorKind::Refused;
             let message = "this cursor was not made by this quorum";
-            BackendError::new(super::abstention::NAME, kind, Executed::No, message)
+            BackendError::new(super::abstention::BACKEND_NAME, kind, Executed::No, message)
         })?,
     };
     let mut answers = ask_all(members, deadline, |node, deadline| {
         let (prefix, progress) = (prefix.to_owned(), at[node.index].clone());
         async move {
             match progress {
-                Progress::Start => node.backend.scan(&prefix, None, deadline).await,
-                Progress::At(cursor) => {
+                NodeCursor::Start => node.backend.scan(&prefix, None, deadline).await,
+                NodeCursor::At(cursor) => {
                     let cursor = Some(ScanCursor(cursor));
                     node.backend.scan(&prefix, cursor, deadline).await
                 }
-                Progress::Done | Progress::Failed => Ok(LockPage::default()),
+                NodeCursor::Done | NodeCursor::Failed => Ok(LockPage::default()),
             }
         }
     })
@@ -231,15 +231,15 @@ pub(super) async fn scan(
     let mut next = Vec::with_capacity(answers.len());
     for (answer, progress) in answers.iter_mut().zip(at) {
         next.push(match (&*answer, progress) {
-            (_, Progress::Failed) => Progress::Failed,
-            (Err(_), _) => Progress::Failed,
+            (_, NodeCursor::Failed) => NodeCursor::Failed,
+            (Err(_), _) => NodeCursor::Failed,
             (Ok(page), _) => page
                 .next
                 .clone()
-                .map_or(Progress::Done, |c| Progress::At(c.0)),
+                .map_or(NodeCursor::Done, |c| NodeCursor::At(c.0)),
         });
         // Its earlier pages do not help: no other node may have listed the locks that it did not.
-        if matches!(next.last(), Some(Progress::Failed)) && answer.is_ok() {
+        if matches!(next.last(), Some(NodeCursor::Failed)) && answer.is_ok() {
             *answer = Err(Abstention::not_asked("it failed at an earlier page"));
         }
     }
@@ -247,14 +247,14 @@ pub(super) async fn scan(
     let mut locks: Vec<_> = pages.into_iter().flat_map(|page| page.locks).collect();
     locks.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     locks.dedup();
-    let more = next.iter().any(|p| matches!(p, Progress::At(_)));
-    let cursor = more.then(|| ScanCursor(next.iter().map(Progress::to_string).collect()));
+    let more = next.iter().any(|p| matches!(p, NodeCursor::At(_)));
+    let cursor = more.then(|| ScanCursor(next.iter().map(NodeCursor::to_string).collect()));
     Ok(LockPage::new(locks, cursor))
 }
 
 /// The progress of one node's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Progress {
+enum NodeCursor {
     Start,
     At(String),
     Done,
@@ -262,7 +262,7 @@ enum Progress {
 }
 
 /// A letter, followed by the length and text of the node's own cursor.
-impl fmt::Display for Progress {
+impl fmt::Display for NodeCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start => f.write_str("s"),
@@ -273,7 +273,7 @@ impl fmt::Display for Progress {
     }
 }
 
-impl Progress {
+impl NodeCursor {
     fn parse(mut text: &str, nodes: usize) -> Option<Vec<Self>> {
         let mut all = Vec::with_capacity(nodes);
         for _ in 0..nodes {
@@ -303,16 +303,16 @@ mod tests {
     #[test]
     fn cursors_of_nodes_survive_being_joined() {
         let all = vec![
-            Progress::At("12:34".to_owned()),
-            Progress::Done,
-            Progress::Failed,
-            Progress::Start,
-            Progress::At(String::new()),
+            NodeCursor::At("12:34".to_owned()),
+            NodeCursor::Done,
+            NodeCursor::Failed,
+            NodeCursor::Start,
+            NodeCursor::At(String::new()),
         ];
-        let text: String = all.iter().map(Progress::to_string).collect();
-        assert_eq!(Progress::parse(&text, 5), Some(all));
+        let text: String = all.iter().map(NodeCursor::to_string).collect();
+        assert_eq!(NodeCursor::parse(&text, 5), Some(all));
         for bad in ["", "x", "a9:short", "aa:", "dd", "dddddd"] {
-            assert_eq!(Progress::parse(bad, 5), None, "{bad:?}");
+            assert_eq!(NodeCursor::parse(bad, 5), None, "{bad:?}");
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) type Answer = Result<AttemptOutcome, Abstention>;
 pub(super) enum Vote {
     Pending,
     Granted(Option<FencingToken>),
-    Held(Option<Duration>),
+    Busy(Option<Duration>),
     Abstained(Abstention),
 }
 
@@ -24,8 +24,8 @@ impl fmt::Display for Vote {
         match self {
             Self::Pending => f.write_str("no answer yet"),
             Self::Granted(_) => f.write_str("granted"),
-            Self::Held(Some(left)) => write!(f, "held by somebody else for {left:?}"),
-            Self::Held(None) => f.write_str("held by somebody else"),
+            Self::Busy(Some(left)) => write!(f, "held by somebody else for {left:?}"),
+            Self::Busy(None) => f.write_str("held by somebody else"),
             Self::Abstained(abstention) => abstention.fmt(f),
         }
     }
@@ -39,7 +39,7 @@ pub(super) enum Verdict {
     /// A majority granted it, but these nodes still have the wrong token.
     WriteBack(FencingToken, Vec<usize>),
     Granted(Option<FencingToken>),
-    Held(Option<Duration>),
+    Busy(Option<Duration>),
     NoQuorum,
 }
 
@@ -80,8 +80,8 @@ impl Tally {
         self.votes[node] = match answer {
             Ok(AttemptOutcome::Granted { token }) => Vote::Granted(token),
             // The attempt did not ask for a place in a queue.
-            Ok(AttemptOutcome::Held { remaining } | AttemptOutcome::Queued { remaining, .. }) => {
-                Vote::Held(remaining)
+            Ok(AttemptOutcome::Busy { remaining } | AttemptOutcome::Queued { remaining, .. }) => {
+                Vote::Busy(remaining)
             }
             Err(abstention) => Vote::Abstained(abstention),
         };
@@ -112,7 +112,7 @@ impl Tally {
         // nodes are silent.
         let held = self.votes.len() - pending - self.count(|v| matches!(v, Vote::Abstained(_)));
         if held >= self.majority {
-            Verdict::Held(self.remaining(granted))
+            Verdict::Busy(self.remaining(granted))
         } else {
             Verdict::Open
         }
@@ -177,7 +177,7 @@ impl Tally {
 
     /// The time until a majority votes, if time is all that is missing.
     pub(super) fn votes_in(&self) -> Option<Duration> {
-        let voting = self.count(|vote| matches!(vote, Vote::Granted(_) | Vote::Held(_)));
+        let voting = self.count(|vote| matches!(vote, Vote::Granted(_) | Vote::Busy(_)));
         let mut left: Vec<_> = self
             .votes
             .iter()
@@ -209,7 +209,7 @@ impl Tally {
             .votes
             .iter()
             .filter_map(|vote| match vote {
-                Vote::Held(left) => Some(left.unwrap_or(Duration::MAX)),
+                Vote::Busy(left) => Some(left.unwrap_or(Duration::MAX)),
                 // Its answer is on the way, and may name a shorter time than the others.
                 Vote::Pending => Some(Duration::ZERO),
                 _ => None,
@@ -237,7 +237,7 @@ mod tests {
 
     fn held(seconds: u64) -> Answer {
         let remaining = Some(Duration::from_secs(seconds));
-        Ok(AttemptOutcome::Held { remaining })
+        Ok(AttemptOutcome::Busy { remaining })
     }
 
     fn silent() -> Answer {
@@ -298,7 +298,7 @@ mod tests {
         tally.put(4, granted(1));
         // Two more are needed: after three seconds, not after one.
         let remaining = Some(Duration::from_secs(3));
-        assert_eq!(tally.verdict(), Verdict::Held(remaining));
+        assert_eq!(tally.verdict(), Verdict::Busy(remaining));
         tally.put(4, silent());
         assert_eq!(tally.verdict(), Verdict::NoQuorum);
     }
@@ -357,7 +357,7 @@ mod tests {
         tally.put(0, held(4));
         tally.put(2, held(30));
         let remaining = Some(Duration::from_secs(4));
-        assert_eq!(tally.verdict(), Verdict::Held(remaining));
+        assert_eq!(tally.verdict(), Verdict::Busy(remaining));
     }
 
     #[test]
@@ -369,13 +369,13 @@ mod tests {
         {
             tally.put(node, answer);
         }
-        let remaining = |seconds| Verdict::Held(Some(Duration::from_secs(seconds)));
+        let remaining = |seconds| Verdict::Busy(Some(Duration::from_secs(seconds)));
         assert_eq!(tally.verdict(), remaining(2), "two votes are missing");
-        let without_end = || Ok(AttemptOutcome::Held { remaining: None });
+        let without_end = || Ok(AttemptOutcome::Busy { remaining: None });
         tally.put(3, without_end());
         assert_eq!(tally.verdict(), remaining(3));
         tally.put(4, without_end());
-        assert_eq!(tally.verdict(), Verdict::Held(None));
+        assert_eq!(tally.verdict(), Verdict::Busy(None));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 pub(super) type Witnesses = Arc<[(usize, Arc<dyn NodeProbe>)]>;
 
 /// Suffix of the run id in a note if the client had no answer from a node that might know more.
-const UNVOUCHED: &str = "?";
+const UNVOUCHED_SUFFIX: &str = "?";
 
 /// How long a server has been up, at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Age {
 
 /// The note about a server with this run id and age.
 pub(super) fn note_of(run_id: &str, age: Age) -> Sighting {
-    let mark = if age.vouched { "" } else { UNVOUCHED };
+    let mark = if age.vouched { "" } else { UNVOUCHED_SUFFIX };
     Sighting::new(format!("{run_id}{mark}"), age.least)
 }
 
@@ -43,14 +43,17 @@ pub(super) async fn age(
 ) -> Age {
     let others = witnesses.iter().filter(|(other, _)| *other != index);
     let others: Vec<_> = others.map(|(_, probe)| probe).collect();
-    let asked = others.iter().map(|probe| recall(probe, label, answers));
+    let asked = others
+        .iter()
+        .map(|probe| ask_sighting(probe, label, answers));
     let mut told: Vec<_> = join_all(asked).await;
     let mut age = judge(&told, identity, max_lease);
     if !age.vouched {
         let deadline = Instant::now() + again;
         let silent = others.iter().zip(&mut told);
         let silent = silent.filter(|(_, told)| is_silent(told));
-        let asked = silent.map(async |(probe, told)| *told = recall(probe, label, deadline).await);
+        let asked =
+            silent.map(async |(probe, told)| *told = ask_sighting(probe, label, deadline).await);
         join_all(asked).await;
         age = judge(&told, identity, max_lease);
     }
@@ -62,8 +65,8 @@ pub(super) async fn age(
         Err(_) => false,
     });
     let deadline = Instant::now() + again / 2;
-    let notes =
-        uninformed.map(|(probe, _)| timeout_at(deadline, probe.note(label, &sighting, deadline)));
+    let notes = uninformed
+        .map(|(probe, _)| timeout_at(deadline, probe.note_sighting(label, &sighting, deadline)));
     for noted in join_all(notes).await {
         if let Ok(Err(error)) = noted {
             tracing::debug!(node = label, %error, "a node was not told which server this is");
@@ -73,10 +76,10 @@ pub(super) async fn age(
 }
 
 /// The age that the answers of the other nodes prove.
-fn judge(told: &[Told], identity: &NodeIdentity, max_lease: Duration) -> Age {
+fn judge(told: &[SightingAnswer], identity: &NodeIdentity, max_lease: Duration) -> Age {
     let run_id = &*identity.run_id;
     let sightings = || told.iter().flatten().flatten();
-    let is_unvouched = |told: &Sighting| told.run_id.strip_suffix(UNVOUCHED) == Some(run_id);
+    let is_unvouched = |told: &Sighting| told.run_id.strip_suffix(UNVOUCHED_SUFFIX) == Some(run_id);
     let since = |is_meant: &dyn Fn(&Sighting) -> bool| {
         let since = sightings()
             .filter(|told| is_meant(told))
@@ -120,23 +123,27 @@ pub(super) async fn remind(
     sighting: &Sighting,
     deadline: Instant,
 ) {
-    let told = recall(probe, label, deadline).await;
+    let told = ask_sighting(probe, label, deadline).await;
     if told.is_ok_and(|told| told.is_none()) {
         // If it goes away and returns, it gets another note.
-        let _ = timeout_at(deadline, probe.note(label, sighting, deadline)).await;
+        let _ = timeout_at(deadline, probe.note_sighting(label, sighting, deadline)).await;
     }
 }
 
 /// A node's note about another one. The error is `None` if no answer came in time.
-type Told = Result<Option<Sighting>, Option<BackendError>>;
+type SightingAnswer = Result<Option<Sighting>, Option<BackendError>>;
 
 /// Whether a node gave no answer. One that refuses the question has answered: it keeps no notes.
-fn is_silent(told: &Told) -> bool {
+fn is_silent(told: &SightingAnswer) -> bool {
     told.as_ref()
         .is_err_and(|error| error.as_ref().is_none_or(BackendError::is_transient))
 }
 
-async fn recall(probe: &Arc<dyn NodeProbe>, label: &str, deadline: Instant) -> Told {
-    let told = timeout_at(deadline, probe.recall(label, deadline)).await;
+async fn ask_sighting(
+    probe: &Arc<dyn NodeProbe>,
+    label: &str,
+    deadline: Instant,
+) -> SightingAnswer {
+    let told = timeout_at(deadline, probe.sighting(label, deadline)).await;
     told.map_err(|_| None)?.map_err(Some)
 }

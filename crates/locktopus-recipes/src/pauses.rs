@@ -7,9 +7,9 @@ use std::time::Duration;
 use locktopus_core::{BackendErrorKind, CancellationToken, LockError};
 
 /// The longest first pause after an error.
-const FIRST: Duration = Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest later pause: the same as for reconnections.
-const LONGEST: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Pauses that double, each shortened at random to no less than half.
 #[derive(Debug)]
@@ -19,17 +19,17 @@ pub(crate) struct Pauses {
 
 impl Pauses {
     pub(crate) fn new() -> Self {
-        Self { next: FIRST }
+        Self { next: FIRST_PAUSE }
     }
 
     /// It went well for a while, so the next pause is short again.
     pub(crate) fn reset(&mut self) {
-        self.next = FIRST;
+        self.next = FIRST_PAUSE;
     }
 
     pub(crate) async fn wait(&mut self) {
         let pause = jitter(self.next / 2, self.next);
-        self.next = (self.next * 2).min(LONGEST);
+        self.next = (self.next * 2).min(LONGEST_PAUSE);
         tokio::time::sleep(pause).await;
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_to_a_bound_and_begin_anew() {
         let mut pauses = Pauses::new();
-        let mut bound = FIRST;
+        let mut bound = FIRST_PAUSE;
         for _ in 0..10 {
             let begun = tokio::time::Instant::now();
             pauses.wait().await;
@@ -86,10 +86,10 @@ mod tests {
             // Timers count in whole milliseconds.
             let rounded = bound + Duration::from_millis(1);
             assert!((bound / 2..=rounded).contains(&took), "{took:?}");
-            bound = (bound * 2).min(LONGEST);
+            bound = (bound * 2).min(LONGEST_PAUSE);
         }
         pauses.reset();
-        assert_eq!(pauses.next, FIRST);
+        assert_eq!(pauses.next, FIRST_PAUSE);
     }
 
     #[test]

@@ -41,14 +41,17 @@ impl RedisRsClient {
 #[async_trait]
 impl RedisClient for RedisRsClient {
     fn name(&self) -> &'static str {
-        match self.topology.router() {
-            None => crate::connection::NAME,
-            Some(_) => "redis-rs cluster-async",
+        match &*self.topology {
+            Topology::Cluster(cluster) if cluster.router().is_some() => "redis-rs cluster-async",
+            Topology::Single(_) | Topology::Cluster(_) => crate::connection::NAME,
         }
     }
 
     fn deployment(&self) -> Deployment {
-        self.topology.deployment()
+        match &*self.topology {
+            Topology::Single(single) => single.target.deployment(),
+            Topology::Cluster(_) => Deployment::Cluster,
+        }
     }
 
     /// Its connection writes all commands that are ready at once, for less than a batch costs.
@@ -57,10 +60,11 @@ impl RedisClient for RedisRsClient {
     }
 
     async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
-        if args.is_empty() {
-            return Err(ClientError::NotSent("a command needs a name".to_owned()));
+        check_name(args)?;
+        match &*self.topology {
+            Topology::Single(single) => single.command(args).await,
+            Topology::Cluster(cluster) => cluster.command(route, args).await,
         }
-        self.topology.command(route, args).await
     }
 
     async fn pipeline(
@@ -68,21 +72,26 @@ impl RedisClient for RedisRsClient {
         route: Route,
         commands: &[&[&[u8]]],
     ) -> Result<Pipelined, ClientError> {
-        if commands.iter().any(|args| args.is_empty()) {
-            return Err(ClientError::NotSent("a command needs a name".to_owned()));
+        commands.iter().try_for_each(|args| check_name(args))?;
+        match &*self.topology {
+            Topology::Single(single) => single.pipeline(commands).await,
+            Topology::Cluster(cluster) => cluster.pipeline(route, commands).await,
         }
-        self.topology.pipeline(route, commands).await
     }
 
     async fn command_on_primaries(&self, args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        if args.is_empty() {
-            return Err(ClientError::NotSent("a command needs a name".to_owned()));
+        check_name(args)?;
+        match &*self.topology {
+            Topology::Single(single) => single.command_on_primaries(args).await,
+            Topology::Cluster(cluster) => cluster.command_on_primaries(args).await,
         }
-        self.topology.command_on_primaries(args).await
     }
 
     async fn configuration_epoch(&self) -> Option<u64> {
-        self.topology.configuration_epoch().await
+        match &*self.topology {
+            Topology::Single(single) => single.configuration_epoch().await,
+            Topology::Cluster(_) => None,
+        }
     }
 
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
@@ -99,7 +108,10 @@ impl RedisClient for RedisRsClient {
     }
 
     fn timed_out(&self, route: Route) {
-        self.topology.timed_out(route);
+        match &*self.topology {
+            Topology::Single(single) => single.timed_out(),
+            Topology::Cluster(cluster) => cluster.timed_out(route),
+        }
     }
 
     fn subscription_misplaced(&self, channel: &[u8]) {
@@ -108,7 +120,10 @@ impl RedisClient for RedisRsClient {
 
     fn generation(&self) -> u64 {
         // redis-rs does not report when it dials, so each of its commands may use a new connection.
-        let routed = self.topology.router().map_or(0, Router::sent);
+        let routed = match &*self.topology {
+            Topology::Single(_) => 0,
+            Topology::Cluster(cluster) => cluster.router().map_or(0, Router::sent),
+        };
         self.dialer.dialled() + routed
     }
 
@@ -124,12 +139,22 @@ impl RedisClient for RedisRsClient {
     async fn close(&self) {
         self.refresher.abort();
         self.subscriber.close();
-        self.topology.close();
+        match &*self.topology {
+            Topology::Single(single) => single.close(),
+            Topology::Cluster(cluster) => cluster.close(),
+        }
     }
 }
 
 impl Drop for RedisRsClient {
     fn drop(&mut self) {
         self.refresher.abort();
+    }
+}
+
+fn check_name(args: &[&[u8]]) -> Result<(), ClientError> {
+    match args.is_empty() {
+        true => Err(ClientError::NotSent("a command needs a name".to_owned())),
+        false => Ok(()),
     }
 }

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use locktopus_protocol::sentinels::Sentinels;
+use locktopus_protocol::sentinels::{Sentinels, Target};
 use locktopus_protocol::{
-    Budget, ClientError, ClusterRouter, ConnectOptions, HostPort, SentinelTls, Servers, TlsOptions,
+    Budget, ClusterRouter, ConnectError, ConnectOptions, SentinelTls, Servers, TlsOptions,
 };
-use tokio::runtime::Handle;
 
 use crate::client::RedisRsClient;
 use crate::cluster::{Cluster, Router};
 use crate::connection::dial::Dialer;
-use crate::connection::error::ConnectError;
-use crate::connection::link::Target;
 use crate::connection::sentinel::SentinelConnections;
 use crate::connection::tls::Tls;
 use crate::single::Single;
@@ -25,10 +22,9 @@ use crate::topology::Topology;
 ///
 /// # Errors
 ///
-/// [`ConnectError::NoServers`], [`ConnectError::ClusterDatabase`], [`ConnectError::ClientName`],
-/// [`ConnectError::TlsNotBuiltIn`] and [`ConnectError::Tls`] for invalid options,
-/// [`ConnectError::Unreachable`] if no server answers properly, [`ConnectError::NoRuntime`] outside
-/// a tokio runtime.
+/// [`ConnectError::InvalidOption`], [`ConnectError::NotBuiltIn`] and [`ConnectError::Tls`] for
+/// options that cannot be used, [`ConnectError::Unreachable`] if no server answers properly,
+/// [`ConnectError::NoRuntime`] outside a tokio runtime.
 ///
 /// # Cancel safety
 ///
@@ -48,7 +44,7 @@ use crate::topology::Topology;
 /// # }
 /// ```
 pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectError> {
-    check(options)?;
+    ConnectError::check(options)?;
     let router = match (&options.servers, options.cluster_router) {
         (Servers::Cluster(seeds), ClusterRouter::Client) => {
             Some(Router::new(options, seeds, Budget::of(options))?)
@@ -69,8 +65,8 @@ pub async fn connect(options: &ConnectOptions) -> Result<RedisRsClient, ConnectE
 ///
 /// # Errors
 ///
-/// Those of [`connect`], and [`ConnectError::RouterRetries`] for a connection that retries, or does
-/// not answer in time.
+/// Those of [`connect`]. A connection that retries, or does not answer in time, is an
+/// [`ConnectError::InvalidOption`].
 ///
 /// # Cancel safety
 ///
@@ -97,10 +93,10 @@ pub async fn connect_through(
     connection: redis::cluster_async::ClusterConnection,
 ) -> Result<RedisRsClient, ConnectError> {
     if !matches!(options.servers, Servers::Cluster(_)) {
-        let problem = "it is for a cluster, and the options name none";
-        return Err(ConnectError::Router(problem.to_owned()));
+        let problem = "a connection for a cluster is handed in, and the options name none";
+        return Err(ConnectError::invalid("cluster_router", problem));
     }
-    check(options)?;
+    ConnectError::check(options)?;
     let router = Router::handed_in(connection, Budget::of(options)).await?;
     build(options, Some(router)).await
 }
@@ -112,10 +108,10 @@ async fn build(
     let tls = load(options.tls.as_ref()).await?;
     let dialer = Arc::new(Dialer::for_data(options, tls.clone()));
     let topology = match &options.servers {
-        Servers::Standalone(server) => Topology::Single(Single::new(
-            Target::Server(server.clone()),
-            Arc::clone(&dialer),
-        )),
+        Servers::Standalone(server) => {
+            let target = Target::Server(server.clone());
+            Topology::Single(Single::new(target, Arc::clone(&dialer)))
+        }
         Servers::Sentinel {
             sentinels,
             master_name,
@@ -135,15 +131,14 @@ async fn build(
             Topology::Cluster(Box::new(cluster))
         }
     };
-    match topology.begin().await {
-        Ok(()) => Ok(RedisRsClient::new(topology, dialer)),
-        Err(error) if options.lazy => {
-            let error = unreachable(options, &error);
-            tracing::warn!(%error, "no server answers yet; the client connects as soon as one does");
-            Ok(RedisRsClient::new(topology, dialer))
+    if let Err(error) = topology.begin().await {
+        let error = ConnectError::unreachable(options, &error);
+        if !options.lazy {
+            return Err(error);
         }
-        Err(error) => Err(unreachable(options, &error)),
+        tracing::warn!(%error, "no server answers yet; the client connects as soon as one does");
     }
+    Ok(RedisRsClient::new(topology, dialer))
 }
 
 async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, ConnectError> {
@@ -151,56 +146,4 @@ async fn load(options: Option<&TlsOptions>) -> Result<Option<Tls>, ConnectError>
         Some(options) => Tls::load(options).await.map(Some),
         None => Ok(None),
     }
-}
-
-fn check(options: &ConnectOptions) -> Result<(), ConnectError> {
-    Handle::try_current().map_err(|_| ConnectError::NoRuntime)?;
-    let name = options.client_name.as_deref().unwrap_or_default();
-    ConnectOptions::check_client_name(name).map_err(ConnectError::ClientName)?;
-    match &options.servers {
-        Servers::Standalone(_) => Ok(()),
-        Servers::Sentinel { sentinels, .. } if sentinels.is_empty() => {
-            Err(ConnectError::NoServers { what: "sentinel" })
-        }
-        Servers::Sentinel { .. } => Ok(()),
-        Servers::Cluster(seeds) if seeds.is_empty() => Err(ConnectError::NoServers {
-            what: "cluster node",
-        }),
-        Servers::Cluster(_) if options.database != 0 => Err(ConnectError::ClusterDatabase {
-            given: options.database,
-        }),
-        Servers::Cluster(_) => Ok(()),
-    }
-}
-
-fn unreachable(options: &ConnectOptions, error: &ClientError) -> ConnectError {
-    let target = match &options.servers {
-        Servers::Standalone(server) => format!("the server {server}"),
-        Servers::Sentinel {
-            sentinels,
-            master_name,
-        } => {
-            format!(
-                "the primary {master_name:?} through sentinels {}",
-                listed(sentinels)
-            )
-        }
-        Servers::Cluster(seeds) => format!("the cluster of {}", listed(seeds)),
-    };
-    let reason = match error {
-        ClientError::NotSent(why) => why.clone(),
-        other => other.to_string(),
-    };
-    // The target names a single server already.
-    let known = match &options.servers {
-        Servers::Standalone(server) => format!("cannot connect to {server}: "),
-        Servers::Sentinel { .. } | Servers::Cluster(_) => "cannot connect to ".to_owned(),
-    };
-    let reason = reason.strip_prefix(&known).unwrap_or(&reason).to_owned();
-    ConnectError::Unreachable { target, reason }
-}
-
-fn listed(servers: &[HostPort]) -> String {
-    let names: Vec<_> = servers.iter().map(ToString::to_string).collect();
-    names.join(", ")
 }

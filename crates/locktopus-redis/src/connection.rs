@@ -1,7 +1,6 @@
 //! One connection to one server: how to make, keep, replace and use it.
 
 pub(crate) mod dial;
-pub(crate) mod duplex;
 pub(crate) mod error;
 pub(crate) mod greeting;
 pub(crate) mod health;
@@ -11,7 +10,6 @@ pub(crate) mod reply;
 pub(crate) mod send;
 pub(crate) mod sentinel;
 pub(crate) mod stream;
-pub(crate) mod sync;
 pub(crate) mod tls;
 
 /// This client's name in errors and metrics.

@@ -50,6 +50,6 @@ use connection::stream::names;
 pub use connect::connect;
 #[cfg(feature = "cluster-async")]
 pub use connect::connect_through;
-pub use connection::error::ConnectError;
+pub use locktopus_protocol::ConnectError;
 pub use redis;
 pub use settings::{from_cluster_nodes, from_connection_info, from_sentinels};

@@ -1,26 +1,15 @@
-//! One interface to all kinds of deployment, for commands and for placing subscriptions.
+//! One interface to all kinds of deployment, for placing subscriptions.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use locktopus_protocol::backoff::{Backoff, SETTLED};
+use locktopus_protocol::sentinels::Target;
 use locktopus_protocol::slot::key_slot;
-use locktopus_protocol::{
-    Channel, ClientError, Deployment, HostPort, NodeReply, Pipelined, Reply, Route,
-};
+use locktopus_protocol::{Channel, ClientError, HostPort};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
 
-use crate::cluster::{Cluster, Router};
+use crate::cluster::Cluster;
 use crate::connection::dial::Dialer;
-use crate::connection::link::Target;
 use crate::single::Single;
-
-/// Pause before a refresh when slots are known to have moved: they rarely move one at a time.
-const AFTER_REDIRECTS: Duration = Duration::from_millis(20);
-
-/// Refresh the slot map of an idle client this often.
-const REFRESH_ROUTINE: Duration = Duration::from_secs(30);
 
 /// The servers and the connections to them.
 #[derive(Debug)]
@@ -41,26 +30,11 @@ pub(crate) enum Location {
 }
 
 impl Topology {
-    pub(crate) fn deployment(&self) -> Deployment {
-        match self {
-            Self::Single(single) => single.deployment(),
-            Self::Cluster(_) => Deployment::Cluster,
-        }
-    }
-
-    /// The cluster connection of redis-rs, if used.
-    pub(crate) fn router(&self) -> Option<&Router> {
-        match self {
-            Self::Single(_) => None,
-            Self::Cluster(cluster) => cluster.router(),
-        }
-    }
-
     /// A copy that makes its own connections.
     pub(crate) fn again(&self, dialer: &Arc<Dialer>) -> Self {
         let dialer = Arc::clone(dialer);
         match self {
-            Self::Single(single) => Self::Single(Single::new(single.target().clone(), dialer)),
+            Self::Single(single) => Self::Single(Single::new(single.target.clone(), dialer)),
             Self::Cluster(cluster) => Self::Cluster(Box::new(cluster.again(dialer))),
         }
     }
@@ -68,57 +42,8 @@ impl Topology {
     /// Makes the first contact.
     pub(crate) async fn begin(&self) -> Result<(), ClientError> {
         match self {
-            Self::Single(single) => single.link().get().await.map(drop),
+            Self::Single(single) => single.link.get().await.map(drop),
             Self::Cluster(cluster) => cluster.refresh().await.map(drop),
-        }
-    }
-
-    pub(crate) async fn configuration_epoch(&self) -> Option<u64> {
-        match self {
-            Self::Single(single) => single.configuration_epoch().await,
-            Self::Cluster(_) => None,
-        }
-    }
-
-    pub(crate) async fn command(&self, route: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
-        match self {
-            Self::Single(single) => single.command(args).await,
-            Self::Cluster(cluster) => cluster.command(route, args).await,
-        }
-    }
-
-    pub(crate) async fn pipeline(
-        &self,
-        route: Route,
-        commands: &[&[&[u8]]],
-    ) -> Result<Pipelined, ClientError> {
-        match self {
-            Self::Single(single) => single.pipeline(commands).await,
-            Self::Cluster(cluster) => cluster.pipeline(route, commands).await,
-        }
-    }
-
-    pub(crate) async fn command_on_primaries(
-        &self,
-        args: &[&[u8]],
-    ) -> Result<Vec<NodeReply>, ClientError> {
-        match self {
-            Self::Single(single) => single.command_on_primaries(args).await,
-            Self::Cluster(cluster) => cluster.command_on_primaries(args).await,
-        }
-    }
-
-    pub(crate) fn timed_out(&self, route: Route) {
-        match self {
-            Self::Single(single) => single.timed_out(),
-            Self::Cluster(cluster) => cluster.timed_out(route),
-        }
-    }
-
-    pub(crate) fn close(&self) {
-        match self {
-            Self::Single(single) => single.close(),
-            Self::Cluster(cluster) => cluster.close(),
         }
     }
 
@@ -137,7 +62,7 @@ impl Topology {
     pub(crate) fn target(&self, place: &Location) -> Option<Target> {
         match (self, place) {
             (_, Location::Node(server)) => Some(Target::Server(server.clone())),
-            (Self::Single(single), Location::Primary) => Some(single.target().clone()),
+            (Self::Single(single), Location::Primary) => Some(single.target.clone()),
             (Self::Cluster(_), Location::Primary) => None,
         }
     }
@@ -145,15 +70,15 @@ impl Topology {
     /// Counts events after which a server may no longer be the right one.
     pub(crate) fn disturbances(&self) -> watch::Receiver<u64> {
         match self {
-            Self::Single(single) => single.disturbances(),
-            Self::Cluster(cluster) => cluster.disturbances(),
+            Self::Single(single) => single.disturbances.subscribe(),
+            Self::Cluster(cluster) => cluster.disturbances.subscribe(),
         }
     }
 
     /// Notes that channels may now belong elsewhere.
     pub(crate) fn mark_stale(&self) {
         if let Self::Cluster(cluster) = self {
-            cluster.mark_stale();
+            cluster.map.mark_stale();
         }
     }
 
@@ -164,10 +89,10 @@ impl Topology {
         }
     }
 
-    /// Finds out where channels belong now, if in doubt.
+    /// Waits until it is known where channels belong now, if that is in doubt.
     pub(crate) async fn freshen(&self) {
         if let Self::Cluster(cluster) = self {
-            cluster.freshen().await;
+            cluster.map.fresh().await;
         }
     }
 }
@@ -175,28 +100,11 @@ impl Topology {
 /// Keeps the topology up to date in the background.
 pub(crate) async fn keep_fresh(topology: Arc<Topology>) {
     match &*topology {
-        Topology::Single(single) => single.watch().await,
-        Topology::Cluster(cluster) => keep_map_fresh(cluster).await,
-    }
-}
-
-async fn keep_map_fresh(cluster: &Cluster) {
-    let mut backoff = Backoff::new();
-    loop {
-        let quiet = Instant::now();
-        // Refresh periodically too: a client that only subscribes gets no redirects.
-        if timeout(REFRESH_ROUTINE, cluster.refresh_wanted())
-            .await
-            .is_err()
-        {
-            cluster.mark_stale();
+        Topology::Single(single) => {
+            if let Some(sentinels) = single.target.sentinels() {
+                sentinels.watch().await;
+            }
         }
-        if cluster.freshen().await || quiet.elapsed() >= SETTLED {
-            backoff.reset();
-        }
-        // The pause grows while refreshes find nothing new, however many callers request one.
-        if timeout(backoff.pause(), cluster.redirected()).await.is_ok() {
-            sleep(AFTER_REDIRECTS).await;
-        }
+        Topology::Cluster(cluster) => cluster.keep_fresh().await,
     }
 }

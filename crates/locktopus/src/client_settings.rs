@@ -14,8 +14,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::connect;
 use crate::connect_error::ConnectError;
 #[cfg(feature = "cluster-async")]
-use crate::url::HandedIn;
-use crate::url::{Authority, BackendUrl, ClientChoice, Place, Providers};
+use crate::url::OwnConnection;
+use crate::url::{Authority, BackendUrl, ClientChoice, Endpoint, Providers};
 
 /// The characters that need no encoding in a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
@@ -56,7 +56,7 @@ pub struct ClientSettings {
     options: String,
     providers: Providers,
     #[cfg(feature = "cluster-async")]
-    router: Option<HandedIn>,
+    router: Option<OwnConnection>,
 }
 
 impl ClientSettings {
@@ -177,7 +177,7 @@ impl ClientSettings {
         mut self,
         connection: locktopus_redis::redis::cluster_async::ClusterConnection,
     ) -> Self {
-        self.router = Some(HandedIn(std::sync::Arc::new(connection)));
+        self.router = Some(OwnConnection(std::sync::Arc::new(connection)));
         self
     }
 
@@ -251,7 +251,7 @@ impl ClientSettings {
     fn url(self) -> Result<BackendUrl, ConnectError> {
         let read = self.read?;
         let mut url = BackendUrl::parse(&written(&read, &self.options), &[])?;
-        let Place::Servers { authority, .. } = &url.place else {
+        let Endpoint::Servers { authority, .. } = &url.endpoint else {
             unreachable!("servers were written")
         };
         if !names_the_same(authority, &read.options.servers) {
@@ -283,7 +283,7 @@ impl ClientSettings {
 fn written(read: &ReadSettings, options: &str) -> String {
     let (tls, database) = (&read.options.tls, read.options.database);
     let s = if tls.is_some() { "s" } else { "" };
-    let (scheme, place) = match &read.options.servers {
+    let (scheme, address) = match &read.options.servers {
         Servers::Standalone(server) => match server.socket_path() {
             Some(path) => {
                 let path = utf8_percent_encode(path, PATH);
@@ -302,7 +302,7 @@ fn written(read: &ReadSettings, options: &str) -> String {
         Servers::Cluster(nodes) => ("-cluster", format!("{}/{database}", listed(nodes))),
     };
     let options = options.trim_start_matches('&');
-    format!("redis{s}{scheme}://{place}?{options}")
+    format!("redis{s}{scheme}://{address}?{options}")
 }
 
 fn listed(servers: &[HostPort]) -> String {
@@ -399,15 +399,15 @@ mod tests {
             let text = format!("{url} {url:?}");
             assert!(text.starts_with(shown), "{text}");
             assert!(!text.contains("hunter2"), "{text}");
-            let Place::Servers {
+            let Endpoint::Servers {
                 tls,
                 authority,
-                shape,
-            } = &url.place
+                topology,
+            } = &url.endpoint
             else {
                 panic!("no servers")
             };
-            let options = connect::options_of(&url, *tls, authority, shape);
+            let options = connect::options_of(&url, *tls, authority, topology);
             assert_eq!(
                 (options.servers, options.database, options.credentials),
                 (read.options.servers, database, read.options.credentials)
@@ -456,15 +456,15 @@ mod tests {
         let error = settings.clone().url().unwrap_err().to_string();
         assert!(error.contains("the certificates cannot be read"), "{error}");
         let url = settings.options("ca=/x.pem").url().unwrap();
-        let Place::Servers {
+        let Endpoint::Servers {
             tls,
             authority,
-            shape,
-        } = &url.place
+            topology,
+        } = &url.endpoint
         else {
             panic!("no servers")
         };
-        let tls = connect::options_of(&url, *tls, authority, shape)
+        let tls = connect::options_of(&url, *tls, authority, topology)
             .tls
             .unwrap();
         assert_eq!(tls.ca_file.as_deref(), Some("/x.pem".as_ref()));

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::connect_error::ConnectError;
-use crate::url::{BackendUrl, Begin, Checks, IntoBackendUrl, UrlOptions};
+use crate::url::{BackendUrl, Checks, ConnectWhen, IntoBackendUrl, UrlOptions};
 
 /// Connects to the backend that a URL names. See [the tables](mod@crate::url) for all URLs and
 /// options, and [`BackendUrl::credentials`] for passwords that expire.
@@ -140,13 +140,13 @@ pub async fn connect_client(
 ) -> Result<std::sync::Arc<dyn locktopus_protocol::RedisClient>, ConnectError> {
     let url = url.into_backend_url()?;
     check_runtime(&url)?;
-    match &url.place {
-        crate::url::Place::Servers {
+    match &url.endpoint {
+        crate::url::Endpoint::Servers {
             tls,
             authority,
-            shape,
-        } => servers::open_client(&url, *tls, authority, shape).await,
-        crate::url::Place::Memory { .. } => Err(ConnectError::FeatureMissing {
+            topology,
+        } => servers::open_client(&url, *tls, authority, topology).await,
+        crate::url::Endpoint::Memory { .. } => Err(ConnectError::FeatureMissing {
             url: url.to_string(),
             feature: "redis",
         }),
@@ -184,7 +184,7 @@ pub(crate) async fn checked(
     let deadline = Instant::now() + time_for_checks(answer);
     let diagnosis = match backend.diagnose(deadline).await {
         Ok(diagnosis) => diagnosis,
-        Err(error) if options.begin == Begin::Lazy => {
+        Err(error) if options.connect_when == ConnectWhen::Lazy => {
             tracing::warn!(backend = %url, %error, "the connect-time checks were not made");
             return Ok(backend);
         }
@@ -224,7 +224,7 @@ fn time_for_checks(timeout: Duration) -> Duration {
 #[cfg(any(feature = "redis", feature = "fred"))]
 mod deferred;
 #[cfg(any(feature = "redis", feature = "fred"))]
-mod place;
+mod node_address;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) mod quorum;
 #[cfg(any(feature = "redis", feature = "fred"))]
@@ -237,22 +237,22 @@ pub(crate) use servers::connect_options as options_of;
     expect(clippy::unused_async, reason = "only servers are waited for")
 )]
 async fn backend(url: &BackendUrl) -> Result<DynBackend, ConnectError> {
-    match &url.place {
+    match &url.endpoint {
         #[cfg(feature = "memory")]
-        crate::url::Place::Memory { name } => Ok(memory::open(name.as_deref())),
+        crate::url::Endpoint::Memory { name } => Ok(memory::open(name.as_deref())),
         #[cfg(not(feature = "memory"))]
-        crate::url::Place::Memory { .. } => Err(ConnectError::FeatureMissing {
+        crate::url::Endpoint::Memory { .. } => Err(ConnectError::FeatureMissing {
             url: url.to_string(),
             feature: "memory",
         }),
         #[cfg(any(feature = "redis", feature = "fred"))]
-        crate::url::Place::Servers {
+        crate::url::Endpoint::Servers {
             tls,
             authority,
-            shape,
-        } => servers::open(url, *tls, authority, shape).await,
+            topology,
+        } => servers::open(url, *tls, authority, topology).await,
         #[cfg(not(any(feature = "redis", feature = "fred")))]
-        crate::url::Place::Servers { .. } => Err(ConnectError::FeatureMissing {
+        crate::url::Endpoint::Servers { .. } => Err(ConnectError::FeatureMissing {
             url: url.to_string(),
             feature: "redis",
         }),

@@ -18,6 +18,7 @@ use crate::url::UrlError;
 /// let text = error.to_string();
 /// assert!(text.starts_with("cannot connect to redis://***@127.0.0.1:1"));
 /// assert!(text.to_lowercase().contains("connection refused"));
+/// assert_eq!(text.matches("cannot connect").count(), 1);
 /// assert!(!text.contains("s3cret"));
 /// # }
 /// # #[cfg(not(feature = "redis"))] fn main() {}
@@ -59,7 +60,7 @@ pub enum ConnectError {
     },
 
     /// No server could be reached, or it refused the login.
-    #[error("cannot connect to {url}: {}", with_causes(&**source))]
+    #[error("cannot connect to {url}: {}", why_unreachable(&**source))]
     Unreachable {
         /// The URL, without secrets.
         url: String,
@@ -131,6 +132,19 @@ pub enum ConnectError {
     /// A setting of the builder is wrong.
     #[error(transparent)]
     Settings(#[from] LockError),
+}
+
+/// Why a server is unreachable. Client libraries say "cannot connect to ADDRESS: " first, as
+/// [`ConnectError`] does with the URL.
+pub(crate) fn why_unreachable(source: &dyn Error) -> String {
+    let text = with_causes(source);
+    let reason = text
+        .strip_prefix("cannot connect to ")
+        .and_then(|rest| rest.split_once(": "));
+    match reason {
+        Some((_, reason)) => reason.to_owned(),
+        None => text,
+    }
 }
 
 /// The text of an error and of its causes, leaving out any that the text before already contains.
@@ -209,6 +223,14 @@ mod tests {
             error
                 .source()
                 .is_some_and(|cause| cause.is::<BackendError>())
+        );
+        let error = ConnectError::Unreachable {
+            url: "redis-cluster://[::1]:1,[::1]:2".to_owned(),
+            source: "cannot connect to the cluster of [::1]:1, [::1]:2: [::1]:1: refused".into(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot connect to redis-cluster://[::1]:1,[::1]:2: [::1]:1: refused"
         );
     }
 }

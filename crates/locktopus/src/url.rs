@@ -129,12 +129,12 @@ pub(crate) use login::Providers;
 pub(crate) use options::PubSub;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use options::Routing;
-pub(crate) use options::{Begin, UrlOptions};
+pub(crate) use options::{ConnectWhen, UrlOptions};
+pub(crate) use parse::Endpoint;
 #[cfg(feature = "cluster-async")]
-pub(crate) use parse::HandedIn;
-pub(crate) use parse::Place;
+pub(crate) use parse::OwnConnection;
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub(crate) use parse::SERVER_PORT;
 #[cfg(any(feature = "redis", feature = "fred"))]
-pub(crate) use parse::Shape;
+pub(crate) use parse::Topology;
 pub(crate) use shown::SCHEMES;

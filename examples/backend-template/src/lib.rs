@@ -16,6 +16,7 @@ use locktopus::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Connector,
     ConnectorError, DynBackend, Executed, ExtendOutcome, ExtendRequest, FencingToken, HolderState,
     LockBackend, LockKind, LockState, LockTarget, NameError, ReleaseOutcome, ReleaseRequest,
+    TokenSource,
 };
 use tokio::time::Instant;
 
@@ -112,7 +113,7 @@ impl LockBackend for TemplateBackend {
                 Some(row) if row.owner == attempt.owner => (row.token, attempt.lease.max(row.left)),
                 Some(row) => {
                     let remaining = Some(row.left);
-                    return AttemptOutcome::Held { remaining };
+                    return AttemptOutcome::Busy { remaining };
                 }
             };
             let token = token.max(attempt.floor.map_or(0, FencingToken::get));
@@ -228,7 +229,10 @@ impl Connector for TemplateConnector {
         }
         Ok(Arc::new(TemplateBackend {
             // There is no queue and no notification: waiters retry after growing pauses.
-            info: BackendInfo::new(NAME, url.to_string(), Duration::from_secs(1)),
+            info: BackendInfo {
+                tokens: TokenSource::Count,
+                ..BackendInfo::new(NAME, url.to_string(), Duration::from_secs(1))
+            },
             storage: Arc::clone(&self.storage),
             closed: AtomicBool::new(false),
         }))

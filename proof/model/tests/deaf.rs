@@ -14,7 +14,7 @@ use common::{is_granted, kinds};
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Counters as _, LockBackend as _,
     LockGuard, LockKind, LockName, LockRequest, LockState, LockTarget, Locktopus, OwnerId,
-    ReleaseOutcome, ReleaseRequest, Sought, WaitStrategy, WakeStream, WakeUps as _, WriteGuard,
+    PlaceHint, ReleaseOutcome, ReleaseRequest, WaitStrategy, WakeStream, WakeUps as _, WriteGuard,
 };
 use locktopus_model::ModelClient;
 use locktopus_protocol::{
@@ -45,7 +45,7 @@ fn holding(kind: &LockKind) -> LockKind {
 }
 
 fn is_counted(kind: &LockKind) -> bool {
-    matches!(kind, LockKind::Semaphore | LockKind::Permits)
+    matches!(kind, LockKind::Semaphore | LockKind::PermitSemaphore)
 }
 
 fn target(name: &str, kind: &LockKind) -> LockTarget {
@@ -186,7 +186,7 @@ impl Process {
         let deadline = Instant::now() + SECOND;
         let attempt = AcquireAttempt::new(target.clone(), owner.clone(), LEASE, deadline);
         let request = ReleaseRequest {
-            sought: Some(Sought {
+            place_hint: Some(PlaceHint {
                 place: LONG,
                 lease: LEASE,
                 tokens: attempt.tokens,
@@ -364,7 +364,11 @@ async fn a_group_is_taken_behind_the_deaf() {
 async fn a_deaf_waiter_that_does_not_fit_keeps_nobody_out() {
     for (kind, big, wants) in [
         (LockKind::Semaphore, LockKind::Semaphore, PERMITS),
-        (LockKind::Permits, LockKind::Permits, PERMITS),
+        (
+            LockKind::PermitSemaphore,
+            LockKind::PermitSemaphore,
+            PERMITS,
+        ),
         (LockKind::Read, LockKind::Write, 1),
     ] {
         let here = Process::first().await;
@@ -543,7 +547,12 @@ async fn whoever_may_not_listen_any_more_has_one_place() {
 #[tokio::test(start_paused = true)]
 async fn room_is_kept_for_those_that_poll() {
     for (case, kind) in (0..216).flat_map(|case| {
-        [LockKind::Read, LockKind::Semaphore, LockKind::Permits].map(|kind| (case, kind))
+        [
+            LockKind::Read,
+            LockKind::Semaphore,
+            LockKind::PermitSemaphore,
+        ]
+        .map(|kind| (case, kind))
     }) {
         let here = Process::first().await;
         let (polls, next) = (here.another().await, here.another().await);

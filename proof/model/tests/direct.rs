@@ -2,62 +2,28 @@
 //! the server.
 #![allow(clippy::unwrap_used, reason = "a test may end with a panic")]
 
-use locktopus_model::lua::Interpreter;
-use locktopus_model::redis::{Reply, Server};
-use locktopus_protocol::scripts::{CLASSIFY, GUARDED_WRITE};
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "edges_common/mod.rs"]
+mod common;
 
-struct Bench {
-    lua: Interpreter,
-    server: Server,
-}
+use common::{Bench, show};
+use locktopus_model::redis::Reply;
 
-impl Bench {
-    fn new() -> Self {
-        Self {
-            lua: Interpreter::new().unwrap(),
-            server: Server::default(),
-        }
-    }
-
-    fn command(&mut self, text: &str) -> Reply {
-        let words = text.split(' ').map(|word| word.as_bytes().to_vec());
-        self.server.command(&words.collect::<Vec<_>>()).unwrap()
-    }
-
-    fn eval(&mut self, source: &str, keys: &[&str], arguments: &[&str]) -> Reply {
-        let program = self.lua.load(source).unwrap();
-        let [keys, arguments] = [keys, arguments].map(bytes);
-        let evaluation = self.lua.eval(&mut self.server, &program, &keys, &arguments);
-        evaluation.unwrap().reply
-    }
-
-    /// Writes the key `k`. The arguments: lock, token, holder, how long to keep the fence, and the
-    /// command.
-    fn write(&mut self, arguments: &str) -> String {
-        let arguments: Vec<_> = arguments.split(' ').collect();
-        show(&self.eval(GUARDED_WRITE.source, &["k", "f"], &arguments))
-    }
-
-    /// All keys on the server, with their expiries.
-    fn left(&self) -> String {
-        let lines = self.server.dump();
-        lines.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+/// Writes the key `k`. The arguments: lock, token, holder, how long to keep the fence, and the
+/// command. Returns the reply, of an error only its code.
+fn write(bench: &mut Bench, arguments: &str) -> String {
+    let arguments: Vec<_> = arguments.split(' ').collect();
+    let reply = bench.eval("guarded_write", &["k", "f"], &arguments);
+    match reply.strip_prefix('[') {
+        Some(items) => items.trim_end_matches(']').to_owned(),
+        None => reply.split(' ').next().unwrap_or_default().to_owned(),
     }
 }
 
-fn bytes(words: &[&str]) -> Vec<Vec<u8>> {
-    words.iter().map(|word| word.as_bytes().to_vec()).collect()
-}
-
-/// A short form of a reply.
-fn show(reply: &Reply) -> String {
-    match reply {
-        Reply::Int(number) => number.to_string(),
-        Reply::Bulk(text) => String::from_utf8_lossy(text).into_owned(),
-        Reply::Array(items) => items.iter().map(show).collect::<Vec<_>>().join(" "),
-        Reply::Error(line) => line.split(' ').next().unwrap_or_default().to_owned(),
-        other => format!("{other:?}"),
-    }
+/// All keys on the server, with their expiries.
+fn left(bench: &Bench) -> String {
+    let lines = bench.server.dump();
+    lines.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
 #[test]
@@ -84,7 +50,7 @@ fn a_guarded_write_is_done_by_the_newest_holder() {
             "g",
         ),
     ] {
-        assert_eq!(bench.write(arguments), reply, "{arguments}");
+        assert_eq!(write(&mut bench, arguments), reply, "{arguments}");
         assert_eq!(show(&bench.command("GET k")), value, "{arguments}");
     }
 }
@@ -93,15 +59,15 @@ fn a_guarded_write_is_done_by_the_newest_holder() {
 fn a_token_that_is_none_writes_nothing() {
     for token in ["0", "-1", "9007199254740992", "x", "", "nan", "0.5"] {
         let mut bench = Bench::new();
-        let reply = bench.write(&format!("l {token} h 1000 SET a 0"));
+        let reply = write(&mut bench, &format!("l {token} h 1000 SET a 0"));
         assert_eq!(
-            (reply.as_str(), bench.left().as_str()),
+            (reply.as_str(), left(&bench).as_str()),
             ("BADTOKEN", ""),
             "{token:?}"
         );
     }
     let mut bench = Bench::new();
-    assert_eq!(bench.write("l 1 h 1000 SET a 0"), "1 1 l");
+    assert_eq!(write(&mut bench, "l 1 h 1000 SET a 0"), "1 1 l");
 }
 
 #[test]
@@ -116,18 +82,22 @@ fn a_fence_that_is_none_is_left_alone() {
     ] {
         let mut bench = Bench::new();
         bench.command(spoilt);
-        let before = bench.left();
-        assert_eq!(bench.write("l 9 h 1000 SET a 0"), "BADTOKEN", "{spoilt}");
-        assert_eq!(bench.left(), before, "{spoilt}");
+        let before = left(&bench);
+        assert_eq!(
+            write(&mut bench, "l 9 h 1000 SET a 0"),
+            "BADTOKEN",
+            "{spoilt}"
+        );
+        assert_eq!(left(&bench), before, "{spoilt}");
     }
     // Other fields of the hash are ignored.
     let mut bench = Bench::new();
     bench.command("HSET f lock l token 1");
-    assert_eq!(bench.write("l 1 h 1000 SET a 0"), "1 1 l");
+    assert_eq!(write(&mut bench, "l 1 h 1000 SET a 0"), "1 1 l");
     let mut bench = Bench::new();
     bench.server.script_fault = Some((1, "NOPERM no".to_owned()));
-    assert_eq!(bench.write("l 1 h 1000 SET a 0"), "NOPERM");
-    assert_eq!(bench.left(), "");
+    assert_eq!(write(&mut bench, "l 1 h 1000 SET a 0"), "NOPERM");
+    assert_eq!(left(&bench), "");
 }
 
 #[test]
@@ -143,13 +113,16 @@ fn fences_and_values_live_for_as_long_as_was_asked() {
         // No expiry is longer than any.
         ("l 6 h 1000 SET a 10", -1, 10),
     ] {
-        assert!(bench.write(arguments).starts_with("1 "), "{arguments}");
+        assert!(
+            write(&mut bench, arguments).starts_with("1 "),
+            "{arguments}"
+        );
         let left = ["f", "k"].map(|key| bench.command(&format!("PTTL {key}")).as_int());
         assert_eq!(left, [Some(fence), Some(value)], "{arguments}");
     }
     // A new fence to be kept for ever has no expiry.
     let mut bench = Bench::new();
-    assert_eq!(bench.write("l 5 h 0 SET a 0"), "1 5 l");
+    assert_eq!(write(&mut bench, "l 5 h 0 SET a 0"), "1 5 l");
     assert_eq!(bench.command("PTTL f"), Reply::Int(-1));
 }
 
@@ -204,14 +177,14 @@ fn what_a_key_is_can_be_told() {
         }
         expected.push(letter);
         let [k, s, p, f, n] = ["k", "s", "p", "f", "n"].map(|key| format!("{key}{at}"));
-        let letters = bench.eval(CLASSIFY.source, &[&k, &s, &p, &f, &n], &[]);
-        assert_eq!(show(&letters), letter.to_string(), "{at}: {}", bench.left());
+        let letters = bench.eval("classify", &[&k, &s, &p, &f, &n], &[]);
+        assert_eq!(letters, format!("[{letter}]"), "{at}: {}", left(&bench));
     }
     // All of them in one call.
     let keys = (0..expected.len())
         .flat_map(|at| ["k", "s", "p", "f", "n"].map(|key| format!("{key}{at}")));
     let keys: Vec<_> = keys.collect();
     let keys: Vec<_> = keys.iter().map(String::as_str).collect();
-    let letters = show(&bench.eval(CLASSIFY.source, &keys, &[]));
-    assert_eq!(letters.replace(' ', ""), expected);
+    let letters = bench.eval("classify", &keys, &[]);
+    assert_eq!(letters.replace(' ', ""), format!("[{expected}]"));
 }

@@ -91,37 +91,67 @@ fn a_batch_runs_each_member_by_itself() {
     let mut bench = Bench::new();
     bench.command("SET t2 x");
     bench.command("SET k3 x");
-    let names = ["", "2", "3", "", "4"].map(|number| LOCK.map(|key| format!("{key}{number}")));
+    let names = ["", "2", "3", "", "4", "5"].map(|number| LOCK.map(|key| format!("{key}{number}")));
     let keys: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
-    let member = |owner| {
-        [
-            "4", "9", owner, "60000", "7000", "0", "x", "1", "1", "0", "PUBLISH",
-        ]
-    };
-    // A place in the queue is two more arguments.
-    let mut waits = member(OTHER).to_vec();
-    waits[1] = "11";
-    waits.extend(["50000", "inbox"]);
-    let arguments = [
-        &member(ME)[..],
-        &member(ME),
-        &member(ME),
-        &waits,
-        &member(ME),
+    // The owners differ, and how late each may run.
+    let head = ["6", "1 4 "];
+    let first = [
+        ME, "60000", "7000", "0", "x", "1", "1", "0", "PUBLISH", "50000", "inbox",
     ];
-    let answer = bench.eval("lock_acquire_together", &keys, &arguments.concat());
+    let others = [ME, "0", ME, "0", OTHER, "0", ME, "0", ME, "1"];
+    let arguments = [&head[..], &first, &others].concat();
+    let answer = bench.eval("lock_acquire_together", &keys, &arguments);
     let now = bench.server.clock;
-    let replies = format!("[{now} Nil Nil [3 60000 {now} 0 {now} 0] {now} 1 BADTOKEN ");
+    let replies = format!("[{now} Nil Nil [3 60000 {now} 0 {now} 0] {now} [2 0 {now}] 1 BADTOKEN ");
     assert!(answer.starts_with(&replies), "{answer}");
     assert!(answer.contains(" 2 WRONGKIND 0 "), "{answer}");
-    for (key, there) in [("k", 1), ("k2", 0), ("q", 1), ("k4", 1)] {
+    for (key, there) in [("k", 1), ("k2", 0), ("q", 1), ("k4", 1), ("k5", 0)] {
         assert_eq!(
             bench.command(&format!("EXISTS {key}")),
             Reply::Int(there),
             "{key}"
         );
     }
-    assert_eq!(bench.eval("lock_acquire_together", &[], &[]), "[]");
+}
+
+/// Waiters of a fair lock that were set aside return to their places in any order. They may have
+/// come at the same time, as in a batch, or the clock of a new primary may be behind.
+#[test]
+fn those_set_aside_come_back_in_order_whatever_the_clock() {
+    let keys = ["k", "t", "q", "w", "ends"];
+    let [holder, a, b, c, d] =
+        [1, 2, 3, 4, 5].map(|it| format!("0000000{it}-0000-8c70-a705-000000000000:1"));
+    let cases = (0..16).map(|it| [1, 2, 4, 8].map(|bit| it & bit != 0));
+    for [back_for_b, java_before_b, back_for_d, java_before_d] in cases {
+        let mut bench = Bench::new();
+        let asks = |bench: &mut Bench, owner: &str, first: &str| {
+            let head = [owner, "60000", "7000", "0", "f", "1", "1", "0", "PUBLISH"];
+            let arguments = [&head[..], &["50000", "deaf", "c", "", first]].concat();
+            bench.eval("fair_lock_acquire", &keys, &arguments);
+        };
+        let comes = |bench: &mut Bench, owner: &str, back: bool, java: bool| {
+            if java {
+                bench.command(&format!(
+                    "RPUSH q 11111111-2222-4333-8444-555555555555:{owner}"
+                ));
+            }
+            bench.server.clock -= i64::from(back) * 3_600_000_000;
+            asks(bench, owner, "1");
+        };
+        asks(&mut bench, &holder, "1");
+        comes(&mut bench, &a, false, false);
+        comes(&mut bench, &b, back_for_b, java_before_b);
+        let release = [&holder, "f", "1", "PUBLISH", "c", "7000", "d", "1"];
+        bench.eval("fair_lock_release", &keys, &release);
+        bench.command(&format!("HSET k {c} 1"));
+        comes(&mut bench, &d, back_for_d, java_before_d);
+        asks(&mut bench, &b, "");
+        asks(&mut bench, &a, "");
+        let line = show(&bench.command("LRANGE q 0 -1"));
+        let ours: Vec<_> = line.split(['[', ' ', ']']).collect();
+        let ours = ours.into_iter().filter(|it| it.starts_with("0000"));
+        assert_eq!(ours.collect::<Vec<_>>(), [&a, &b, &d], "{line}");
+    }
 }
 
 /// The lock is released all the same, and the reply reports that no message went out.

@@ -10,14 +10,12 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{is_granted, kinds};
+use common::{Lock, is_granted, kinds};
 use locktopus_core::{
-    AcquireAttempt, AttemptOutcome, CounterAction, CounterRequest, Counters as _, Directory as _,
-    Executed, ExtendOutcome, ExtendRequest, GroupOutcome, Groups as _, LockBackend as _, LockKind,
-    LockName, LockTarget, Locktopus, MutexProfile, OwnerId, ReleaseOutcome, ReleaseRequest,
-    ReplicaNeed, SafetyMode, TokenRetention, WakeStream, WakeUps as _,
+    AcquireAttempt, CounterAction, Directory as _, Executed, ExtendOutcome, ExtendRequest,
+    GroupOutcome, Groups as _, LockBackend as _, LockKind, LockName, LockTarget, Locktopus,
+    MutexProfile, OwnerId, ReleaseOutcome, ReplicaNeed, SafetyMode, TokenRetention, WakeStream,
 };
-use locktopus_model::redis::ScriptTime;
 use locktopus_model::{ModelClient, Pass};
 use locktopus_protocol::{BackendOptions, Keys, RedisBackend};
 use tokio::time::{Instant, sleep};
@@ -27,100 +25,40 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Twice this is longer than any request asks to keep the token.
 const LEASE: Duration = Duration::from_secs(600);
 
-struct Lock {
-    client: Arc<ModelClient>,
-    backend: RedisBackend,
-    target: LockTarget,
+/// A lock, its holder, and a subscription for its waiters.
+async fn held(kind: &LockKind, lease: Duration) -> (Lock, OwnerId, WakeStream) {
+    let (lock, owner) = taken(ModelClient::default(), kind, SafetyMode::Plain, lease).await;
+    let heard = lock.listen().await;
+    (lock, owner, heard)
+}
+
+async fn taken(
+    client: ModelClient,
+    kind: &LockKind,
+    safety: SafetyMode,
+    lease: Duration,
+) -> (Lock, OwnerId) {
+    let options = BackendOptions {
+        token_retention: TokenRetention::from(MINUTE),
+        safety,
+        ..BackendOptions::default()
+    };
+    let lock = Lock::on(client, kind.clone(), 1, options).await;
+    let holder = lock.as_kind(holding(kind));
+    let owner = holder.target.kind().new_owner();
+    holder.take_with(&owner, lease, 1).await;
+    (lock, owner)
 }
 
 impl Lock {
-    /// A lock, its holder, and a subscription for its waiters.
-    async fn held(kind: &LockKind, lease: Duration) -> (Self, OwnerId, WakeStream) {
-        let client = Arc::new(ModelClient::default());
-        let (lock, owner) = Self::with(&client, kind, SafetyMode::Plain, lease).await;
-        let soon = Instant::now() + SECOND;
-        let heard = lock.backend.subscribe(&lock.target, soon).await.unwrap();
-        (lock, owner, heard)
-    }
-
-    async fn with(
-        client: &Arc<ModelClient>,
-        kind: &LockKind,
-        safety: SafetyMode,
-        lease: Duration,
-    ) -> (Self, OwnerId) {
-        client.server().script_time = ScriptTime::Frozen;
-        let options = BackendOptions {
-            token_retention: TokenRetention::from(MINUTE),
-            safety,
-            ..BackendOptions::default()
-        };
-        let backend = RedisBackend::new(Arc::clone(client) as _, options).await;
-        let target = LockTarget::new(LockName::new("it").unwrap(), kind.clone());
-        let lock = Self {
-            client: Arc::clone(client),
-            backend: backend.unwrap(),
-            target,
-        };
-        if matches!(kind, LockKind::Semaphore | LockKind::Permits) {
-            lock.count(CounterAction::Initialise(1)).await;
-        }
-        let holding = match kind {
-            LockKind::Read => LockKind::Write,
-            kind => kind.clone(),
-        };
-        let owner = holding.new_owner();
-        let target = LockTarget::new(LockName::new("it").unwrap(), holding);
-        let granted = lock.attempt(&target, &owner, lease, None).await;
-        assert!(is_granted(&granted), "{kind:?}");
-        (lock, owner)
-    }
-
-    async fn count(&self, action: CounterAction) {
-        let request = CounterRequest {
-            target: self.target.clone(),
-            operation: OwnerId::generate(),
-            action,
-            deadline: Instant::now() + SECOND,
-        };
-        let _ = self.backend.counter(&request).await.unwrap();
-    }
-
-    async fn attempt(
-        &self,
-        target: &LockTarget,
-        owner: &OwnerId,
-        lease: Duration,
-        place: Option<Duration>,
-    ) -> AttemptOutcome {
-        let deadline = Instant::now() + SECOND;
-        let attempt = AcquireAttempt {
-            place,
-            ..AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline)
-        };
-        self.backend.attempt(&attempt).await.unwrap()
-    }
-
-    async fn wait(&self, lease: Duration) -> OwnerId {
+    async fn queue(&self, lease: Duration) -> OwnerId {
         let owner = self.target.kind().new_owner();
-        let queued = self
-            .attempt(&self.target, &owner, lease, Some(LEASE * 4))
-            .await;
-        let in_line = matches!(queued, AttemptOutcome::Queued { .. });
-        assert!(in_line, "{queued:?}");
+        self.wait(&owner, lease, LEASE * 4).await;
         owner
     }
 
-    async fn release(&self, kind: LockKind, owner: &OwnerId) -> ReleaseOutcome {
-        let target = LockTarget::new(self.target.name().clone(), kind);
-        let request = ReleaseRequest::new(target, owner.clone(), Instant::now() + SECOND);
-        self.backend.release(&request).await.unwrap()
-    }
-
     async fn holds(&self, owner: &OwnerId) -> bool {
-        let soon = Instant::now() + SECOND;
-        let state = self.backend.inspect(&self.target, soon).await.unwrap();
-        state.holders.iter().any(|holder| holder.owner == *owner)
+        self.holders().await.contains(owner)
     }
 
     /// How long the last token is kept.
@@ -134,10 +72,6 @@ impl Lock {
         let words = ["PTTL", &key].map(|word| word.as_bytes().to_vec());
         let left = self.client.server().command(&words).unwrap().as_int();
         left.unwrap().try_into().ok().map(Duration::from_millis)
-    }
-
-    fn pass(&self, time: Duration) {
-        self.client.server().clock += i64::try_from(time.as_micros()).unwrap();
     }
 }
 
@@ -153,10 +87,10 @@ async fn a_release_keeps_the_token_for_the_next_holder() {
     for kind in kinds() {
         // One release in sixteen, by the clock, takes the long way.
         for tick in 0..3 {
-            let (lock, owner, _heard) = Lock::held(&kind, SECOND).await;
+            let (lock, owner, _heard) = held(&kind, SECOND).await;
             lock.pass(Duration::from_micros(5 + tick));
-            let next = lock.wait(LEASE).await;
-            let released = lock.release(holding(&kind), &owner).await;
+            let next = lock.queue(LEASE).await;
+            let released = lock.as_kind(holding(&kind)).release(&owner).await;
             assert_eq!(released, ReleaseOutcome::Released, "{kind:?}");
             assert!(lock.holds(&next).await, "{kind:?}");
             assert_eq!(lock.kept(), LEASE * 2, "{kind:?}");
@@ -168,7 +102,7 @@ async fn a_release_keeps_the_token_for_the_next_holder() {
 #[tokio::test(start_paused = true)]
 async fn a_release_that_passes_the_deaf_keeps_it_too() {
     for kind in kinds() {
-        let (lock, owner, _heard) = Lock::held(&kind, SECOND).await;
+        let (lock, owner, _heard) = held(&kind, SECOND).await;
         let options = BackendOptions::default();
         let deaf = Arc::new(lock.client.another());
         let deaf = RedisBackend::new(deaf as _, options).await.unwrap();
@@ -178,8 +112,8 @@ async fn a_release_that_passes_the_deaf_keeps_it_too() {
             ..AcquireAttempt::new(target, kind.new_owner(), SECOND, soon)
         };
         let _ = deaf.attempt(&attempt).await.unwrap();
-        let next = lock.wait(LEASE).await;
-        let _ = lock.release(holding(&kind), &owner).await;
+        let next = lock.queue(LEASE).await;
+        let _ = lock.as_kind(holding(&kind)).release(&owner).await;
         assert!(lock.holds(&next).await, "{kind:?}");
         assert_eq!(lock.kept(), LEASE * 2, "{kind:?}");
     }
@@ -188,11 +122,11 @@ async fn a_release_that_passes_the_deaf_keeps_it_too() {
 #[tokio::test(start_paused = true)]
 async fn whoever_finds_it_free_keeps_the_token_for_the_next_holder() {
     for kind in kinds() {
-        let (lock, _, _heard) = Lock::held(&kind, SECOND).await;
-        let next = lock.wait(LEASE).await;
+        let (lock, _, _heard) = held(&kind, SECOND).await;
+        let next = lock.queue(LEASE).await;
         lock.pass(SECOND * 2);
         let other = kind.new_owner();
-        let tried = lock.attempt(&lock.target, &other, SECOND, None).await;
+        let tried = lock.attempt_only(&other).await;
         assert_eq!(is_granted(&tried), kind == LockKind::Read, "{kind:?}");
         assert!(lock.holds(&next).await, "{kind:?}");
         // A reader that was let in with it has no token of its own.
@@ -206,8 +140,8 @@ async fn whoever_finds_it_free_keeps_the_token_for_the_next_holder() {
 #[tokio::test(start_paused = true)]
 async fn an_eviction_keeps_the_token_for_the_next_holder() {
     for kind in kinds() {
-        let (lock, _, _heard) = Lock::held(&kind, SECOND).await;
-        let next = lock.wait(LEASE).await;
+        let (lock, _, _heard) = held(&kind, SECOND).await;
+        let next = lock.queue(LEASE).await;
         let soon = Instant::now() + SECOND;
         lock.backend.evict(&lock.target, soon).await.unwrap();
         assert!(lock.holds(&next).await, "{kind:?}");
@@ -219,7 +153,7 @@ async fn an_eviction_keeps_the_token_for_the_next_holder() {
 #[tokio::test(start_paused = true)]
 async fn an_eviction_keeps_its_own_token_for_the_one_that_is_evicted() {
     for kind in kinds().into_iter().filter(LockKind::has_tokens) {
-        let (lock, _, _heard) = Lock::held(&kind, LEASE).await;
+        let (lock, _, _heard) = held(&kind, LEASE).await;
         lock.pass(LEASE / 2);
         let soon = Instant::now() + SECOND;
         lock.backend.evict(&lock.target, soon).await.unwrap();
@@ -229,10 +163,10 @@ async fn an_eviction_keeps_its_own_token_for_the_one_that_is_evicted() {
 
 #[tokio::test(start_paused = true)]
 async fn more_permits_keep_the_token_for_the_next_holder() {
-    for kind in [LockKind::Semaphore, LockKind::Permits] {
-        let (lock, _, _heard) = Lock::held(&kind, LEASE).await;
-        let next = lock.wait(LEASE).await;
-        lock.count(CounterAction::Add(1)).await;
+    for kind in [LockKind::Semaphore, LockKind::PermitSemaphore] {
+        let (lock, _, _heard) = held(&kind, LEASE).await;
+        let next = lock.queue(LEASE).await;
+        let _ = lock.count(CounterAction::Add(1)).await;
         assert!(lock.holds(&next).await, "{kind:?}");
         assert_eq!(lock.kept(), LEASE * 2, "{kind:?}");
     }
@@ -240,8 +174,8 @@ async fn more_permits_keep_the_token_for_the_next_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_keeps_its_tokens_for_itself() {
-    let (lock, owner, _heard) = Lock::held(&LockKind::Reentrant, SECOND).await;
-    let _ = lock.release(LockKind::Reentrant, &owner).await;
+    let (lock, owner, _heard) = held(&LockKind::Reentrant, SECOND).await;
+    let _ = lock.release(&owner).await;
     let deadline = Instant::now() + SECOND;
     let member = |lease| {
         let owner = LockKind::Reentrant.new_owner();
@@ -417,7 +351,7 @@ async fn no_renewal_costs_more_except_one_in_a_quarter_of_the_retention() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_keeps_the_tokens_of_those_that_ask_for_it() {
     for kind in kinds().into_iter().filter(LockKind::has_tokens) {
-        let (lock, owner, _heard) = Lock::held(&kind, LEASE / 20).await;
+        let (lock, owner, _heard) = held(&kind, LEASE / 20).await;
         let named = |name: &str| LockTarget::new(LockName::new(name).unwrap(), kind.clone());
         let mut batch = Vec::new();
         for (at, keep_token) in [None, Some(LEASE), Some(MINUTE / 2), Some(LEASE)]
@@ -426,7 +360,9 @@ async fn a_batch_keeps_the_tokens_of_those_that_ask_for_it() {
         {
             let target = named(&format!("it:{at}"));
             if at < 3 {
-                let _ = lock.attempt(&target, &owner, LEASE / 20, None).await;
+                let soon = Instant::now() + SECOND;
+                let attempt = AcquireAttempt::new(target.clone(), owner.clone(), LEASE / 20, soon);
+                let _ = lock.backend.attempt(&attempt).await.unwrap();
             }
             batch.push(ExtendRequest {
                 keep_token,
@@ -446,12 +382,12 @@ async fn a_batch_keeps_the_tokens_of_those_that_ask_for_it() {
 /// The next extension asks again.
 #[tokio::test(start_paused = true)]
 async fn an_extension_that_may_not_have_kept_the_token_says_so() {
-    let client = Arc::new(ModelClient::with_replicas(1));
     let safety = SafetyMode::Replicated {
         need: ReplicaNeed::All,
         timeout: SECOND / 10,
     };
-    let (lock, owner) = Lock::with(&client, &LockKind::Reentrant, safety, SECOND).await;
+    let client = ModelClient::with_replicas(1);
+    let (lock, owner) = taken(client, &LockKind::Reentrant, safety, SECOND).await;
     let request = ExtendRequest {
         keep_token: Some(LEASE),
         ..ExtendRequest::new(lock.target.clone(), owner, SECOND * 2)
@@ -465,7 +401,8 @@ async fn an_extension_that_may_not_have_kept_the_token_says_so() {
     };
     // The server knows neither of the two scripts, and refuses the second one.
     let refused = Pass::Refused(0, "ERR no".to_owned());
-    client.plan([Pass::Fine, Pass::Fine, Pass::Fine, refused]);
+    lock.client
+        .plan([Pass::Fine, Pass::Fine, Pass::Fine, refused]);
     let error = extend().await.unwrap_err();
     assert_eq!(error.executed(), Executed::Maybe);
     assert!(

@@ -53,8 +53,8 @@ async fn attempt(lock: &Lock, owner: &OwnerId, permits: u32) -> AttemptOutcome {
 async fn an_acquisition_has_extends_and_returns_all_of_its_permits() {
     // Up to more than Lua can pass to one command: all in one call would fail.
     for many in [1_u16, 255, 256, 257, 1_000, 1_001, 1_100, 9_000] {
-        let lock = Lock::of_many(LockKind::Permits, u64::from(ALL)).await;
-        let owner = LockKind::Permits.new_owner();
+        let lock = Lock::of_many(LockKind::PermitSemaphore, u64::from(ALL)).await;
+        let owner = LockKind::PermitSemaphore.new_owner();
         let now = lock.client.server().clock / 1_000;
         let numbered = |left: i64| {
             let mut held: Vec<_> = (0..many)
@@ -96,7 +96,10 @@ async fn an_acquisition_has_extends_and_returns_all_of_its_permits() {
 /// A script takes back only so many permits of dead holders; the next one continues.
 #[tokio::test(start_paused = true)]
 async fn permits_of_many_dead_come_back_by_and_by() {
-    for (kind, at_once) in [(LockKind::Permits, 256_u32), (LockKind::Semaphore, 64)] {
+    for (kind, at_once) in [
+        (LockKind::PermitSemaphore, 256_u32),
+        (LockKind::Semaphore, 64),
+    ] {
         let all = at_once + 6;
         let lock = Lock::of_many(kind.clone(), u64::from(all)).await;
         for _ in 0..all {

@@ -56,8 +56,8 @@ const MUTANTS: &[(&str, &[Change])] = &[
     (
         "a newcomer shortens what others need",
         &[(
-            "if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then\n    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')\n  end",
-            "redis.call('PEXPIRE', KEYS[4], ttl)",
+            "  redis.call('PEXPIRE', KEYS[4], ttl, 'GT')\n  return false",
+            "  redis.call('PEXPIRE', KEYS[4], ttl)\n  return false",
         )],
     ),
     (

@@ -21,7 +21,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// last millisecond, but not permits.
 fn last_moment(kind: &LockKind) -> Duration {
     match kind {
-        LockKind::Semaphore | LockKind::Permits => MINUTE - MILLISECOND,
+        LockKind::Semaphore | LockKind::PermitSemaphore => MINUTE - MILLISECOND,
         _ => MINUTE,
     }
 }
@@ -114,7 +114,7 @@ async fn a_lease_ends_to_the_millisecond() {
 /// ends.
 #[tokio::test(start_paused = true)]
 async fn permits_end_at_one_moment_for_every_script() {
-    for kind in [LockKind::Semaphore, LockKind::Permits] {
+    for kind in [LockKind::Semaphore, LockKind::PermitSemaphore] {
         for begun in [0, 1, 400, 500, 600, 999] {
             for beyond in (-1..11).map(|tenth| tenth * 100) {
                 for way in ["taken", "taken again", "extended"] {
@@ -231,7 +231,11 @@ async fn a_writer_that_leaves_remains_a_reader() {
 /// beside it.
 #[tokio::test(start_paused = true)]
 async fn whoever_takes_its_turn_by_itself_lets_in_those_behind() {
-    for kind in [LockKind::Read, LockKind::Semaphore, LockKind::Permits] {
+    for kind in [
+        LockKind::Read,
+        LockKind::Semaphore,
+        LockKind::PermitSemaphore,
+    ] {
         let lock = Lock::of_many(kind.clone(), 3).await;
         let blocking = match kind {
             LockKind::Read => lock.as_kind(LockKind::Write),

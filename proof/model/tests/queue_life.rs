@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use locktopus_core::{
     AcquireAttempt, AttemptOutcome, LockBackend as _, LockKind, LockName, LockTarget, OwnerId,
-    ReleaseOutcome, ReleaseRequest, Sought,
+    PlaceHint, ReleaseOutcome, ReleaseRequest,
 };
 use locktopus_model::ModelClient;
 use locktopus_protocol::{BackendOptions, Keys, RedisBackend, RedisClient};
@@ -62,10 +62,10 @@ impl Queue {
     }
 
     /// Gives back a hold or a place.
-    async fn release(&self, owner: &OwnerId, sought: Option<Sought>) -> ReleaseOutcome {
+    async fn release(&self, owner: &OwnerId, place_hint: Option<PlaceHint>) -> ReleaseOutcome {
         let (target, deadline) = (self.target.clone(), Instant::now() + SECOND);
         let request = ReleaseRequest {
-            sought,
+            place_hint,
             ..ReleaseRequest::new(target, owner.clone(), deadline)
         };
         self.backend.release(&request).await.unwrap()
@@ -175,8 +175,8 @@ async fn a_first_waiter_does_not_shorten_the_life_of_the_holders_note() {
 }
 
 /// The request of a waiter.
-fn sought(place: Duration) -> Sought {
-    Sought {
+fn hint(place: Duration) -> PlaceHint {
+    PlaceHint {
         place,
         lease: HOUR,
         tokens: 1,
@@ -213,8 +213,8 @@ async fn a_heartbeat_is_noted_once_the_ticket_is_old_and_forgotten_with_the_plac
 async fn a_place_is_given_up_whether_or_not_it_is_known_what_it_looks_like() {
     for kind in kinds() {
         for (terms, age) in [
-            (Some(sought(HOUR)), Duration::ZERO),
-            (Some(sought(HOUR)), HOUR / 4),
+            (Some(hint(HOUR)), Duration::ZERO),
+            (Some(hint(HOUR)), HOUR / 4),
             (None, Duration::ZERO),
             (None, HOUR / 4),
         ] {
@@ -314,7 +314,7 @@ async fn after_the_clock_was_set_back_the_dead_are_dead_when_their_place_is_over
         queue.wait(&late, HOUR).await;
         queue.pass(SECOND * 2);
         assert_eq!(queue.standing().1.len(), 71, "{kind:?}: by notes alone");
-        let left = queue.release(&early, Some(sought(HOUR))).await;
+        let left = queue.release(&early, Some(hint(HOUR))).await;
         assert_eq!(left, ReleaseOutcome::NotHeld, "{kind:?}");
         let released = queue.release(&queue.holder, None).await;
         assert_eq!(released, ReleaseOutcome::Released, "{kind:?}");
@@ -366,7 +366,7 @@ async fn after_the_clock_was_set_back_nothing_is_handed_to_the_dead_who_seem_to_
         queue.wait(&early, HOUR).await;
         queue.client.server().clock -= i64::try_from(HOUR.as_micros()).unwrap();
         queue.wait(&hasty, SECOND).await;
-        let left = queue.release(&early, Some(sought(HOUR))).await;
+        let left = queue.release(&early, Some(hint(HOUR))).await;
         assert_eq!(left, ReleaseOutcome::NotHeld, "{kind:?}");
         queue.first_listens();
         queue.pass(SECOND * 2);

@@ -28,26 +28,26 @@ use stage::{Arrival, Baton, Effects, Step, Waiter};
 use tokio::time::Instant as BootInstant;
 
 /// As in the crate: a waiter must fetch its turn within this time.
-const PATIENCE: Duration = Duration::from_millis(50);
+const FETCH_TIMEOUT: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 struct LockError;
 
 #[derive(Debug)]
-struct Reporter;
+struct ProgressReporter;
 
 #[derive(Debug)]
-struct Told;
+struct LeaderAnswer;
 
 #[derive(Debug, Clone)]
-struct Asks;
+struct Cleanup;
 
 #[derive(Debug)]
 struct AcquisitionState;
 
 /// A lease and its user: no turn may start while another one lasts.
 #[derive(Debug)]
-struct Lease {
+struct BackendLease {
     over: AtomicBool,
     /// Whether it may be kept without a holder.
     keeps: AtomicBool,
@@ -55,7 +55,7 @@ struct Lease {
     given_back: AtomicUsize,
 }
 
-impl Lease {
+impl BackendLease {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             over: AtomicBool::new(false),
@@ -113,7 +113,7 @@ struct Cohort(Mutex<CohortQueue>);
 
 impl Cohort {
     /// One member holds the lease, and `waiting` members wait.
-    fn held(lease: &Arc<Lease>, waiting: usize) -> (Arc<Self>, Vec<u64>) {
+    fn held(lease: &Arc<BackendLease>, waiting: usize) -> (Arc<Self>, Vec<u64>) {
         let cohort = Arc::new(Self(Mutex::new(CohortQueue::default())));
         let leader = cohort.arrive();
         assert!(matches!(leader.step, Some(Step::Lead { .. })), "not alone");
@@ -156,7 +156,7 @@ impl Cohort {
     }
 
     /// The holder is done.
-    fn pass(&self, lease: &Arc<Lease>) {
+    fn pass(&self, lease: &Arc<BackendLease>) {
         lease.holders.fetch_sub(1, Ordering::SeqCst);
         let effects = self.queue().pass(lease, BootInstant::now);
         self.carry_out(effects);
@@ -226,14 +226,14 @@ impl Cohort {
     }
 
     /// The lease is found lost, wherever it is.
-    fn lose(&self, lease: &Arc<Lease>) {
+    fn lose(&self, lease: &Arc<BackendLease>) {
         lease.over.store(true, Ordering::SeqCst);
         let effects = self.queue().remove(lease, BootInstant::now());
         self.carry_out(effects);
     }
 
     /// The time of a kept lease is over: it must be given back, wherever it is at that moment.
-    fn end_keeping(&self, lease: &Arc<Lease>) {
+    fn end_keeping(&self, lease: &Arc<BackendLease>) {
         lease.keeps.store(false, Ordering::SeqCst);
         let effects = self.queue().let_go(lease);
         self.carry_out(effects);
@@ -256,7 +256,7 @@ fn at_once<T: 'static>(
 #[test]
 fn a_dropped_future_loses_no_lease() {
     model(|| {
-        let lease = Lease::new();
+        let lease = BackendLease::new();
         let (cohort, waiting) = Cohort::held(&lease, 2);
         let (first, second) = (waiting[0], waiting[1]);
         let drops = at_once(&cohort, move |cohort| cohort.drop_future(first));
@@ -276,11 +276,11 @@ fn a_dropped_future_loses_no_lease() {
 #[test]
 fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
     loom::model(|| {
-        let lease = Lease::new();
+        let lease = BackendLease::new();
         let (cohort, waiting) = Cohort::held(&lease, 1);
         cohort.pass(&lease);
         let check = at_once(&cohort, |cohort| {
-            let effects = cohort.queue().check(BootInstant::now() + PATIENCE);
+            let effects = cohort.queue().check(BootInstant::now() + FETCH_TIMEOUT);
             cohort.carry_out(effects);
         });
         let took = cohort.try_once(waiting[0]);
@@ -295,7 +295,7 @@ fn a_patrol_and_the_waiter_do_not_both_have_the_turn() {
 #[test]
 fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
     model(|| {
-        let lease = Lease::new();
+        let lease = BackendLease::new();
         let (cohort, waiting) = Cohort::held(&lease, 1);
         let (waiter, of_waiter) = (waiting[0], Arc::clone(&lease));
         let watchdog = at_once(&cohort, {
@@ -319,7 +319,7 @@ fn a_lost_lease_is_not_passed_on_whenever_it_is_lost() {
 #[test]
 fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
     model(|| {
-        let lease = Lease::kept();
+        let lease = BackendLease::kept();
         let (cohort, _) = Cohort::held(&lease, 0);
         let keeper = at_once(&cohort, {
             let lease = Arc::clone(&lease);
@@ -337,7 +337,7 @@ fn a_kept_lease_goes_back_once_whenever_keeping_ends() {
 #[test]
 fn a_kept_lease_is_for_one_newcomer() {
     model(|| {
-        let lease = Lease::kept();
+        let lease = BackendLease::kept();
         let (cohort, _) = Cohort::held(&lease, 0);
         cohort.pass(&lease);
         for visit in [(); 2].map(|()| at_once(&cohort, Cohort::visit)) {
@@ -353,7 +353,7 @@ fn a_kept_lease_is_for_one_newcomer() {
 #[test]
 fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
     model(|| {
-        let lease = Lease::kept();
+        let lease = BackendLease::kept();
         let (cohort, _) = Cohort::held(&lease, 0);
         let watchdog = at_once(&cohort, {
             let lease = Arc::clone(&lease);
@@ -370,7 +370,7 @@ fn a_lost_lease_is_not_kept_whenever_it_is_lost() {
 #[test]
 fn a_dropped_future_keeps_its_lease_for_others() {
     model(|| {
-        let lease = Lease::kept();
+        let lease = BackendLease::kept();
         let (cohort, waiting) = Cohort::held(&lease, 1);
         let waiter = waiting[0];
         let drops = at_once(&cohort, move |cohort| cohort.drop_future(waiter));
@@ -387,12 +387,12 @@ fn a_dropped_future_keeps_its_lease_for_others() {
 #[test]
 fn a_deposed_leader_does_not_win() {
     loom::model(|| {
-        let lease = Lease::new();
+        let lease = BackendLease::new();
         let cohort = Arc::new(Cohort(Mutex::new(CohortQueue::default())));
         let leader = cohort.arrive().number;
         let waiter = cohort.arrive_to_wait();
         let now = BootInstant::now();
-        let lives = cohort.queue().leader_lives(leader, now, Asks);
+        let lives = cohort.queue().leader_lives(leader, now, Cleanup);
         cohort.carry_out(lives.expect("it leads"));
         let check = at_once(&cohort, |cohort| {
             let effects = cohort.queue().check(BootInstant::now());

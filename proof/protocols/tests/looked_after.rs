@@ -21,28 +21,28 @@ use cohort_queue::CohortQueue;
 use stage::{Effects, Step, Waiter};
 use tokio::time::Instant as BootInstant;
 
-const PATIENCE: Duration = Duration::from_millis(50);
+const FETCH_TIMEOUT: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 struct LockError;
 
 #[derive(Debug)]
-struct Reporter;
+struct ProgressReporter;
 
 #[derive(Debug)]
-struct Told;
+struct LeaderAnswer;
 
 #[derive(Debug, Clone)]
-struct Asks;
+struct Cleanup;
 
 #[derive(Debug)]
 struct AcquisitionState;
 
 /// A lease that may always be passed on, and never be kept.
 #[derive(Debug)]
-struct Lease;
+struct BackendLease;
 
-impl Lease {
+impl BackendLease {
     fn is_active(&self) -> bool {
         true
     }
@@ -73,7 +73,7 @@ struct Walk {
     handed: Vec<(u64, BootInstant)>,
     /// The leader, since when it leads, and until when it announced to be silent.
     leader: Option<(u64, BootInstant, Option<BootInstant>)>,
-    holder: Option<Arc<Lease>>,
+    holder: Option<Arc<BackendLease>>,
     /// How many turns and leaders were taken back in time.
     taken_back: u32,
 }
@@ -102,7 +102,7 @@ impl Walk {
     }
 
     fn carry_out(&mut self, effects: Effects) {
-        self.checks.extend(effects.look_at);
+        self.checks.extend(effects.check_at);
         // Turns come in order of arrival.
         if effects.wake.is_some() {
             let (number, _) = self.waiting.remove(0);
@@ -125,7 +125,7 @@ impl Walk {
     fn arrive(&mut self) {
         let now = self.now;
         let waiter = || Waiter {
-            lease: PATIENCE,
+            lease: FETCH_TIMEOUT,
             renewed: true,
             arrived: now,
             progress: None,
@@ -178,7 +178,7 @@ impl Walk {
         };
         let long = [1, 60, 5_000, 150_000][self.roll(4) as usize];
         let until = self.now + Duration::from_millis(long);
-        match self.queue.leader_lives(number, until, Asks) {
+        match self.queue.leader_lives(number, until, Cleanup) {
             Some(effects) => {
                 self.carry_out(effects);
                 self.leader = Some((number, since, Some(until)));
@@ -195,7 +195,7 @@ impl Walk {
             let effects = self.queue.leave(number, None, self.now);
             self.carry_out(effects);
         } else {
-            let lease = Arc::new(Lease);
+            let lease = Arc::new(BackendLease);
             if self.queue.won(number, &lease) {
                 self.holder = Some(lease);
             }
@@ -224,7 +224,7 @@ impl Walk {
         self.now = end;
         let mut kept = Vec::new();
         for (number, since) in std::mem::take(&mut self.handed) {
-            if self.now < since + PATIENCE {
+            if self.now < since + FETCH_TIMEOUT {
                 kept.push((number, since));
                 continue;
             }
@@ -247,13 +247,13 @@ impl Walk {
         let (Some((number, since, until)), Some(first)) = (self.leader, first) else {
             return;
         };
-        let seen_twice = since.max(first) + PATIENCE * 2;
-        let until = until.map_or(seen_twice, |until| until.max(first + PATIENCE));
+        let seen_twice = since.max(first) + FETCH_TIMEOUT * 2;
+        let until = until.map_or(seen_twice, |until| until.max(first + FETCH_TIMEOUT));
         if until > self.now {
             return;
         }
-        let far = self.now + PATIENCE;
-        let lives = self.queue.leader_lives(number, far, Asks);
+        let far = self.now + FETCH_TIMEOUT;
+        let lives = self.queue.leader_lives(number, far, Cleanup);
         assert!(
             lives.is_none(),
             "nobody looked after a leader that has been silent for {:?} too long",

@@ -59,12 +59,12 @@ impl Held {
     /// The owner name of this hold on the servers.
     pub(crate) fn owner(&self, name: &str) -> Option<String> {
         let owner = match self {
-            Self::One(guard) => guard.owner(),
-            Self::Writing(guard) => guard.owner(),
+            Self::One(guard) => guard.owner_id(),
+            Self::Writing(guard) => guard.owner_id(),
             Self::Several(guard) => {
                 let mut members = guard.members();
                 let (_, lease) = members.find(|(member, _)| member.name.as_str() == name)?;
-                lease.owner()
+                lease.owner_id()
             }
             Self::Gone => return None,
         };

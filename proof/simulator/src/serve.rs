@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use locktopus_model::lua::{Evaluation, Interpreter};
-use locktopus_model::redis::{Published, Reply as Told, Role, Server};
+use locktopus_model::redis::{Published, Reply as Told, Role, ScriptTime, Server};
 use locktopus_protocol::scripts::Script;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::{ClientError, PushEvent, Reply};
 
 use crate::event::{Call, Delivery, Event, LISTENING, Request, Waiting};
 use crate::flaw::Flaw;
-use crate::known_script::{Known, known_script, script_of};
+use crate::known_script::{Known, known_script, members, script_of, split, together};
 use crate::link::topic;
 use crate::world::{MS, World};
 
@@ -23,49 +23,6 @@ fn evaluate(server: &mut Server, source: &str, words: &[Vec<u8>], name: &str) ->
     let (keys, arguments) = split(words);
     let evaluated = LUA.with(|lua| lua.eval(server, &lua.load(source)?, keys, arguments));
     evaluated.unwrap_or_else(|lacking| panic!("{name}: {lacking}"))
-}
-
-/// The keys and the arguments of a call.
-fn split(words: &[Vec<u8>]) -> (&[Vec<u8>], &[Vec<u8>]) {
-    words[3..].split_at(number(&words[2]))
-}
-
-fn number(word: &[u8]) -> usize {
-    let number = std::str::from_utf8(word).ok();
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
-/// The calls of the members of a batch.
-fn members(words: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
-    let (mut keys, mut arguments) = split(words);
-    let mut members = Vec::new();
-    while let [count, more, rest @ ..] = arguments {
-        let (own_keys, other_keys) = keys.split_at(number(count));
-        let (own, others) = rest.split_at(number(more));
-        let call = [&words[..2], std::slice::from_ref(count), own_keys, own];
-        members.push(call.concat());
-        (keys, arguments) = (other_keys, others);
-    }
-    members
-}
-
-/// The reply of a batch whose members reply this.
-fn together(alone: &[Told]) -> Told {
-    let failed = alone
-        .iter()
-        .enumerate()
-        .filter_map(|(place, told)| match told {
-            Told::Error(line) => Some([
-                Told::Int(i64::try_from(place).unwrap_or(i64::MAX)),
-                Told::Bulk(line.clone().into_bytes()),
-            ]),
-            _ => None,
-        });
-    let replies = alone.iter().map(|told| match told {
-        Told::Error(_) => Told::Nil,
-        told => told.clone(),
-    });
-    Told::Array(replies.chain(failed.flatten()).collect())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -171,7 +128,8 @@ impl World {
     }
 
     /// Runs a batch. It must do what its members do one after the other, so they run on a copy of
-    /// the server, where the witness judges each of them.
+    /// the server, where the witness judges each of them. Those that share one reading of the clock
+    /// run while it stands still.
     fn batch(
         &mut self,
         number: usize,
@@ -180,7 +138,12 @@ impl World {
         words: &[Vec<u8>],
     ) -> Told {
         self.count("batch");
-        let real = self.nodes[number].server.clone();
+        let server = &mut self.nodes[number].server;
+        let advances = server.script_time;
+        if ["lock_acquire", "mutex_acquire"].contains(&member.name) {
+            server.script_time = ScriptTime::Frozen;
+        }
+        let real = server.clone();
         let (mut alone, mut published) = (Vec::new(), real.published().to_vec());
         for call in members(words) {
             alone.push(self.script(number, member.name, member.source, &call));
@@ -193,6 +156,7 @@ impl World {
         };
         let server = &mut self.nodes[number].server;
         let told = evaluate(server, &source, words, script.name).reply;
+        server.script_time = advances;
         let refused = matches!(told, Told::Error(_)) && alone.iter().all(|one| *one == told);
         let same = server.keys == copy.keys
             && server.published() == published

@@ -48,10 +48,3 @@ impl Built {
         self.0.iter().filter(|message| message["fresh"] == false).count()
     }
 }
-
-/// Builds an example of this workspace, with the packages and features of scripts/test: any other
-/// selection would build the dependencies again.
-pub(crate) fn build_example(sh: &Shell, name: &str) -> Done<PathBuf> {
-    let selection = ["--workspace", "--all-features", "--quiet", "--example", name];
-    Built::by(sh.cargo("build").args(selection))?.program(name)
-}

@@ -25,10 +25,7 @@ mod tools;
 use std::env;
 use std::process::ExitCode;
 
-use checks::{
-    book, conformance_table as table, features, fencing, layers, oldest_rust, prose, sizes,
-    supply_chain,
-};
+use checks::{book, features, fencing, layers, oldest_rust, prose, sizes, supply_chain};
 use failure::{Done, Failure, fail};
 use measure::{bench, failover, harness, performance, soak};
 use shell::{Shell, say};
@@ -51,7 +48,6 @@ const COMMANDS: &[(&str, &str, bool, Main)] = &[
     ("check-layers", layers::HELP, NONE, layers::main),
     ("check-prose", prose::HELP, SOME, prose::main),
     ("check-sizes", sizes::HELP, NONE, sizes::main),
-    ("conformance-table", table::HELP, SOME, table::main),
     ("failover", failover::HELP, SOME, failover::main),
     ("features", features::HELP, SOME, features::main),
     ("nightly", nightly::HELP, SOME, nightly::main),

@@ -9,45 +9,45 @@ use crate::shell::{Shell, say};
 use crate::{Named, binaries, observe, product, proof, release, running, tools};
 
 pub(crate) const HELP: &str = "\
-What takes too long for each change: for jobs that run at night, on machines that have nothing else to do. Run it from
-anywhere. Every part is run, whatever became of the others, and the last lines say which failed.
+Runs the checks that take too long for each change, at night and on otherwise idle machines. Run it from anywhere. It runs
+every part even if others fail, and says at the end which failed.
 
 Usage: .ci/nightly [--list | PART...]
 
-  (nothing)  every part, one after the other, which is more than a night is long
-  PART...    only these
-  --list     runs nothing: prints the names of the parts, one a line, each of which can be a job of its own
+  (nothing)  every part, one after the other; takes longer than a night
+  PART...    only these parts
+  --list     runs nothing; prints the names of the parts, one a line, for separate jobs
 
   loaded        every test of the product twice beside busy loops, three for each core
   far           the conformance suite at every distance, through each client alone
   images        the conformance suite in containers, on every image and topology
   neighbours    node-redlock, redsync, redis-py and nine more libraries, in both roles
   ui            what the compiler says about a wrong #[locked]
-  sequences     10^4 random sequences of calls of each kind, on memory and on a server, others every night
+  sequences     10^4 random sequences of calls of each kind, on memory and on a server, different ones every night
   proof         every test of proof/
-  simulation    20,000 random schedules of the shipped client on simulated servers, others every night
-  planted       faults and wrong scripts, which the simulator must notice
+  simulation    20,000 random schedules of the shipped client on simulated servers, different ones every night
+  planted       planted faults and wrong scripts, which the simulator must notice
   protocols     every state of the three protocols
   fidelity      10^5 calls of each script on the modelled server and on a real one
-  fuzz          10^6 changes of the corpus for each target, others every night
-  scripts       every small change of the Lua, which a test must notice
-  rust-core     every small change of the Rust of validity, leases and watchdog, by cargo-mutants
-  rust-quorum   and of the quorum
-  reverts       mends taken back, which their tests must notice
-  harness       every test of the harness, and its faults as scripts/failover has them
+  fuzz          10^6 mutations of the corpus for each target, different ones every night
+  scripts       every small mutation of the Lua, which must fail a test
+  rust-core     cargo-mutants on validity, leases and watchdog
+  rust-quorum   cargo-mutants on the quorum
+  reverts       reverts fixes, whose tests must then fail
+  harness       every test of the harness, and the faults of scripts/failover
   nemesis       random faults that overlap (hours)
-  soak          100,000 held locks, 10,000 waiters and 10,000 acquisitions a second for 20 minutes, and nothing left
+  soak          100,000 held locks, 10,000 waiters and 10,000 acquisitions a second for 20 minutes; nothing may be left
   recipes       the example programs, on servers, with PostgreSQL
   fencing       the statements of docs/fencing.md on SQLite and PostgreSQL
-  book          built by mdBook
+  book          builds the book with mdBook
   features      every published crate with every set of its features
-  tarballs      the tests that are in the tarballs, there
-  supply-chain  licences, sources, and vulnerabilities that became known since the last change
-  oldest-rust   every published crate built with the oldest Rust that is promised
-  metrics       dashboard and alert rules, asked of a real Prometheus
-  package       static programs, .deb and container image, each tried
+  tarballs      the tests in the tarballs, run from the unpacked tarballs
+  supply-chain  licences, sources, and newly known vulnerabilities
+  oldest-rust   builds every published crate with the oldest supported Rust
+  metrics       runs the queries of the dashboard and the alert rules on a real Prometheus
+  package       static programs, .deb and container image; tries each
 
-What came of each is a line of target/nightly/table.md, with the commit, the time it took and the date: a release quotes it.";
+Each result is a line of target/nightly/table.md, with the commit, the time it took and the date. A release quotes it.";
 
 pub(crate) const TABLE: &str = "target/nightly/table.md";
 
@@ -186,6 +186,7 @@ fn recipes(sh: &Shell) -> Done {
     need(tools::server(sh), "no server program")?;
     need(tools::postgres(sh), "no PostgreSQL")?;
     need(tools::jdk(sh), "no JDK")?;
+    need(tools::redis_py(sh), "no redis-py")?;
     let manifest = ["--manifest-path", "examples/recipes/Cargo.toml"];
     let clippy = sh.cargo("clippy").arg("--all-targets").args(manifest);
     clippy.args(["--", "--deny", "warnings"]).run()?;

@@ -11,16 +11,16 @@ use crate::shell::{Shell, say};
 use crate::{files, running, screenshots};
 
 pub(crate) const HELP: &str = "\
-Looks at the metrics as an operator does: a real Prometheus scrapes the recipe, and every query of the dashboard and of the
-alert rules is asked.
+Checks the metrics as an operator uses them: a real Prometheus scrapes the recipe and runs every query of the dashboard and
+of the alert rules.
 
 Usage: scripts/observe [--picture]
 
-  --picture   and then lets it collect for five minutes, and takes a picture of its pages (scripts/screenshots); for them
-              the package is installed, but not started
+  --picture   then collects for five minutes and takes pictures of its pages (scripts/screenshots); installs the
+              Prometheus package for them, but does not start it
 
-Prometheus is taken from PATH, else from Debian's package, which is unpacked and not installed: no daemon is left behind.
-LOCKTOPUS_NO_INSTALL=1 forbids that. A machine without Prometheus says so and checks nothing.";
+Uses the Prometheus in PATH, else unpacks Debian's package without installing it, so no daemon is left behind.
+LOCKTOPUS_NO_INSTALL=1 forbids that. Without Prometheus it says so and checks nothing.";
 
 const RECIPE: &str = "examples/recipes/prometheus";
 

@@ -10,20 +10,20 @@ use crate::shell::{Cmd, Shell, say, tail};
 use crate::{engine, tools};
 
 pub(crate) const HELP: &str = "\
-Runs a level of proof, of those that proof/README.md explains. Run it from anywhere.
+Runs one level of proof; proof/README.md explains the levels. Run it from anywhere.
 
 Usage: proof/run LEVEL [OPTION...]
 
-  moment        what every change is shown to: tests of the modelled server and of the simulator, scripts on a real server
+  moment        the checks of every change: tests of the modelled server and the simulator, scripts on a real server
   tests         every test of this workspace
-  simulation N  so many random schedules of the shipped client on simulated servers, others every day
-  planted       faults and wrong scripts, planted in the simulator, which it must notice
-  protocols     every state of the three protocols, also of the bounds that take minutes
-  fidelity N    so many calls of each script on the modelled server and on a real one; the comparison must notice a server that differs
-  fuzz N        so many changes of the stored corpus for each target
-  scripts       every small change of the Lua, which a test must notice; options are those of `gate scripts`
-  rust CRATE    every small change of the Rust of validity and leases (core) or of the quorum, by cargo-mutants; options go to it
-  reverts       every mend of gate/reverts.toml taken back, which its test must notice";
+  simulation N  N random schedules of the shipped client on simulated servers, different ones every day
+  planted       plants faults and wrong scripts in the simulator, which must notice them
+  protocols     every state of the three protocols, including the bounds that take minutes
+  fidelity N    compares N calls of each script on the modelled server and on a real one; a server that differs must be noticed
+  fuzz N        N mutations of the stored corpus for each target
+  scripts       every small mutation of the Lua must fail a test; takes the options of `gate scripts`
+  rust CRATE    cargo-mutants on validity and leases (core) or on the quorum; passes options on
+  reverts       reverts each fix of gate/reverts.toml, whose test must then fail";
 
 /// Tests that run scripts in their own process, the cheapest first.
 const OF_SCRIPTS: [&str; 8] =

@@ -9,16 +9,16 @@ use crate::shell::{Shell, say, tail};
 use crate::{observe, packages};
 
 pub(crate) const HELP: &str = "\
-Takes the pictures in docs/images that show a program at work, so that none of them is older than what it shows.
+Takes the pictures in docs/images that show a running program, so that none is out of date.
 
 Usage: scripts/screenshots [report [FILE] | prometheus | top]
 
   (nothing)      all three
-  report         the HTML report, light and dark: of FILE, or of a run of scripts/bench made for it (ten minutes)
-  prometheus     the recipe's alerts and graphs in a Prometheus (seven minutes, in which it collects)
+  report         the HTML report, light and dark, from FILE or from a new run of scripts/bench (ten minutes)
+  prometheus     the recipe's alerts and graphs in Prometheus (seven minutes, to collect data)
   top            `locktopus top` in a terminal (scripts/record-top)
 
-Needs Chromium for the first two, and ImageMagick for the second; both are installed where that is allowed.";
+Needs Chromium for the first two and ImageMagick for the second. Installs them if permitted.";
 
 const IMAGES: &str = "docs/images";
 

@@ -92,7 +92,7 @@ impl Client {
     /// One attempt of a stranger, which must not be granted.
     pub async fn refused(&self, stranger: &OwnerId) -> Option<Duration> {
         match self.attempt(stranger, LONG).await {
-            AttemptOutcome::Held { remaining } => remaining,
+            AttemptOutcome::Busy { remaining } => remaining,
             AttemptOutcome::Granted { .. } => {
                 Rule::Exclusion.broken("two owners were granted one lock")
             }

@@ -98,7 +98,7 @@ impl Flavour {
             Self::Fair => LockKind::Fair,
             Self::ReadWrite => LockKind::Write,
             Self::Semaphore => LockKind::Semaphore,
-            Self::Permits => LockKind::Permits,
+            Self::Permits => LockKind::PermitSemaphore,
             Self::RateLimiter => LockKind::RateLimiter,
             Self::Latch => LockKind::Latch,
         }

@@ -34,11 +34,11 @@
 //! | [`cases`], `case`, `rule` | the cases, and the rules that they prove |
 //! | `ctx`, `client`, `waiter` | what a case works with |
 //! | `flavour`, `timing`, `lasting` | the locks of cases, time limits, and how long leases last |
-//! | `report`, `record` | what a run found: for people, and as lines of JSON |
+//! | `report` | what a run found |
 //! | [`cancel`] | the sweep that drops futures at every await |
 //!
-//! Layers, lowest first: flavour, lasting, rule, timing, report, record, client, waiter, store,
-//! ctx, case, cases, suite.
+//! Layers, lowest first: flavour, lasting, rule, timing, report, client, waiter, store, ctx,
+//! case, cases, suite.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod case;
@@ -46,7 +46,6 @@ mod client;
 mod ctx;
 mod flavour;
 mod lasting;
-mod record;
 mod report;
 mod rule;
 mod store;
@@ -61,7 +60,6 @@ pub use case::{Case, CaseFuture};
 pub use client::Client;
 pub use ctx::Ctx;
 pub use flavour::Flavour;
-pub use record::Setting;
 pub use report::{Outcome, Report, Verdict};
 pub use rule::Rule;
 pub use suite::{Suite, Trial};

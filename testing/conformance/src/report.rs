@@ -7,10 +7,7 @@ use crate::flavour::Flavour;
 
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum Verdict {
     /// The rule is kept.
     Passed,
@@ -40,23 +37,12 @@ pub struct Outcome {
 pub struct Report {
     outcomes: Vec<Outcome>,
     took: Duration,
-    partial: bool,
 }
 
 impl Report {
-    pub(super) fn new(mut outcomes: Vec<Outcome>, took: Duration, partial: bool) -> Self {
+    pub(super) fn new(mut outcomes: Vec<Outcome>, took: Duration) -> Self {
         outcomes.sort_by(|a, b| a.name.cmp(&b.name));
-        Self {
-            outcomes,
-            took,
-            partial,
-        }
-    }
-
-    /// Whether the run left out cases on request.
-    #[must_use]
-    pub fn is_partial(&self) -> bool {
-        self.partial
+        Self { outcomes, took }
     }
 
     /// Every case, by name.

@@ -160,7 +160,7 @@ impl Suite {
             .collect()
             .await;
         self.close().await;
-        Report::new(outcomes, started.elapsed(), self.only.is_some())
+        Report::new(outcomes, started.elapsed())
     }
 
     /// Closes the clients that the cases share. [`run`](Self::run) calls it.

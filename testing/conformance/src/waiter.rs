@@ -26,7 +26,7 @@ pub struct Waiter {
     /// How many were ahead of it at its last attempt.
     pub ahead: u64,
     /// The last token given to anyone before its last attempt.
-    pub fence: u64,
+    pub last_token: u64,
     hints: WakeStream,
 }
 
@@ -55,7 +55,7 @@ impl Waiter {
             client: client.clone(),
             attempt,
             ahead: 0,
-            fence: 0,
+            last_token: 0,
             hints,
         };
         if let Some(token) = waiter.repeat().await {
@@ -78,11 +78,13 @@ impl Waiter {
         self.attempt.deadline = self.client.deadline();
         match self.client.send(&self.attempt).await {
             AttemptOutcome::Granted { token } => Some(token),
-            AttemptOutcome::Queued { ahead, fence, .. } => {
-                (self.ahead, self.fence) = (ahead, fence);
+            AttemptOutcome::Queued {
+                ahead, last_token, ..
+            } => {
+                (self.ahead, self.last_token) = (ahead, last_token);
                 None
             }
-            AttemptOutcome::Held { .. } => {
+            AttemptOutcome::Busy { .. } => {
                 Rule::Queue.broken("an attempt that asked for a place got none")
             }
         }

@@ -8,10 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Which clock of the machine recorded a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum ClockKind {
     /// Nanoseconds since boot, including the time the machine was asleep, because leases run on
     /// meanwhile.

@@ -17,10 +17,7 @@ use crate::clock::ClockKind;
 /// assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Record {
     /// Nanoseconds on the clock of the history.
     pub at: u64,
@@ -231,10 +228,7 @@ impl Event {
 
 /// A grant, as the holder received it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Grant {
     /// The fencing token, if the lock has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,10 +244,7 @@ pub struct Grant {
 /// The grants that a grant may coexist with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum Mode {
     /// No one: a lock, a mutex, a writer.
     Exclusive,
@@ -283,10 +274,7 @@ pub enum FailReason {
 /// How a release ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum ReleaseOutcome {
     /// The lock was released.
     Ok,
@@ -298,10 +286,7 @@ pub enum ReleaseOutcome {
 
 /// A write to a resource that checks tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Write {
     /// Name of the resource.
     pub resource: String,
@@ -320,10 +305,7 @@ pub struct Write {
 /// A fenced resource's answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum WriteOutcome {
     /// The write was made.
     Accepted,
@@ -335,10 +317,7 @@ pub enum WriteOutcome {
 
 /// The rules of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Rules {
     /// Permits of a semaphore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -350,10 +329,7 @@ pub struct Rules {
 
 /// An attempt's id among those of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_structs, reason = "it is complete")]
 pub struct AttemptId {
     /// Number of the worker.
     pub worker: u32,

@@ -5,10 +5,7 @@ use serde::Serialize;
 /// The things that the runner found on the servers and in the processes at the end, when nothing
 /// more was expected to finish. The checker judges that there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Leftovers {
     /// Names of the keys of locks.
     pub keys: Vec<String>,

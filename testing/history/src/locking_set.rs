@@ -40,10 +40,7 @@ const LISTED: usize = 20;
 
 /// The result of [`LockingSet::judge`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct SetLoss {
     /// Elements whose write was answered with success.
     pub acknowledged: u64,
@@ -184,10 +181,7 @@ impl CounterLoss {
 
 /// Lost updates of the same workload on two resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct LostUpdates {
     /// On a resource that accepts every write, so that only the lock protects it.
     pub unchecked: SetLoss,

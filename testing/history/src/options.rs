@@ -4,10 +4,7 @@ use std::time::Duration;
 
 /// The limits of the checker, and how many examples it lists.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Options {
     /// Longest lists of examples; everything is counted. Default 20.
     pub examples: usize,

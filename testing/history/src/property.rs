@@ -114,10 +114,7 @@ impl fmt::Display for Property {
 /// The outcome of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "another case or field would make another type of it"
-)]
+#[expect(clippy::exhaustive_enums, reason = "it is complete")]
 pub enum Outcome {
     /// It was tested and held.
     Passed,

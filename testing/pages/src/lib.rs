@@ -6,8 +6,10 @@
 
 pub mod api;
 mod chapter;
+mod item;
 mod links;
 mod repository;
+mod units;
 
 pub use chapter::Book;
 pub use links::{Link, anchors, links};

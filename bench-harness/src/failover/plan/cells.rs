@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use locktopus_servers::topology::ProviderKind;
 
-use super::{Mode, Place, PlanError, PlanFile, Scenario, Subject};
+use super::{Mode, Place, PlanFile, Scenario, Subject};
+use crate::shared::file::PlanError;
 use crate::shared::locking::Client;
 
 /// How flags select from a plan and change it.

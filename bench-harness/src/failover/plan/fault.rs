@@ -73,17 +73,6 @@ named!(
     FreezeReplica = "freeze-replica", Nemesis = "nemesis",
 );
 
-/// When a fault begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// Right after a grant.
-    Grant,
-    /// At any time.
-    Any,
-}
-
-named!(Moment: Grant = "grant", Any = "any");
-
 impl Verb {
     /// The arrangements of servers that this fault fits.
     #[must_use]

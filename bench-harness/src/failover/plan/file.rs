@@ -9,7 +9,8 @@ use locktopus_servers::topology::{Caps, Knobs, ProviderKind};
 use serde::{Deserialize, Deserializer};
 
 use super::lock_group::bounds;
-use super::{LockGroup, Mode, Moment, Place, PlanError, Subject, Verb};
+use super::{LockGroup, Mode, Place, Subject, Verb};
+use crate::shared::file::{self, FileError, PlanError};
 use crate::shared::locking::Client;
 
 /// Locks that are broken on purpose. Each must be caught on any machine, however busy.
@@ -58,9 +59,6 @@ pub struct Scenario {
     /// For a nemesis: how many at once, at least and at most.
     #[serde(default = "two_or_three")]
     pub at_once: (u32, u32),
-    /// When the fault begins.
-    #[serde(default = "grant")]
-    pub after: Moment,
     /// Whether other clients write to the server meanwhile, so that replicas lag behind.
     #[serde(default)]
     pub write_load: bool,
@@ -165,9 +163,6 @@ fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ProviderKind>, 
 fn locktopus() -> Vec<Subject> {
     vec![Subject::Locktopus]
 }
-fn grant() -> Moment {
-    Moment::Grant
-}
 fn one() -> u32 {
     1
 }
@@ -189,25 +184,18 @@ impl PlanFile {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Read`] and [`PlanError::Bad`].
+    /// [`PlanError::File`].
     pub fn load(path: &Path) -> Result<Self, PlanError> {
-        let text = std::fs::read_to_string(path).map_err(|source| PlanError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::parse(&text, &path.display().to_string())
+        Self::parse(&file::text(path)?, &path.display().to_string())
     }
 
     /// Checks the text of a file.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Bad`].
+    /// [`PlanError::File`].
     pub fn parse(text: &str, name: &str) -> Result<Self, PlanError> {
-        let bad = |problem: String| PlanError::Bad {
-            name: name.to_owned(),
-            problem,
-        };
+        let bad = |problem: String| FileError::of(name, problem);
         let read = |text| toml::from_str::<Self>(text).map_err(|error| bad(error.to_string()));
         let mut file = read(text)?;
         if !file.planted.is_empty() {
@@ -221,7 +209,7 @@ impl PlanFile {
         let mut names = BTreeSet::new();
         for scenario in &file.scenarios {
             if !names.insert(&scenario.name) {
-                return Err(bad(format!("two scenarios are called {:?}", scenario.name)));
+                return Err(bad(format!("two scenarios are called {:?}", scenario.name)).into());
             }
             scenario
                 .check(&file.modes)
@@ -335,8 +323,7 @@ impl Scenario {
                 return Err(format!("two lock groups are called {:?}", group.name));
             }
         }
-        let follows = self.after == Moment::Grant && self.fault != Verb::Nothing;
-        if follows && !self.groups.iter().any(|group| group.target) {
+        if self.fault != Verb::Nothing && !self.groups.iter().any(|group| group.target) {
             return Err(
                 "the fault follows a grant, so one lock group needs `target = true`".to_owned(),
             );

@@ -2,7 +2,6 @@
 
 mod axes;
 mod cells;
-mod estimate;
 mod fault;
 mod file;
 mod lock_group;
@@ -10,37 +9,10 @@ mod mode;
 
 pub use axes::{Place, Subject};
 pub use cells::{Cell, Choice, describe};
-pub use fault::{Moment, Verb};
+pub use fault::Verb;
 pub use file::{PlanFile, Scenario, ServerKnobs};
 pub use lock_group::LockGroup;
 pub use mode::Mode;
-
-use std::path::PathBuf;
-
-/// Why a plan cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}", path = .path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The file is invalid.
-    #[error("bad failover plan {name}: {problem}")]
-    Bad {
-        /// Which file.
-        name: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The flags select nothing from the file.
-    #[error("nothing to do: no cell of the plan passes the flags given; --list shows all cells")]
-    Nothing,
-}
 
 /// Gives each variant of an enumeration the name it has in files, on the command line and in
 /// reports.

@@ -38,58 +38,40 @@ pub(super) const HEADINGS: [&str; 10] = [
 /// The figures of a row, in the order of [`HEADINGS`].
 pub(super) fn figures(cell: &CellReport) -> Vec<Figure> {
     let of = &cell.figures;
-    let zero = |value: u64| if value == 0 { Tone::Good } else { Tone::Bad };
     let rate = of.double_grants().map_or_else(
-        || Figure {
-            text: NONE.to_owned(),
-            tone: Tone::Plain,
-        },
-        |rate| Figure {
-            text: format!(
-                "{:.0} ({:.0}–{:.0})",
-                rate.per_1000, rate.low_per_1000, rate.high_per_1000
-            ),
-            tone: zero(rate.hits),
+        || plain(NONE.to_owned()),
+        |rate| {
+            let (low, high) = (rate.low_per_1000, rate.high_per_1000);
+            let text = format!("{:.0} ({low:.0}–{high:.0})", rate.per_1000);
+            good(rate.hits, text)
         },
     );
-    let tokens = of.duplicate_tokens + of.falling_tokens;
+    let (twice, smaller) = (of.duplicate_tokens, of.falling_tokens);
+    let tokens = format!("{twice} / {smaller} / {}", of.unordered_tokens);
+    let writes = format!("{} / {}", of.writes.caught, of.writes.missed);
     vec![
         plain(count(of.faults)),
         rate,
-        Figure {
-            text: duration(of.validity.longest_ns),
-            tone: zero(of.validity.count),
-        },
-        Figure {
-            text: count(of.in_use.count),
-            tone: zero(of.in_use.count),
-        },
-        Figure {
-            text: format!(
-                "{} / {} / {}",
-                of.duplicate_tokens, of.falling_tokens, of.unordered_tokens
-            ),
-            tone: zero(tokens),
-        },
-        Figure {
-            text: format!("{} / {}", of.writes.caught, of.writes.missed),
-            tone: zero(of.writes.missed),
-        },
+        good(of.validity.count, duration(of.validity.longest_ns)),
+        good(of.in_use.count, count(of.in_use.count)),
+        good(twice + smaller, tokens),
+        good(of.writes.missed, writes),
         lost(cell),
         plain(outage(of.outage)),
         plain(told(of.signals.lateness)),
-        Figure {
-            text: count(of.leftovers),
-            tone: zero(of.leftovers),
-        },
+        good(of.leftovers, count(of.leftovers)),
     ]
 }
 
 fn plain(text: String) -> Figure {
-    Figure {
-        text,
-        tone: Tone::Plain,
-    }
+    let tone = Tone::Plain;
+    Figure { text, tone }
+}
+
+/// A figure that is good if there were no problems.
+fn good(problems: u64, text: String) -> Figure {
+    let tone = if problems == 0 { Tone::Good } else { Tone::Bad };
+    Figure { text, tone }
 }
 
 /// A lock without tokens gives the resource nothing to check. A share of a few updates means
@@ -108,14 +90,7 @@ fn lost(cell: &CellReport) -> Figure {
         0 => NONE.to_owned(),
         _ => of.lost_checked.lost.to_string(),
     };
-    let tone = match of.lost_checked.lost {
-        0 => Tone::Good,
-        _ => Tone::Bad,
-    };
-    Figure {
-        text: format!("{without} / {with}"),
-        tone,
-    }
+    good(of.lost_checked.lost, format!("{without} / {with}"))
 }
 
 pub(super) fn outage(of: Spread) -> String {

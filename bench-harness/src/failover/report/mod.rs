@@ -1,6 +1,5 @@
 //! Renders a run, from stored data only.
 
 mod columns;
-pub mod html;
 pub mod said;
 pub mod terminal;

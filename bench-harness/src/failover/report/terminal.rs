@@ -76,10 +76,7 @@ fn header(report: &FailoverReport, style: Style) -> String {
 pub(in super::super) fn servers<'a>(cells: impl IntoIterator<Item = &'a CellReport>) -> String {
     let all: BTreeSet<_> = cells
         .into_iter()
-        .map(|cell| match cell.server.as_str() {
-            "" => format!("servers of others ({})", cell.provider),
-            server => format!("{server} ({})", cell.provider),
-        })
+        .map(|cell| format!("{} ({})", cell.server, cell.provider))
         .collect();
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
@@ -95,47 +92,12 @@ pub(super) fn scenarios(report: &FailoverReport) -> Vec<(&str, &str)> {
     all
 }
 
-/// One row for each cell. If that is too wide, one column for each, because a figure that is broken
-/// over two lines reads as two.
-fn matrix(cells: &[&CellReport], style: Style) -> String {
-    let rows: Vec<_> = cells.iter().map(|cell| (*cell, figures(cell))).collect();
-    let widest = |at: usize| {
-        let texts = rows.iter().map(|(_, row)| columns(&row[at].text));
-        texts.chain(HEADINGS[at].split(' ').map(columns)).max()
-    };
-    let names = rows
-        .iter()
-        .map(|(cell, _)| columns(&cell.topology.to_string()) + longest_word(&cell.who()));
-    let names = names.max().unwrap_or_default();
-    let figures = (0..HEADINGS.len())
-        .filter_map(widest)
-        .map(|width| width + 1);
-    if names + 2 + figures.sum::<usize>() <= usize::from(style.width) {
-        as_rows(&rows, style)
-    } else {
-        as_columns(&rows, style)
-    }
-}
-
 type Row<'a> = (&'a CellReport, Vec<Figure>);
 
-fn as_rows(rows: &[Row<'_>], style: Style) -> String {
-    let mut names = vec!["servers", "who"];
-    names.extend(HEADINGS);
-    let mut table = table::new(&names, style);
-    for (cell, figures) in rows {
-        let mut fields = vec![Field::new(cell.topology), Field::new(cell.who())];
-        fields.extend(figures.iter().map(field));
-        table.add_row(fields);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 1));
-    }
-    table.trim_fmt()
-}
-
-/// Puts as many cells side by side as fit, and the rest below.
-fn as_columns(rows: &[Row<'_>], style: Style) -> String {
+/// One column for each cell, because a row of all figures is wider than most terminals. As many
+/// cells as fit are side by side, the rest below.
+fn matrix(cells: &[&CellReport], style: Style) -> String {
+    let rows: Vec<_> = cells.iter().map(|cell| (*cell, figures(cell))).collect();
     let heading = HEADINGS.iter().map(|heading| columns(heading)).max();
     let heading = heading.unwrap_or_default() + 1;
     let width = |(cell, figures): &Row<'_>| {
@@ -147,7 +109,7 @@ fn as_columns(rows: &[Row<'_>], style: Style) -> String {
             + 2
     };
     let mut tables = Vec::new();
-    let mut rest = rows;
+    let mut rest = rows.as_slice();
     while !rest.is_empty() {
         let mut room = usize::from(style.width).saturating_sub(heading);
         let fitting = rest.iter().take_while(|row| {

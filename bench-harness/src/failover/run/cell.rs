@@ -1,5 +1,6 @@
 //! One cell: deployments side by side, each with its workers and its share of the faults.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -38,42 +39,33 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     if let Some(needs) = &cell.cannot {
         return Ok(Outcome::Skipped(needs.clone()));
     }
-    if all.url.is_none() {
-        let caps = topology::caps(all.provider).await?;
-        if let Some(needs) = cell.scenario.needs(caps) {
-            return Ok(Outcome::Skipped(needs.to_owned()));
-        }
+    let caps = topology::caps(all.provider).await?;
+    if let Some(needs) = cell.scenario.needs(caps) {
+        return Ok(Outcome::Skipped(needs.to_owned()));
     }
     let is_far = !cell.scenario.servers.round_trip.is_zero();
-    if is_far && (all.url.is_some() || all.provider != ProviderKind::Plain) {
+    if is_far && all.provider != ProviderKind::Plain {
         let needs = "--provider plain, which can put servers far away";
         return Ok(Outcome::Skipped(needs.to_owned()));
     }
     let begun = Instant::now();
     let machine = StallWatch::start(Clock::new(), |_, _| {});
     let directory = all.histories.join(format!("cell-{index}"));
-    let count = if all.url.is_some() {
-        1
-    } else {
-        cell.scenario.deployments
-    };
+    let count = cell.scenario.deployments;
     let mut places = Vec::new();
-    if all.url.is_none() {
-        for _ in 0..count {
-            let place = topology::start(all.provider, &spec(cell, all)).await?;
-            if cell.place == Place::Sentinel {
-                hasten_sentinels(&place).await;
-            }
-            places.push(place);
+    for _ in 0..count {
+        let place = topology::start(all.provider, &spec(cell, all)).await?;
+        if cell.place == Place::Sentinel {
+            hasten_sentinels(&place).await;
         }
-        wait_for_age(cell, begun).await;
+        places.push(place);
     }
+    wait_for_age(cell, begun).await;
     let share = |number: u32| {
         let faults = cell.scenario.faults;
         faults / count + u32::from(number < faults % count)
     };
-    let driving = (0..count).map(|number| {
-        let place = places.get(number as usize);
+    let driving = (0..count).zip(&places).map(|(number, place)| {
         let directory = directory.join(format!("deployment-{number}"));
         drive(cell, all, place, number, share(number), index, directory)
     });
@@ -85,13 +77,10 @@ pub async fn run(cell: &Cell, all: &Circumstances, index: usize) -> Result<Outco
     let machine = machine.finish();
     let mut report = tokio::task::block_in_place(|| judge::judge(cell, &result))?;
     report.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    report.provider = match all.url {
-        Some(_) => "external".to_owned(),
-        None => all.provider.to_string(),
-    };
+    report.provider = all.provider.to_string();
     report.deployments = count;
     report.machine = Some(machine);
-    if all.url.is_none() && cell.scenario.fault != Verb::Nothing {
+    if cell.scenario.fault != Verb::Nothing {
         report.planned_faults = u64::from(cell.scenario.faults);
     }
     if all.keep_histories {
@@ -168,7 +157,7 @@ async fn wait_for_age(cell: &Cell, begun: Instant) {
 async fn drive(
     cell: &Cell,
     all: &Circumstances,
-    place: Option<&Deployment>,
+    place: &Deployment,
     number: u32,
     share: u32,
     index: usize,
@@ -179,15 +168,13 @@ async fn drive(
     let resource = Resource::open(flaw(cell.subject))
         .await
         .map_err(RunError::io("open a socket"))?;
-    let vip = match place {
-        Some(place) if cell.place == Place::Vip => Some(Vip::start(place.nodes()[0].addr()).await?),
+    let vip = match cell.place {
+        Place::Vip => Some(Vip::start(place.nodes()[0].addr()).await?),
         _ => None,
     };
-    let urls = match (&vip, place, &all.url) {
-        (Some(vip), _, _) => vec![format!("redis://{}", vip.addr())],
-        (None, Some(place), _) => place.urls(),
-        (None, None, Some(url)) => vec![url.clone()],
-        (None, None, None) => Vec::new(),
+    let urls = match &vip {
+        Some(vip) => vec![format!("redis://{}", vip.addr())],
+        None => place.urls(),
     };
     let pool = WorkerPool::start(
         cell,
@@ -205,63 +192,44 @@ async fn drive(
     // here, they record that themselves.
     let mut result = DeploymentRun {
         prefix: prefix.clone(),
-        server: place.map_or_else(String::new, |place| place.server_version().to_owned()),
+        server: place.server_version().to_owned(),
         ..DeploymentRun::default()
     };
-    let pool = match place {
-        None => {
-            tokio::time::sleep(all.observe).await;
-            pool
-        }
-        Some(place) => {
-            let seed = all.seed.wrapping_add(u64::from(number) << 40) ^ index as u64;
-            let mut context = FaultContext {
-                cell,
-                place,
-                vip: vip.as_ref(),
-                resource: &resource,
-                pool,
-                log: recorder.worker(RUNNER + number),
-                clock: recorder.clock(),
-                prefix: prefix.clone(),
-                random: Random::new(seed),
-                marks: Vec::new(),
-                done: 0,
-            };
-            if let Err(error) = do_faults(&mut context, share).await {
-                let (done, share) = (context.done, share);
-                result
-                    .trouble
-                    .push(format!("stopped after {done} of {share} faults: {error}"));
-                mend(place).await;
-            }
-            result.marks = context.marks;
-            context.pool
-        }
+    let seed = all.seed.wrapping_add(u64::from(number) << 40) ^ index as u64;
+    let mut context = FaultContext {
+        cell,
+        place,
+        vip: vip.as_ref(),
+        resource: &resource,
+        pool,
+        log: recorder.worker(RUNNER + number),
+        prefix: prefix.clone(),
+        random: Random::new(seed),
+        happened: BTreeMap::new(),
+        done: 0,
     };
-    let ended = pool.stop().await;
+    if let Err(error) = do_faults(&mut context, share).await {
+        let (done, share) = (context.done, share);
+        result
+            .trouble
+            .push(format!("stopped after {done} of {share} faults: {error}"));
+        mend(place).await;
+    }
+    result.happened = context.happened;
+    let ended = context.pool.stop().await;
     result.trouble.extend(ended.trouble);
     result.finished = ended.finished;
     result.histories = ended.histories;
-    result.process_of = ended.process_of;
     recorder
         .close()
         .map_err(|error| RunError::History(error.to_string()))?;
     result.histories.push(own);
     result.lost = resource.lost_updates();
-    if let Some(place) = place {
-        match leftovers::look(cell, place, &prefix).await {
-            Ok(left) => result.leftovers = Some(left),
-            Err(error) => result
-                .trouble
-                .push(format!("no look at what is left: {error}")),
-        }
-    } else if let Some(url) = &all.url
-        && let Err(error) = leftovers::tidy(cell, url, &prefix).await
-    {
-        result
+    match leftovers::look(cell, place, &prefix).await {
+        Ok(left) => result.leftovers = Some(left),
+        Err(error) => result
             .trouble
-            .push(format!("semaphores were left: {error}"));
+            .push(format!("no look at what is left: {error}")),
     }
     Ok(result)
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use locktopus_history::{Leftovers, LostUpdates};
 
-use super::fault_context::Marked;
 use super::worker_pool::Finished;
 
 /// The result of one deployment.
@@ -13,9 +12,7 @@ use super::worker_pool::Finished;
 pub(super) struct DeploymentRun {
     pub(super) histories: Vec<PathBuf>,
     pub(super) prefix: String,
-    /// The process of each worker.
-    pub(super) process_of: BTreeMap<u32, usize>,
-    pub(super) marks: Vec<Marked>,
+    pub(super) happened: BTreeMap<String, u64>,
     pub(super) finished: Finished,
     pub(super) lost: LostUpdates,
     pub(super) leftovers: Option<Leftovers>,

@@ -1,8 +1,9 @@
 //! One deployment with everything on it, as a fault sees it and acts on it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use locktopus_history::{Clock, WorkerLog};
+use locktopus_history::WorkerLog;
 use locktopus_servers::topology::{Deployment, Node, Vip};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -10,7 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::load::Load;
 use super::worker_pool::WorkerPool;
 use super::{RunError, cut_replication};
-use crate::failover::plan::{Cell, Moment, Verb};
+use crate::failover::plan::{Cell, Verb};
 use crate::failover::resource::{Entered, Resource};
 use crate::shared::random::Random;
 
@@ -25,52 +26,30 @@ pub(super) struct FaultContext<'a> {
     pub(super) resource: &'a Resource,
     pub(super) pool: WorkerPool,
     pub(super) log: WorkerLog,
-    pub(super) clock: Clock,
     pub(super) prefix: String,
     pub(super) random: Random,
-    pub(super) marks: Vec<Marked>,
+    /// How often each event happened.
+    pub(super) happened: BTreeMap<String, u64>,
     pub(super) done: u32,
-}
-
-/// An event for the timeline.
-#[derive(Clone, Debug)]
-pub(super) struct Marked {
-    pub(super) at: u64,
-    pub(super) what: String,
-    pub(super) target: String,
-    pub(super) fault: bool,
 }
 
 impl<'a> FaultContext<'a> {
     /// Records the fault that starts now.
     pub(super) fn fault(&mut self, target: &str) -> Result<(), RunError> {
-        let verb = self.cell.scenario.fault.name();
-        self.mark(verb, target, true);
-        self.log
-            .fault(verb, target)
-            .map_err(|error| RunError::History(error.to_string()))
+        self.also(self.cell.scenario.fault, target)
     }
 
     /// Records a fault that is part of a recorded one.
     pub(super) fn also(&mut self, verb: Verb, target: &str) -> Result<(), RunError> {
-        self.mark(verb.name(), target, false);
+        self.note(verb.name());
         self.log
             .fault(verb.name(), target)
             .map_err(|error| RunError::History(error.to_string()))
     }
 
     /// Notes a consequence.
-    pub(super) fn note(&mut self, what: &str, target: &str) {
-        self.mark(what, target, false);
-    }
-
-    fn mark(&mut self, what: &str, target: &str, fault: bool) {
-        self.marks.push(Marked {
-            at: self.clock.now_ns(),
-            what: what.to_owned(),
-            target: target.to_owned(),
-            fault,
-        });
+    pub(super) fn note(&mut self, what: &str) {
+        *self.happened.entry(what.to_owned()).or_default() += 1;
     }
 
     /// The locks that faults follow; all locks if none is marked.
@@ -113,14 +92,6 @@ impl<'a> FaultContext<'a> {
         here
     }
 
-    /// Waits for the moment that the plan names. If that is a grant, returns who entered.
-    pub(super) async fn moment(&self, locks: &[String]) -> Result<Option<Entered>, RunError> {
-        match self.cell.scenario.after {
-            Moment::Any => Ok(None),
-            Moment::Grant => self.grant(locks).await.map(Some),
-        }
-    }
-
     /// Waits for the next grant of one of these locks.
     pub(super) async fn grant(&self, locks: &[String]) -> Result<Entered, RunError> {
         let mut heard = self.resource.listen();
@@ -144,7 +115,7 @@ impl<'a> FaultContext<'a> {
             cut_replication::off(node.addr())
                 .await
                 .map_err(RunError::io("cut off replicas"))?;
-            self.note("cut off from replicas", node.name());
+            self.note("cut off from replicas");
         }
         Ok(wanted)
     }

@@ -9,7 +9,7 @@ use locktopus_history::{
 
 use super::deployment_run::DeploymentRun;
 use super::kept::{self, Kept};
-use super::{RunError, required, timeline};
+use super::{RunError, required};
 use crate::failover::model::{CellReport, Figures, Signals, Writes};
 use crate::failover::plan::Cell;
 use crate::failover::resource;
@@ -20,7 +20,7 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
     let mut outages = Vec::new();
     let (mut faults, mut doubles) = (0, 0);
-    let mut histories = Vec::new();
+    let mut happened = BTreeMap::new();
     for one in result {
         let history = read(&one.histories)?;
         let effects = Checker::new().check(&history).outage.faults;
@@ -51,7 +51,9 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
         for (kind, count) in &one.finished.errors {
             *errors.entry(kind.clone()).or_default() += count;
         }
-        histories.push(history);
+        for (what, times) in &one.happened {
+            *happened.entry(what.clone()).or_default() += times;
+        }
     }
     let all = result.iter().flat_map(|one| &one.histories);
     let history = read(all)?;
@@ -97,7 +99,7 @@ pub(super) fn judge(cell: &Cell, result: &[DeploymentRun]) -> Result<CellReport,
         errors,
         machine: None,
         trouble: trouble.collect(),
-        timeline: timeline::draw(cell, result, &histories, &verdict),
+        happened,
     })
 }
 

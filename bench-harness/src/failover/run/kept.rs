@@ -12,6 +12,8 @@ use flate2::write::GzEncoder;
 use locktopus_history::{Checker, History, Options, Outcome, Property, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::shared::file::FileError;
+
 /// The description of the cell, beside its histories.
 pub const FILE: &str = "cell.json";
 /// The extension of a compressed history.
@@ -50,21 +52,8 @@ pub struct Kept {
     pub histories: Vec<PathBuf>,
 }
 
-/// Why kept histories could not be judged.
-#[derive(Debug, thiserror::Error)]
-#[error("{path}: {problem}", path = .path.display())]
-pub struct KeptError {
-    /// Which file or folder.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub problem: String,
-}
-
-fn at(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> KeptError {
-    move |problem| KeptError {
-        path: path.to_owned(),
-        problem: problem.to_string(),
-    }
+fn at(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> FileError {
+    move |problem| FileError::at(path, problem)
 }
 
 impl Kept {
@@ -100,7 +89,7 @@ impl Kept {
     }
 
     /// Compresses the files in place, and writes this description beside them.
-    pub(super) fn keep(mut self, folder: &Path, files: &[PathBuf]) -> Result<(), KeptError> {
+    pub(super) fn keep(mut self, folder: &Path, files: &[PathBuf]) -> Result<(), FileError> {
         for file in files {
             let mut name = file.as_os_str().to_owned();
             name.push(".");
@@ -120,8 +109,8 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`KeptError`].
-    pub fn read(folder: &Path) -> Result<Self, KeptError> {
+    /// [`FileError`].
+    pub fn read(folder: &Path) -> Result<Self, FileError> {
         let path = folder.join(FILE);
         let text = std::fs::read_to_string(&path).map_err(|error| at(&path)(&error))?;
         serde_json::from_str(&text).map_err(|error| at(&path)(&error))
@@ -131,8 +120,8 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`KeptError`], also if there are no histories.
-    pub fn judge(&self, folder: &Path) -> Result<Verdict, KeptError> {
+    /// [`FileError`], also if there are no histories.
+    pub fn judge(&self, folder: &Path) -> Result<Verdict, FileError> {
         if self.histories.is_empty() {
             return Err(at(folder)(&"no history was kept"));
         }
@@ -161,13 +150,22 @@ impl Kept {
         Ok(Checker::new().options(self.options()).check(&history))
     }
 
-    /// Required properties that are broken according to this verdict.
+    /// Required properties that are broken according to this verdict, or were in the run if
+    /// histories cannot show them.
     #[must_use]
     pub fn broken(&self, verdict: &Verdict) -> Vec<String> {
+        let then = verdict.judgements.iter().filter_map(|judgement| {
+            let name = judgement.property.to_string();
+            let failed = self.outcomes.get(&name).map(String::as_str) == Some("failed");
+            let elsewhere = failed && is_from_elsewhere(judgement.property);
+            elsewhere.then(|| (name, "as in the run".to_owned()))
+        });
         let violations = verdict.violations().into_iter();
         violations
-            .filter(|violation| !self.excused.contains_key(&violation.property.to_string()))
-            .map(|violation| format!("{}: {}", violation.property, violation.text))
+            .map(|violation| (violation.property.to_string(), violation.text.clone()))
+            .chain(then)
+            .filter(|(name, _)| !self.excused.contains_key(name))
+            .map(|(name, text)| format!("{name}: {text}"))
             .collect()
     }
 
@@ -180,7 +178,7 @@ impl Kept {
             .filter(|judgement| !is_from_elsewhere(judgement.property))
             .filter_map(|judgement| {
                 let (name, now) = (judgement.property.to_string(), word(judgement.outcome));
-                let then = self.outcomes.get(&name)?;
+                let then = self.outcomes.get(&name).map_or("nothing", String::as_str);
                 (then != now).then(|| format!("{name}: {then} then, {now} now"))
             })
             .collect()

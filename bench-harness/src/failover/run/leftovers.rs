@@ -8,7 +8,6 @@ use locktopus_history::Leftovers;
 use locktopus_servers::topology::{Deployment, Node, Resp, Role, TopologyError};
 use tokio::time::Instant;
 
-use super::worker_pool::options;
 use super::{RunError, load};
 use crate::failover::plan::Cell;
 
@@ -32,25 +31,6 @@ pub(super) async fn look(
         }
         tokio::time::sleep(LOOK).await;
     }
-}
-
-/// Cleans up servers that the harness did not start.
-pub(super) async fn tidy(cell: &Cell, url: &str, prefix: &str) -> Result<(), RunError> {
-    let failed =
-        |error: &dyn std::error::Error| RunError::Worker(crate::shared::error_chain::chain(error));
-    let url = cell.mode.url(url, &options(cell));
-    let locks = locktopus::connect(&url)
-        .await
-        .map_err(|error| failed(&error))?;
-    for name in semaphores(cell, prefix) {
-        locks
-            .semaphore(name)
-            .delete()
-            .await
-            .map_err(|error| failed(&error))?;
-    }
-    let _ = locks.shutdown(SLACK).await;
-    Ok(())
 }
 
 async fn once(cell: &Cell, place: &Deployment, prefix: &str) -> Result<Leftovers, RunError> {

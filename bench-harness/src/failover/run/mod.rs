@@ -11,7 +11,6 @@ pub mod kept;
 mod leftovers;
 mod load;
 mod required;
-mod timeline;
 mod worker_pool;
 
 use std::path::PathBuf;
@@ -27,10 +26,6 @@ pub struct Circumstances {
     pub provider: ProviderKind,
     /// The image for containers.
     pub image: Option<ServerImage>,
-    /// Servers that run already; they suffer no faults.
-    pub url: Option<String>,
-    /// How long workers work on such servers.
-    pub observe: std::time::Duration,
     /// Unique start of every lock's name.
     pub prefix: String,
     /// Seed of every random choice.
@@ -81,7 +76,7 @@ pub enum RunError {
     History(String),
     /// Histories cannot be kept.
     #[error(transparent)]
-    Kept(#[from] kept::KeptError),
+    Kept(#[from] crate::shared::file::FileError),
     /// An operation of the system failed.
     #[error("cannot {doing}: {source}")]
     Io {

@@ -30,8 +30,6 @@ pub(super) struct WorkerPool {
 pub(super) struct Ended {
     pub(super) finished: Finished,
     pub(super) histories: Vec<PathBuf>,
-    /// The process of each worker; a replacement counts as the process that it replaced.
-    pub(super) process_of: BTreeMap<u32, usize>,
     /// Processes that did not end in order, each with what is known about it.
     pub(super) trouble: Vec<String>,
 }
@@ -102,7 +100,6 @@ impl WorkerPool {
                 seed,
                 patience: PATIENCE,
             };
-            pool.place(process, &job);
             pool.processes.push(Process::start(job).await?);
         }
         Ok(pool)
@@ -142,14 +139,8 @@ impl WorkerPool {
         for worker in &mut job.workers {
             worker.number = self.number();
         }
-        self.place(index, &job);
         self.processes[index] = Process::start(job).await?;
         Ok(())
-    }
-
-    fn place(&mut self, index: usize, job: &Job) {
-        let workers = job.workers.iter().map(|worker| (worker.number, index));
-        self.ended.process_of.extend(workers);
     }
 
     /// Has all processes release everything. A problem with one process is noted, and the others

@@ -152,13 +152,14 @@ mod tests {
 
     #[test]
     fn everything_that_spoils_a_run_is_said() {
-        let mut report = synthetic::regressed();
+        let mut report = synthetic::shared().clone();
+        report.environment.pinning.pinned = false;
         "debug".clone_into(&mut report.harness.build_profile);
         report.environment.load_average_at_start = Some([3.5, 0.0, 0.0]);
         report.cells[0].rounds.truncate(1);
         report.cells[2].rounds.truncate(2);
         if let Some(ping) = &mut report.cells[1].rounds[0].ping {
-            ping.summary.p50_ns *= 3;
+            ping.summary.p50_ns *= 2;
         }
         let found = caveats(&report);
         for start in [
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_task_that_never_yields_starves_its_neighbours_and_that_is_said() {
-        let mut report = synthetic::memory_only(2);
+        let mut report = synthetic::memory_only();
         let of = |report: &Report| caveats(report).join("\n");
         assert!(!of(&report).contains("never had the lock"));
         report.cells[0].rounds[0].acquisitions_per_worker = vec![1_000, 0, 0];
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_was_busy_is_named_with_its_worst_round() {
-        let mut report = synthetic::memory_only(2);
+        let mut report = synthetic::memory_only();
         report.environment.pinning.pinned = false;
         let quiet = MachineStall {
             watched_ns: 1_000_000_000,

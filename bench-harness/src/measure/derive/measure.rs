@@ -1,7 +1,7 @@
-//! The figures of a cell that deserve a column, a chart or a comparison.
+//! The figures of a cell that deserve a column or a chart.
 
-use super::{Quantile, Spread, operations};
-use crate::measure::model::{Cell, Round, op};
+use super::{Quantile, Spread};
+use crate::measure::model::{Cell, Round};
 use crate::measure::record::{jain, max_over_min};
 
 /// One figure of a cell, computable per round.
@@ -53,33 +53,6 @@ pub enum Unit {
     PerSecond,
     /// A plain number.
     Plain,
-}
-
-/// All measures that `cell` has values for, in the order of a report.
-#[must_use]
-pub fn measures(cell: &Cell) -> Vec<Measure> {
-    let mut all = Vec::new();
-    for name in operations(cell) {
-        for quantile in [Quantile::P50, Quantile::P99, Quantile::P999] {
-            all.push(Measure::Latency(name.to_owned(), quantile));
-            all.push(Measure::LatencyInRtt(name.to_owned(), quantile));
-        }
-    }
-    all.extend([
-        Measure::Throughput,
-        Measure::Commands,
-        Measure::CommandsWithScripts,
-        Measure::ServerCpu,
-        Measure::Script(Quantile::P50),
-        Measure::Script(Quantile::P99),
-        Measure::ClientCpu,
-        Measure::ClientMemory,
-        Measure::Share(op::WRITE_WAIT.to_owned()),
-        Measure::Jain,
-        Measure::MaxOverMin,
-    ]);
-    all.retain(|measure| measure.of(cell).is_some());
-    all
 }
 
 impl Measure {
@@ -134,26 +107,6 @@ impl Measure {
         }
     }
 
-    /// The name shown to a reader.
-    #[must_use]
-    pub fn name(&self) -> String {
-        match self {
-            Self::Latency(name, quantile) | Self::LatencyInRtt(name, quantile) => {
-                format!("{name} {}", quantile.name())
-            }
-            Self::Throughput => "acquisitions/s".to_owned(),
-            Self::Commands => "commands/acquisition".to_owned(),
-            Self::CommandsWithScripts => "commands/acquisition, scripts included".to_owned(),
-            Self::ServerCpu => "server CPU/acquisition".to_owned(),
-            Self::Script(quantile) => format!("script {}", quantile.name()),
-            Self::ClientCpu => "client CPU/acquisition".to_owned(),
-            Self::ClientMemory => "client memory, bytes".to_owned(),
-            Self::Share(name) => format!("{name} share"),
-            Self::Jain => "Jain fairness".to_owned(),
-            Self::MaxOverMin => "grants max/min".to_owned(),
-        }
-    }
-
     /// Its unit.
     #[must_use]
     pub const fn unit(&self) -> Unit {
@@ -205,15 +158,6 @@ mod tests {
             let ratio = Measure::LatencyInRtt("hand-off".to_owned(), Quantile::P50).of_round(round);
             assert_eq!(ratio.unwrap(), p50("hand-off").of_round(round).unwrap() / x);
         }
-    }
-
-    #[test]
-    fn without_a_server_there_are_no_server_figures() {
-        let report = synthetic::memory_only(3);
-        let found = measures(&report.cells[0]);
-        assert!(found.contains(&Measure::Throughput));
-        assert!(!found.contains(&Measure::Commands));
-        assert!(found.iter().all(|measure| measure.unit() != Unit::Rtt));
     }
 
     #[test]

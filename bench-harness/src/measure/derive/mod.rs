@@ -1,6 +1,6 @@
 //! Figures computed from stored rounds: medians with their spread, ratios, rates, groups.
 //!
-//! Every renderer and the comparison take their numbers from here, so they agree.
+//! All renderers take their numbers from here, so they agree.
 
 mod caveats;
 mod figures;
@@ -11,5 +11,5 @@ mod spread;
 pub use caveats::caveats;
 pub use figures::{Overlaps, Quantile, errors, merged, operations, overlaps, rtt};
 pub use group::{Group, Row, groups};
-pub use measure::{Better, Measure, Unit, measures};
+pub use measure::{Better, Measure, Unit};
 pub use spread::{Spread, ratios};

@@ -50,12 +50,6 @@ impl Spread {
     pub const fn is_interval(&self) -> bool {
         self.rounds > 2
     }
-
-    /// Whether the two ranges overlap.
-    #[must_use]
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.min <= other.max && other.min <= self.max
-    }
 }
 
 /// The figures of rounds divided by those of the same rounds elsewhere.

@@ -10,7 +10,6 @@ use crate::shared::names::names;
 
 /// One combination of scenario, client, topology and load, with all its rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     /// The measured combination.
@@ -19,9 +18,8 @@ pub struct Cell {
     pub rounds: Vec<Round>,
 }
 
-/// The subject of a cell. Two runs are compared where their subjects match.
+/// The subject of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
     /// Workload, such as `hot-lock`, `uncontended`, `many-locks`.
@@ -94,7 +92,6 @@ impl Subject {
 
 /// The arrangement of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
     /// No server: the lock lives in the memory of the process.
@@ -113,7 +110,6 @@ pub enum Topology {
 
 /// How servers were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
     /// No server at all.
@@ -128,7 +124,6 @@ pub enum Provider {
 
 /// Product and version of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Product, such as `redis` or `valkey`.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// Totals are stored, and the value per acquisition is derived, so that a reader may choose the
 /// divisor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ServerCost {
     /// Commands that clients sent, without those of the harness itself.
@@ -29,7 +28,6 @@ pub struct ServerCost {
 
 /// Time of single scripts inside a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ScriptTimes {
     /// Median.
@@ -40,7 +38,6 @@ pub struct ScriptTimes {
 
 /// The cost of a round for the processes that locked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClientCost {
     /// CPU time of all of them, including the harness's own bookkeeping.
@@ -52,7 +49,6 @@ pub struct ClientCost {
 
 /// Memory that many things of one kind occupy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Occupied {
     /// Growth of the resident set while they arrived.
@@ -63,7 +59,6 @@ pub struct Occupied {
 
 /// Result of replaying recorded holds; see [`crate::measure::record::check_overlaps`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OverlapCheck {
     /// Holds that were replayed.

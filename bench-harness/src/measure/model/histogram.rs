@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// The histogram is authoritative; the summary is for people and for `jq`.
 /// [`crate::measure::model::read`] refuses a file in which they disagree about the count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StoredHistogram {
     /// `HdrHistogram` V2, deflated, in base64; the values are nanoseconds.
@@ -21,7 +20,6 @@ pub struct StoredHistogram {
 
 /// Figures read off a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     /// Recorded values.

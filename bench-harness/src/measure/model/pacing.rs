@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// The pacing of the workers, which decides what their latencies mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pacing {
     /// Each worker asks again when it is done. Waits are understated, because no requests arrive

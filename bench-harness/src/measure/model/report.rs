@@ -11,7 +11,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Everything about one run of the harness.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// Version of this model; see [`SCHEMA_VERSION`].

@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::shared::stall::MachineStall;
 
-use super::{ClientCost, OverlapCheck, ServerCost, StoredHistogram, TimeSeries};
+use super::{ClientCost, OverlapCheck, ServerCost, StoredHistogram};
 
-/// One repetition of a cell: the raw results behind every figure of a report.
+/// One repetition of a cell: the raw results behind every figure of a report. Files of earlier
+/// builds have a field more, which is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Round {
     /// Number of the round within the run, from 0. Cells of one round were measured together.
     pub index: u32,
@@ -40,6 +39,4 @@ pub struct Round {
     pub machine: Option<MachineStall>,
     /// Whether holds overlapped; absent where they may overlap or were not recorded.
     pub overlap_check: Option<OverlapCheck>,
-    /// One operation over the time of the round.
-    pub time_series: Option<TimeSeries>,
 }

@@ -186,8 +186,13 @@ fn headline(ours: &Cell, cells: &[&Cell]) -> Headline {
     };
     Headline {
         title: format!(
-            "One lock, {} workers in {} processes, {keeps}",
-            subject.workers, subject.processes
+            "One lock, {} workers in {} {}, {keeps}",
+            subject.workers,
+            subject.processes,
+            match subject.processes {
+                1 => "process",
+                _ => "processes",
+            }
         ),
         said: said(ours, &named),
         rows: named
@@ -242,7 +247,7 @@ fn said(ours: &Cell, named: &BTreeMap<(usize, String), &Cell>) -> Vec<String> {
     });
     let others: Vec<(&str, &Cell)> = named
         .iter()
-        .filter(|(_, cell)| cell.subject.strategy != OURS && cell.run == ours.run)
+        .filter(|(_, cell)| cell.subject.strategy != OURS)
         .map(|((_, name), cell)| (name.as_str(), *cell))
         .collect();
     let sentence = |start: &str, cell: &Cell, figure: &str, words: [&str; 2]| {
@@ -355,7 +360,7 @@ mod tests {
     use crate::measure::synthetic;
 
     fn cells(report: &Report) -> Vec<Cell> {
-        Cell::all(report, 0)
+        Cell::all(report)
     }
 
     #[test]
@@ -429,19 +434,6 @@ mod tests {
         assert_eq!(said, ": about the same as A and B");
     }
 
-    /// Rounds of different runs have nothing in common.
-    #[test]
-    fn only_what_was_measured_in_one_run_is_compared() {
-        let mut all = cells(synthetic::shared());
-        let is_rslock = |cell: &&mut Cell| cell.subject.strategy == "rslock";
-        for cell in all.iter_mut().filter(is_rslock) {
-            cell.run = 1;
-        }
-        let said = headlines(&all)[0].said.join(" ");
-        assert!(said.contains("the bare hand-off"), "{said}");
-        assert!(!said.contains("rslock"), "{said}");
-    }
-
     /// Redisson is shown with the better of one and two JVMs.
     #[test]
     fn the_better_of_two_stands_for_both() {
@@ -468,6 +460,6 @@ mod tests {
     #[test]
     fn no_lock_of_ours_that_several_want_is_no_headline() {
         assert!(headlines(&cells(&synthetic::empty())).is_empty());
-        assert!(headlines(&cells(&synthetic::memory_only(3))).is_empty());
+        assert!(headlines(&cells(&synthetic::memory_only())).is_empty());
     }
 }

@@ -138,7 +138,7 @@ mod tests {
     use crate::measure::synthetic;
 
     fn of(report: &crate::measure::model::Report) -> Vec<Headline> {
-        headlines(&SummaryCell::all(report, 0))
+        headlines(&SummaryCell::all(report))
     }
 
     #[test]

@@ -96,18 +96,12 @@ impl CellSpec {
         } else if let Some(&fewest) = cell.workers.iter().min() {
             cell.processes = cell.processes.min(fewest);
         }
-        let held = matches!(cell.scenario, Scenario::Renewal | Scenario::HeldMemory);
-        if let Some(locks) = filter.locks.filter(|_| held) {
-            cell.locks = Some(locks);
-        }
         let other_kinds = cell.scenario != Scenario::ReadersWriters
             && !cell.topologies.contains(&Topology::Quorum);
         if !filter.kinds.is_empty() && other_kinds {
             cell.kinds.clone_from(&filter.kinds);
         }
-        cell.hold = filter.hold.unwrap_or(cell.hold);
         cell.duration = filter.duration.unwrap_or(cell.duration);
-        cell.warm_up = filter.warm_up.unwrap_or(cell.warm_up);
         cell
     }
 

@@ -1,11 +1,12 @@
 //! Scenario files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::cell::CellSpec;
 use super::{Filter, Task};
+use crate::shared::file::{self, FileError, PlanError};
 
 /// A scenario file: cells, each standing for every combination of its lists.
 #[derive(Clone, Debug, Deserialize)]
@@ -16,58 +17,26 @@ pub struct ScenarioFile {
     cell: Vec<CellSpec>,
 }
 
-/// Why there is nothing to measure.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The scenario file cannot be read.
-    #[error("cannot read {path}: {source}", path = .path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The scenario file is invalid.
-    #[error("bad scenario file {name}: {problem}")]
-    Bad {
-        /// Which file.
-        name: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The flags select nothing from the file.
-    #[error("nothing to measure: no cell of the scenario file passes the flags given")]
-    Nothing,
-}
-
 impl ScenarioFile {
     /// Reads and checks a file.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Read`] and [`PlanError::Bad`].
+    /// [`PlanError::File`].
     pub fn load(path: &Path) -> Result<Self, PlanError> {
-        let text = std::fs::read_to_string(path).map_err(|source| PlanError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::parse(&text, &path.display().to_string())
+        Self::parse(&file::text(path)?, &path.display().to_string())
     }
 
     /// Checks the text of a file.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Bad`].
+    /// [`PlanError::File`].
     pub fn parse(text: &str, name: &str) -> Result<Self, PlanError> {
-        let bad = |problem: String| PlanError::Bad {
-            name: name.to_owned(),
-            problem,
-        };
+        let bad = |problem: String| FileError::of(name, problem);
         let file: Self = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
         if file.rounds == 0 {
-            return Err(bad("rounds must be at least 1".to_owned()));
+            return Err(bad("rounds must be at least 1".to_owned()).into());
         }
         for cell in &file.cell {
             cell.check()
@@ -81,7 +50,7 @@ impl ScenarioFile {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Nothing`], and [`PlanError::Bad`] if flags make a cell impossible.
+    /// [`PlanError::Nothing`], and [`PlanError::File`] if flags make a cell impossible.
     pub fn tasks(&self, filter: &Filter) -> Result<Vec<Task>, PlanError> {
         let mut tasks = Vec::new();
         for cell in &self.cell {
@@ -93,9 +62,9 @@ impl ScenarioFile {
             if wanted.is_empty() {
                 continue;
             }
-            cell.check().map_err(|problem| PlanError::Bad {
-                name: "after applying the flags".to_owned(),
-                problem: format!("[{}] {problem}", cell.scenario.name()),
+            cell.check().map_err(|problem| {
+                let problem = format!("[{}] {problem}", cell.scenario.name());
+                FileError::of("with the flags", problem)
             })?;
             tasks.append(&mut wanted);
         }
@@ -227,11 +196,10 @@ mod tests {
         );
         let only_spin = Filter {
             kinds: vec![Kind::SpinLock],
-            warm_up: Some(Duration::from_secs(1)),
             ..Filter::default()
         };
         let found = file.tasks(&only_spin).unwrap();
-        assert_eq!((found.len(), found[0].warm_up.as_secs()), (1, 1));
+        assert_eq!((found.len(), found[0].kind), (1, Kind::SpinLock));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{Client, Kind, Scenario, Strategy, Task};
 use crate::measure::model::Topology;
 
 /// How flags select from a file and change it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only these groups of cells.
     pub groups: Vec<String>,
@@ -24,14 +24,8 @@ pub struct Filter {
     pub workers: Vec<u32>,
     /// Replaces the number of processes, where a scenario has several.
     pub processes: Option<u32>,
-    /// Replaces the number of locks in the renewal scenario.
-    pub locks: Option<u32>,
-    /// Replaces the hold time.
-    pub hold: Option<Duration>,
     /// Replaces the duration.
     pub duration: Option<Duration>,
-    /// Replaces the warm-up of strategies in Java.
-    pub warm_up: Option<Duration>,
 }
 
 impl Filter {

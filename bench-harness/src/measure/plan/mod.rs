@@ -2,12 +2,11 @@
 
 mod cell;
 mod check;
-pub mod estimate;
 mod file;
 mod filter;
 mod task;
 
 pub use crate::shared::locking::{Client, Kind};
-pub use file::{PlanError, ScenarioFile};
+pub use file::ScenarioFile;
 pub use filter::Filter;
 pub use task::{Scenario, Strategy, Task};

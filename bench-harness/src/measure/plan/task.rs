@@ -1,11 +1,12 @@
 //! One measurement.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::measure::model::{Pacing, Topology};
+use crate::measure::model::{Pacing, Provider, Subject, Topology};
 use crate::shared::locking::{Client, Kind};
 use crate::shared::names::names;
 
@@ -153,6 +154,61 @@ impl Task {
         }
     }
 
+    /// The number of its rounds in a run of `rounds`.
+    #[must_use]
+    pub fn rounds_of(&self, rounds: u32) -> u32 {
+        self.rounds.map_or(rounds, |most| most.min(rounds))
+    }
+
+    /// The subject of its cell, as far as the task decides it: the servers are still unknown.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        let lock_kind = match self.strategy {
+            Strategy::Locktopus | Strategy::Redisson => self.kind.name(),
+            Strategy::R1 => "lock",
+            Strategy::Bare | Strategy::Rslock => "mutex",
+        };
+        Subject {
+            scenario: self.scenario.name().to_owned(),
+            strategy: self.strategy.name().to_owned(),
+            client: self.client.name().to_owned(),
+            topology: self.topology,
+            nodes: 0,
+            provider: Provider::External,
+            server: None,
+            lock_kind: lock_kind.to_owned(),
+            workers: self.workers,
+            processes: self.processes,
+            locks: self.locks,
+            pacing: self.pacing(),
+            hold_ns: u64::try_from(self.hold.as_nanos()).unwrap_or(u64::MAX),
+            through_proxy: self.round_trip.is_some(),
+            options: self.options(),
+        }
+    }
+
+    fn options(&self) -> BTreeMap<String, String> {
+        let time = |time: Duration| humantime::format_duration(time).to_string();
+        let lease = (self.scenario == Scenario::Renewal).then_some(self.lease);
+        let warm_up = (self.strategy == Strategy::Redisson).then_some(self.warm_up);
+        let threads = Some(self.threads).filter(|&threads| threads > 1);
+        let kept = Some(self.lease_cache).filter(|kept| !kept.is_zero());
+        let options = [
+            ("lease", lease.map(time)),
+            ("JIT warm-up", warm_up.map(time)),
+            ("threads", threads.map(|threads| threads.to_string())),
+            ("turns", self.turns.map(|turns| turns.to_string())),
+            ("lease cache", kept.map(time)),
+            ("rounds", self.rounds.map(|rounds| rounds.to_string())),
+            ("round trip", self.round_trip.map(time)),
+            ("safety", self.safety.clone()),
+        ];
+        let options = options.into_iter();
+        options
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
+    }
+
     /// Whether both stand for the same measurement.
     #[must_use]
     pub fn measures_as(&self, other: &Self) -> bool {
@@ -174,19 +230,12 @@ impl Task {
         let mut words = format!(
             "{scenario} {strategy} {kind} via {client} on {topology}, {workers} workers in {processes}"
         );
-        let mut add = |name: &str, value: Option<String>| {
-            let value = value.map(|value| format!(", {name} {value}"));
-            words.push_str(&value.unwrap_or_default());
-        };
-        let time = |time: Duration| humantime::format_duration(time).to_string();
-        let threads = Some(self.threads).filter(|&threads| threads > 1);
-        let kept = Some(self.lease_cache).filter(|kept| !kept.is_zero());
-        add("threads", threads.map(|threads| threads.to_string()));
-        add("turns", self.turns.map(|turns| turns.to_string()));
-        add("nodes", self.nodes.map(|nodes| nodes.to_string()));
-        add("lease cache", kept.map(time));
-        add("safety", self.safety.clone());
-        add("round trip", self.round_trip.map(time));
+        for (name, value) in self.options() {
+            words.push_str(&format!(", {name} {value}"));
+        }
+        if let Some(nodes) = self.nodes {
+            words.push_str(&format!(", nodes {nodes}"));
+        }
         words
     }
 }

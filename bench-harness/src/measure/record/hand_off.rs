@@ -33,10 +33,10 @@ mod tests {
 
     #[test]
     fn only_changes_of_holder_count() {
-        let mut all = Recorder::new(0, op::HAND_OFF, Duration::from_micros(1));
+        let mut all = Recorder::new(0);
         all.held(0, 0, 100);
         all.held(0, 150, 200); // the same worker again: nothing was handed over
-        let mut other = Recorder::new(1, op::HAND_OFF, Duration::from_micros(1));
+        let mut other = Recorder::new(1);
         other.held(0, 230, 300);
         other.held(7, 100, 110); // another lock
         other.held(0, 5_000, 5_001); // after the end

@@ -4,16 +4,13 @@
 //! cross process borders as [`WireRecorder`], merge again, and end in [`Recorder::into_round`]. All
 //! times are nanoseconds since the start of the round, on a clock that the processes share.
 
-mod error;
 mod fairness;
 mod hand_off;
 mod hold;
-mod intervals;
 mod overlap;
 mod recorder;
 mod wire;
 
-pub use error::RecordError;
 pub use fairness::{jain, max_over_min};
 pub use hold::{Hold, WireError};
 pub use overlap::{Exclusion, check_overlaps};

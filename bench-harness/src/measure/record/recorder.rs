@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::intervals::{Intervals, record_growing};
-use super::{Exclusion, Hold, RecordError};
-use crate::measure::model::{ClientCost, Round, ServerCost, StoredHistogram};
+use super::{Exclusion, Hold};
+use crate::measure::model::{ClientCost, HistogramError, Round, ServerCost, StoredHistogram};
 use crate::shared::stall::MachineStall;
 
 const DIGITS: u8 = 3;
@@ -50,21 +49,18 @@ pub struct Recorder {
     pub(super) grants: BTreeMap<u32, u64>,
     pub(super) holds: Vec<Hold>,
     pub(super) errors: BTreeMap<String, u64>,
-    pub(super) intervals: Intervals,
     pub(super) worker: u32,
 }
 
 impl Recorder {
-    /// A recorder of `worker`. Besides histograms it keeps a time series of the operation
-    /// `series_of` in steps of `interval`; all recorders of a round need the same two.
+    /// A recorder of `worker`.
     #[must_use]
-    pub fn new(worker: u32, series_of: &str, interval: Duration) -> Self {
+    pub fn new(worker: u32) -> Self {
         Self {
             operations: Vec::new(),
             grants: BTreeMap::new(),
             holds: Vec::new(),
             errors: BTreeMap::new(),
-            intervals: Intervals::new(series_of, nanos(interval)),
             worker,
         }
     }
@@ -110,10 +106,10 @@ impl Recorder {
     /// When `op` comes from another recorder.
     pub fn record(&mut self, op: OpId, start_ns: u64, end_ns: u64) {
         let latency_ns = end_ns.saturating_sub(start_ns).clamp(1, CEILING_NS);
-        let (name, histogram) = &mut self.operations[op.0];
-        record_growing(histogram, latency_ns);
-        if *name == self.intervals.operation {
-            self.intervals.record(latency_ns, end_ns);
+        let histogram = &mut self.operations[op.0].1;
+        // `saturating_record` alone would cut at the present range.
+        if histogram.record(latency_ns).is_err() {
+            histogram.saturating_record(latency_ns);
         }
     }
 
@@ -146,14 +142,13 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`RecordError`] when the time series differ in shape or histograms do not add up.
-    pub fn merge(&mut self, other: Self) -> Result<(), RecordError> {
-        self.intervals.merge(&other.intervals)?;
+    /// [`HistogramError::Encode`] when histograms do not add up.
+    pub fn merge(&mut self, other: Self) -> Result<(), HistogramError> {
         for (name, theirs) in other.operations {
             let OpId(at) = self.operation(&name);
             let ours = &mut self.operations[at].1;
             ours.add(theirs)
-                .map_err(|error| RecordError::Merge(error.to_string()))?;
+                .map_err(|error| HistogramError::Encode(error.to_string()))?;
         }
         for (worker, count) in other.grants {
             *self.grants.entry(worker).or_default() += count;
@@ -169,8 +164,8 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`RecordError::Histogram`] when a histogram cannot be encoded.
-    pub fn into_round(mut self, facts: RoundFacts) -> Result<Round, RecordError> {
+    /// [`HistogramError::Encode`] when a histogram cannot be encoded.
+    pub fn into_round(mut self, facts: RoundFacts) -> Result<Round, HistogramError> {
         let duration_ns = nanos(facts.duration);
         let mut operations = BTreeMap::new();
         for (name, histogram) in &self.operations {
@@ -195,7 +190,6 @@ impl Recorder {
         let overlap_check = facts
             .exclusion
             .map(|exclusion| exclusion.check(&mut self.holds));
-        let series = self.intervals.into_series(duration_ns);
         Ok(Round {
             index: facts.index,
             position: facts.position,
@@ -209,7 +203,6 @@ impl Recorder {
             client_cost: facts.client_cost,
             machine: facts.machine,
             overlap_check,
-            time_series: series.points.iter().any(|p| p.count > 0).then_some(series),
         })
     }
 }
@@ -237,13 +230,9 @@ mod tests {
         }
     }
 
-    fn recorder(worker: u32) -> Recorder {
-        Recorder::new(worker, op::ACQUIRE, Duration::from_micros(100))
-    }
-
     #[test]
     fn merged_workers_become_one_round() {
-        let (mut a, mut b) = (recorder(0), recorder(2));
+        let (mut a, mut b) = (Recorder::new(0), Recorder::new(2));
         let acquire = a.operation(op::ACQUIRE);
         a.record(acquire, 0, 10_000);
         a.held(0, 10_000, 20_000);
@@ -262,14 +251,11 @@ mod tests {
         assert_eq!(round.operations[op::ACQUIRE].summary.count, 2);
         assert_eq!(round.operations[op::RELEASE].summary.count, 1);
         assert_eq!(round.overlap_check.unwrap().longest_overlap_ns, 5_000);
-        let series = round.time_series.unwrap();
-        assert_eq!(series.points.len(), 10);
-        assert_eq!((series.points[0].count, series.points[1].count), (1, 1));
     }
 
     #[test]
     fn latencies_stay_within_a_nanosecond_and_a_minute() {
-        let mut recorder = recorder(0);
+        let mut recorder = Recorder::new(0);
         let acquire = recorder.operation(op::ACQUIRE);
         recorder.record(acquire, 10, 10);
         recorder.record(acquire, 0, u64::MAX);
@@ -281,10 +267,9 @@ mod tests {
 
     #[test]
     fn operations_that_never_happened_are_left_out() {
-        let mut recorder = recorder(0);
+        let mut recorder = Recorder::new(0);
         recorder.operation(op::RELEASE);
         let round = recorder.into_round(facts()).unwrap();
         assert!(round.operations.is_empty());
-        assert!(round.time_series.is_none());
     }
 }

@@ -2,12 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-use super::intervals::Intervals;
 use super::{Recorder, WireError, hold};
 use crate::measure::model::{HistogramError, StoredHistogram};
 
@@ -19,10 +15,6 @@ pub struct WireRecorder {
     grants: BTreeMap<u32, u64>,
     holds: String,
     errors: BTreeMap<String, u64>,
-    series_of: String,
-    interval_ns: u64,
-    /// Empty text means an interval without operations.
-    intervals: Vec<String>,
 }
 
 impl Recorder {
@@ -36,21 +28,12 @@ impl Recorder {
         for (name, histogram) in &self.operations {
             operations.insert(name.clone(), StoredHistogram::from_histogram(histogram)?);
         }
-        let intervals = self
-            .intervals
-            .histograms
-            .iter()
-            .map(pack)
-            .collect::<Result<_, _>>()?;
         Ok(WireRecorder {
             worker: self.worker,
             operations,
             grants: self.grants.clone(),
             holds: hold::encode(&self.holds),
             errors: self.errors.clone(),
-            series_of: self.intervals.operation.clone(),
-            interval_ns: self.intervals.interval_ns,
-            intervals,
         })
     }
 
@@ -66,42 +49,14 @@ impl Recorder {
             histogram.auto(true);
             operations.push((name.clone(), histogram));
         }
-        let mut intervals = Intervals::new(&wire.series_of, wire.interval_ns);
-        for text in &wire.intervals {
-            intervals.histograms.push(unpack(text)?);
-        }
         Ok(Self {
             operations,
             grants: wire.grants.clone(),
             holds: hold::decode(&wire.holds)?,
             errors: wire.errors.clone(),
-            intervals,
             worker: wire.worker,
         })
     }
-}
-
-fn pack(histogram: &Histogram<u32>) -> Result<String, HistogramError> {
-    if histogram.is_empty() {
-        return Ok(String::new());
-    }
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(histogram, &mut bytes)
-        .map_err(|error| HistogramError::Encode(format!("{error:?}")))?;
-    Ok(STANDARD.encode(bytes))
-}
-
-fn unpack(text: &str) -> Result<Histogram<u32>, WireError> {
-    if text.is_empty() {
-        return Ok(super::intervals::empty());
-    }
-    let bytes = STANDARD.decode(text)?;
-    let mut histogram: Histogram<u32> = Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| HistogramError::Decode(format!("{error:?}")))?;
-    histogram.auto(true);
-    Ok(histogram)
 }
 
 #[cfg(test)]
@@ -113,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_round_is_the_same_whether_or_not_it_crossed_a_process_border() {
-        let mut recorder = Recorder::new(1, "acquire", Duration::from_micros(10));
+        let mut recorder = Recorder::new(1);
         let acquire = recorder.operation("acquire");
         for i in 0..1_000_u64 {
             recorder.record(acquire, i * 700, i * 700 + 300 + i);
@@ -141,7 +96,6 @@ mod tests {
             direct.operations["acquire"].summary,
             travelled.operations["acquire"].summary
         );
-        assert_eq!(direct.time_series, travelled.time_series);
         assert_eq!(direct.overlap_check, travelled.overlap_check);
         assert_eq!(
             direct.acquisitions_per_worker,

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{Attribute, Cell as Field, Color, Table};
+use comfy_table::{Attribute, Cell as Field, Color};
 
 use super::format::{self, NONE};
-use crate::measure::derive::{self, Group, Measure, Quantile, Row, Unit, groups};
+use crate::measure::derive::{self, Group, Measure, Quantile, Row, groups};
 use crate::measure::model::Report;
 use crate::measure::opening;
 use crate::measure::summary::SummaryCell;
@@ -14,10 +14,10 @@ use crate::shared::render::table::{self, Style, wrap};
 /// How to read the tables.
 const READ_AS: [&str; 4] = [
     "Latencies are medians over rounds, in µs; p99: 99 of 100 were no longer. ± is half the range of the rounds, or the range \
-     itself if it is wide or of only two rounds.",
+     itself if it is wide or of only two rounds. The page report.html has the other quantiles.",
     "RTT = median PING round trip of the same client in the same round.",
     "W = workers, P = processes they are spread over.",
-    "Jain = 1 if all workers got the lock equally often; max/min = the most grants of a worker over the fewest.",
+    "Jain = 1 if all workers got the lock equally often.",
 ];
 
 /// Renders `report`.
@@ -25,7 +25,7 @@ const READ_AS: [&str; 4] = [
 pub fn render(report: &Report, style: Style) -> String {
     let mut out = header(report, style);
     let found = opening::findings(report);
-    let headlines = opening::headlines(&SummaryCell::all(report, 0));
+    let headlines = opening::headlines(&SummaryCell::all(report));
     let mut opening: Vec<(&str, &[String])> = headlines
         .iter()
         .map(|headline| (headline.title.as_str(), headline.said.as_slice()))
@@ -142,61 +142,12 @@ fn context(group: &Group<'_>) -> Vec<String> {
     vec![constants.join(", "), x]
 }
 
-/// One number per cell. A narrow terminal drops client CPU and the noise; other formats have them.
+/// One number per cell; the other formats have more.
 fn cells(group: &Group<'_>, style: Style) -> String {
-    let order = ["client CPU µs/acq", "±", "max/min", "script p50 µs"];
-    narrowed(group, style, &order, |left_out| {
-        cell_table(group, style, left_out)
-    })
-}
-
-/// A table no wider than the terminal. It drops columns in this order while the table is too wide
-/// or a name in it takes more than two lines. If that is not enough, it shows as much as fits.
-fn narrowed(
-    group: &Group<'_>,
-    style: Style,
-    order: &[&str],
-    table: impl Fn(&[&str]) -> Table,
-) -> String {
-    let tables = (0..=order.len()).map(|count| table(&order[..count]));
-    let tables: Vec<(Table, String)> = tables
-        .map(|table| {
-            let text = table.trim_fmt();
-            (table, text)
-        })
-        .collect();
-    let fits = |text: &str| text.lines().map(visible).max() <= Some(usize::from(style.width));
-    let is_low = |table: &Table, text: &str| {
-        // Between the rule below the header and the one at the end.
-        let body = text.lines().skip_while(|line| !line.contains('═')).count();
-        body.saturating_sub(2) <= table.row_iter().count() + group.rows.len()
-    };
-    let low = tables
-        .iter()
-        .find(|(table, text)| fits(text) && is_low(table, text));
-    let chosen = low
-        .or_else(|| tables.iter().find(|(_, text)| fits(text)))
-        .or_else(|| tables.last());
-    chosen.map_or_else(String::new, |(_, text)| text.clone())
-}
-
-/// Visible characters of a line, without colour codes.
-fn visible(line: &str) -> usize {
-    let mut parts = line.split('\u{1b}');
-    let plain = parts.next().map_or(0, |start| start.chars().count());
-    let coloured = parts.map(|part| part.split_once('m').map_or("", |(_, rest)| rest));
-    plain + coloured.map(|rest| rest.chars().count()).sum::<usize>()
-}
-
-fn cell_table(group: &Group<'_>, style: Style, left_out: &[&str]) -> Table {
     let load = has_load(group);
-    let mut further = further(group);
-    further.retain(|(name, _)| !left_out.contains(name));
-    let noise = !left_out.contains(&"±");
+    let further = further(group);
     let mut names = lead(load);
-    names.push("acq/s");
-    names.extend(noise.then_some("±"));
-    names.extend(["commands/acq", "server CPU µs/acq"]);
+    names.extend(["acq/s", "±", "commands/acq", "server CPU µs/acq"]);
     names.extend(further.iter().map(|(name, _)| *name));
     names.push("overlaps");
     let mut table = table::new(&names, style);
@@ -205,94 +156,55 @@ fn cell_table(group: &Group<'_>, style: Style, left_out: &[&str]) -> Table {
             |measure: &Measure| Field::new(format::median(measure.of(row.cell), measure.unit()));
         let mut fields = vec![Field::new(&row.series)];
         fields.extend(load.then(|| Field::new(&row.load)));
-        fields.push(figure(&Measure::Throughput));
-        fields.extend(noise.then(|| {
-            let rate = Measure::Throughput;
-            Field::new(format::noise(rate.of(row.cell), rate.unit()))
-        }));
+        let rate = Measure::Throughput;
+        fields.push(figure(&rate));
+        fields.push(Field::new(format::noise(rate.of(row.cell), rate.unit())));
         fields.extend([Measure::Commands, Measure::ServerCpu].map(|measure| figure(&measure)));
         fields.extend(further.iter().map(|(_, measure)| figure(measure)));
         fields.push(overlap_field(row));
         table.add_row(fields);
     }
     table::align(&mut table, if load { 2 } else { 1 });
-    table
+    table.trim_fmt()
 }
 
 /// Further columns that suit the group.
 fn further(group: &Group<'_>) -> Vec<(&'static str, Measure)> {
-    let shared = [("Jain", Measure::Jain), ("max/min", Measure::MaxOverMin)];
-    let spent = [
-        ("script p50 µs", Measure::Script(Quantile::P50)),
-        ("client CPU µs/acq", Measure::ClientCpu),
+    let all = [
+        ("Jain", Measure::Jain),
         ("client bytes each", Measure::ClientMemory),
     ];
     let measured = |measure: &Measure| group.rows.iter().any(|row| measure.of(row.cell).is_some());
-    let columns = if measured(&Measure::Jain) {
-        shared.to_vec()
-    } else {
-        spent.to_vec()
-    };
-    columns
-        .into_iter()
-        .filter(|(_, measure)| measured(measure))
-        .collect()
+    let all = all.into_iter();
+    all.filter(|(_, measure)| measured(measure)).collect()
 }
-
-/// The columns of an operation.
-const LATENCIES: [&str; 7] = ["p50", "±", "p99", "p99.9", "max", "p50 RTT", "p99 RTT"];
 
 /// One row per cell and operation; only the first row names the cell.
 fn latencies(group: &Group<'_>, style: Style) -> String {
-    let order = ["p99.9", "p99 RTT", "±", "max"];
-    narrowed(group, style, &order, |left_out| {
-        latency_table(group, style, left_out)
-    })
-}
-
-fn latency_table(group: &Group<'_>, style: Style, left_out: &[&str]) -> Table {
     let load = has_load(group);
-    let kept = |name: &&str| !left_out.contains(name);
     let mut names = lead(load);
-    names.push("operation");
-    names.extend(LATENCIES.iter().copied().filter(kept));
+    names.extend(["operation", "p50", "p99", "max", "p50 RTT"]);
     let mut table = table::new(&names, style);
     for row in &group.rows {
         for (at, operation) in derive::operations(row.cell).into_iter().enumerate() {
-            let once = |text: &str| {
-                if at == 0 {
-                    text.to_owned()
-                } else {
-                    String::new()
-                }
-            };
+            let once = |text: &str| if at == 0 { text } else { "" }.to_owned();
             let mut fields = vec![once(&row.series)];
             fields.extend(load.then(|| once(&row.load)));
             fields.push(operation.to_owned());
-            let figures = LATENCIES.iter().zip(latency_fields(row, operation));
-            let figures = figures.filter(|(name, _)| kept(name));
-            fields.extend(figures.map(|(_, figure)| figure));
+            let latency = |quantile| Measure::Latency(operation.to_owned(), quantile);
+            let measures = [
+                latency(Quantile::P50),
+                latency(Quantile::P99),
+                latency(Quantile::Max),
+                Measure::LatencyInRtt(operation.to_owned(), Quantile::P50),
+            ];
+            let figure = |of: Measure| format::median(of.of(row.cell), of.unit());
+            fields.extend(measures.map(figure));
             table.add_row(fields);
         }
     }
     table::align(&mut table, if load { 3 } else { 2 });
-    table
-}
-
-fn latency_fields(row: &Row<'_>, operation: &str) -> [String; 7] {
-    let figure = |measure: Measure| format::median(measure.of(row.cell), measure.unit());
-    let latency = |quantile| figure(Measure::Latency(operation.to_owned(), quantile));
-    let in_rtt = |quantile| figure(Measure::LatencyInRtt(operation.to_owned(), quantile));
-    let p50 = Measure::Latency(operation.to_owned(), Quantile::P50).of(row.cell);
-    [
-        latency(Quantile::P50),
-        format::noise(p50, Unit::Nanos),
-        latency(Quantile::P99),
-        latency(Quantile::P999),
-        latency(Quantile::Max),
-        in_rtt(Quantile::P50),
-        in_rtt(Quantile::P99),
-    ]
+    table.trim_fmt()
 }
 
 fn has_load(group: &Group<'_>) -> bool {
@@ -390,49 +302,6 @@ mod tests {
         }
     }
 
-    /// A name over three lines is hard to find again; the least important columns make room for it.
-    #[test]
-    fn columns_make_room_for_long_names() {
-        let groups = groups(synthetic::shared());
-        let rows = groups[0].rows.len();
-        for width in 40..80 {
-            let style = Style {
-                width,
-                colour: false,
-            };
-            let text = narrowed(&groups[0], style, &["first", "second"], |left_out| {
-                let columns = ["first", "second", "third"].into_iter();
-                let kept = columns.filter(|name| !left_out.contains(name));
-                let names: Vec<&str> = std::iter::once("who").chain(kept).collect();
-                let mut table = table::new(&names, style);
-                for _ in 0..rows {
-                    let mut fields = vec!["redis-rs · standalone · lock".to_owned()];
-                    fields.resize(names.len(), "1,234,567".to_owned());
-                    table.add_row(fields);
-                }
-                table::align(&mut table, 1);
-                table
-            });
-            // Three rules and the header; no name has a third line while a column can be dropped.
-            let lines = text.lines().count();
-            assert!(
-                !text.contains("second") || lines <= 4 + 2 * rows,
-                "{width}: {text}"
-            );
-        }
-    }
-
-    /// Colour codes take no room, so no column is dropped for them.
-    #[test]
-    fn colours_change_no_columns() {
-        let heads = |colour| {
-            let text = render(synthetic::shared(), Style { width: 80, colour });
-            let words = ["±", "max/min", "p99.9", "client"];
-            words.map(|word| text.matches(word).count())
-        };
-        assert_eq!(heads(true), heads(false));
-    }
-
     #[test]
     fn colour_only_on_request() {
         let style = Style {
@@ -451,7 +320,7 @@ mod tests {
 
     #[test]
     fn says_what_is_missing() {
-        let text = render(&synthetic::memory_only(1), Style::default());
+        let text = render(&synthetic::memory_only(), Style::default());
         assert!(text.contains("no server: no RTT"));
         assert!(text.contains("topology standalone: needs redis-server"));
         assert!(text.contains("SYNTHETIC DATA"));

@@ -1,11 +1,10 @@
 //! Turns a task into the jobs of its processes and the subject of its cell.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::place::Place;
 use crate::measure::model::{Provider, Subject, Topology};
-use crate::measure::plan::{Scenario, Strategy, Task};
+use crate::measure::plan::{Scenario, Task};
 use crate::measure::record::Exclusion;
 use crate::measure::worker::Job;
 
@@ -54,7 +53,6 @@ pub(super) fn jobs(place: &Place, task: &Task, common: &Common) -> Vec<Job> {
             locks: share(task.locks, process, task.processes),
             hold_ns: duration_ns(task.hold),
             duration_ns: duration_ns(task.duration),
-            interval_ns: duration_ns(task.duration).div_ceil(40).max(1),
             arrivals_per_second: task
                 .arrivals_per_second
                 .map(|rate| (rate * u64::from(workers) / u64::from(task.workers)).max(1)),
@@ -85,16 +83,7 @@ pub(super) fn exclusion(scenario: Scenario) -> Option<Exclusion> {
 
 /// The subject of its cell in the report.
 pub(super) fn subject(place: &Place, task: &Task) -> Subject {
-    let lock_kind = match task.strategy {
-        Strategy::Locktopus | Strategy::Redisson => task.kind.name(),
-        Strategy::R1 => "lock",
-        Strategy::Bare | Strategy::Rslock => "mutex",
-    };
     Subject {
-        scenario: task.scenario.name().to_owned(),
-        strategy: task.strategy.name().to_owned(),
-        client: task.client.name().to_owned(),
-        topology: place.topology,
         nodes: match place.topology {
             Topology::Quorum => task
                 .nodes
@@ -103,47 +92,10 @@ pub(super) fn subject(place: &Place, task: &Task) -> Subject {
         },
         provider: place.provider,
         server: place.server.clone(),
-        lock_kind: lock_kind.to_owned(),
-        workers: task.workers,
-        processes: task.processes,
-        locks: task.locks,
-        pacing: task.pacing(),
-        hold_ns: duration_ns(task.hold),
         // The engine's port map is a process between client and server, and so is a slow line.
         through_proxy: place.provider == Provider::Container || task.round_trip.is_some(),
-        options: options(task),
+        ..task.subject()
     }
-}
-
-fn options(task: &Task) -> BTreeMap<String, String> {
-    let written = |time| humantime::format_duration(time).to_string();
-    let mut options = BTreeMap::new();
-    let mut option = |name: &str, value: String| drop(options.insert(name.to_owned(), value));
-    if task.scenario == Scenario::Renewal {
-        option("lease", written(task.lease));
-    }
-    if task.strategy == Strategy::Redisson {
-        option("JIT warm-up", written(task.warm_up));
-    }
-    if task.threads > 1 {
-        option("threads", task.threads.to_string());
-    }
-    if let Some(turns) = task.turns {
-        option("turns", turns.to_string());
-    }
-    if !task.lease_cache.is_zero() {
-        option("lease cache", written(task.lease_cache));
-    }
-    if let Some(rounds) = task.rounds {
-        option("rounds", rounds.to_string());
-    }
-    if let Some(far) = task.round_trip {
-        option("round trip", written(far));
-    }
-    if let Some(safety) = &task.safety {
-        option("safety", safety.clone());
-    }
-    options
 }
 
 pub(super) fn duration_ns(duration: Duration) -> u64 {

@@ -16,7 +16,7 @@ pub enum Outcome {
     Reported,
     /// The median is within the bound.
     Met,
-    /// No run has the figure.
+    /// The run lacks the figure.
     NotMeasured,
     /// The median is outside the bound.
     NotMet,
@@ -63,18 +63,6 @@ pub struct Line<'a> {
     pub outcome: Outcome,
 }
 
-impl Line<'_> {
-    /// Whether a round is on the other side of the bound.
-    #[must_use]
-    pub fn is_close(&self) -> bool {
-        let Some(value) = self.value else {
-            return false;
-        };
-        let kept = [value.min, value.max].map(|value| keeps(self.check, value));
-        kept[0] != kept[1]
-    }
-}
-
 impl Judged<'_> {
     /// The worst of its lines.
     #[must_use]
@@ -105,17 +93,8 @@ fn lines<'a>(check: &'a Check, summary: &Summary) -> Vec<Line<'a>> {
 
 fn line<'a>(check: &'a Check, of: Select, summary: &Summary) -> Line<'a> {
     let over = check.over.as_ref().map(|over| over.or(&of));
-    // The latest run that has all of it: a ratio must come from the same rounds.
-    let complete = |run: usize| {
-        let figure = figures(check, &of, summary, run)?;
-        let reference = match &over {
-            Some(over) => Some(figures(check, over, summary, run)?),
-            None => None,
-        };
-        Some((figure, reference))
-    };
-    let mut runs = (0..summary.runs.len()).rev();
-    let (figure, reference) = runs.find_map(complete).unwrap_or_default();
+    let figure = figures(check, &of, summary);
+    let reference = over.as_ref().map(|over| figures(check, over, summary));
     let value = match &reference {
         None => figure.clone(),
         Some(reference) => ratios(&figure, reference),
@@ -146,18 +125,13 @@ fn keeps(check: &Check, value: f64) -> bool {
         && least.is_none_or(|least| value >= least.value() * (1.0 - LAST_BITS))
 }
 
-/// The figure by round, of the one cell of a run that matches. Two matching cells are a mistake in
-/// the list, and count as none.
-fn figures(
-    check: &Check,
-    select: &Select,
-    summary: &Summary,
-    run: usize,
-) -> Option<BTreeMap<u32, f64>> {
-    let cells = summary.cells.iter().filter(|cell| cell.run == run);
+/// The figure by round, of the one cell that matches. Two matching cells are a mistake in the list,
+/// and count as none.
+fn figures(check: &Check, select: &Select, summary: &Summary) -> BTreeMap<u32, f64> {
+    let cells = summary.cells.iter();
     let mut meant = cells.filter(|cell| select.matches(&cell.subject));
     let (Some(cell), None) = (meant.next(), meant.next()) else {
-        return None;
+        return BTreeMap::new();
     };
     let mut values = cell.by_round(&check.figure);
     if let Some(less) = &check.less {
@@ -166,7 +140,7 @@ fn figures(
     if let Some(per) = &check.per {
         values = ratios(&values, &cell.by_round(per));
     }
-    (!values.is_empty()).then_some(values)
+    values
 }
 
 fn subtract(values: &mut BTreeMap<u32, f64>, cell: &SummaryCell, less: &str) {
@@ -186,7 +160,7 @@ mod tests {
         let text =
             format!("[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n[[target.check]]\n{check}");
         let targets = Targets::parse(&text).unwrap();
-        let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
+        let summary = Summary::of(synthetic::shared());
         test(&judge(&targets, &summary)[0].lines);
     }
 
@@ -211,15 +185,15 @@ mod tests {
         let outcome = |rest: &str| {
             let mut found = None;
             judged(&format!("figure = \"commands\"\n{HOT}\n{rest}"), |lines| {
-                found = Some((lines[0].outcome, lines[0].is_close()));
+                found = Some(lines[0].outcome);
             });
             found.unwrap()
         };
-        assert_eq!(outcome(""), (Outcome::Reported, false));
-        assert_eq!(outcome("at_least = 1.5"), (Outcome::Met, false));
-        assert_eq!(outcome("at_most = 1.5"), (Outcome::NotMet, false));
+        assert_eq!(outcome(""), Outcome::Reported);
+        assert_eq!(outcome("at_least = 1.5"), Outcome::Met);
+        assert_eq!(outcome("at_most = 1.5"), Outcome::NotMet);
         let nobody = "over = { strategy = \"nobody\" }\nat_most = 1.5";
-        assert_eq!(outcome(nobody), (Outcome::NotMeasured, false));
+        assert_eq!(outcome(nobody), Outcome::NotMeasured);
     }
 
     #[test]
@@ -239,25 +213,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_divided_comes_from_one_run() {
-        let text = "[[target]]\nid = \"a\"\nwhat = \"\"\ngoal = \"\"\n[[target.check]]\n\
-            figure = \"commands\"\nof = { scenario = \"hot-lock\", workers = 32 }\n\
-            over = { strategy = \"rslock\" }";
-        let targets = Targets::parse(text).unwrap();
-        let mut without = synthetic::shared().clone();
-        "synthetic-other".clone_into(&mut without.run.id);
-        without
-            .cells
-            .retain(|cell| cell.subject.strategy != "rslock");
-        let both = Summary::of(&[synthetic::shared().clone(), without.clone()]).unwrap();
-        assert_eq!(judge(&targets, &both)[0].outcome(), Outcome::Reported);
-        let mut only = synthetic::shared().clone();
-        only.cells.retain(|cell| cell.subject.strategy == "rslock");
-        let apart = Summary::of(&[only, without]).unwrap();
-        assert_eq!(judge(&targets, &apart)[0].outcome(), Outcome::NotMeasured);
-    }
-
-    #[test]
     fn per_divides_within_the_cell() {
         let check =
             format!("figure = \"hand-off p99\"\nper = \"hand-off p50\"\n{HOT}\nat_most = 50");
@@ -273,7 +228,7 @@ mod tests {
         let check = format!("figure = \"hand-off p99\"\nless = \"hand-off p50\"\n{HOT}");
         judged(&check, |lines| {
             let difference = lines[0].value.unwrap().median;
-            let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
+            let summary = Summary::of(synthetic::shared());
             let cell = summary
                 .cells
                 .iter()

@@ -14,11 +14,9 @@ mod judge;
 mod page;
 mod row;
 mod select;
-mod whole;
 
-pub use file::{Bound, Check, Target, TargetError, Targets};
+pub use file::{Bound, Check, Target, Targets};
 pub use judge::{Judged, Line, Outcome, judge};
-pub use page::render;
+pub use page::{Pages, render};
 pub use row::Row;
 pub use select::Select;
-pub use whole::{Whole, unmeasured};

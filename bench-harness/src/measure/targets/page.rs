@@ -1,4 +1,4 @@
-//! The page that says what users may expect, and which targets are met.
+//! The page that says what users may expect, and the page that says which targets are met.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,28 @@ use crate::measure::opening::{HEADLINE_COLUMNS, HEADLINE_NOTE, Headline, headlin
 use crate::measure::report::format::{self, NONE};
 use crate::measure::summary::Summary;
 
-/// The values for the template. Markdown is not escaped: all of it comes from this repository and
-/// from names that the harness makes itself.
+/// The pages, by their file names.
+pub type Pages = [(&'static str, String); 2];
+
+/// The page for users. Markdown is not escaped: all of it comes from this repository and from
+/// names that the harness makes itself.
 #[derive(Template)]
 #[template(path = "performance.md", escape = "none")]
-struct Page<'a> {
+struct Expected<'a> {
     summary: &'a Summary,
     facts: Vec<(&'static str, String)>,
     headlines: Vec<Headline>,
-    sections: Vec<Section<'a>>,
+    rows: Vec<Worst>,
     overlaps: u64,
     checked: usize,
     errors: u64,
+}
+
+/// How each goal came out, for contributors.
+#[derive(Template)]
+#[template(path = "performance-goals.md", escape = "none")]
+struct Goals<'a> {
+    sections: Vec<Section<'a>>,
 }
 
 /// One target.
@@ -32,18 +42,22 @@ struct Section<'a> {
 }
 
 /// The worst case of one check.
+#[derive(Clone)]
 struct Worst {
+    /// Its words for users.
+    expect: Option<String>,
     row: Row,
     /// How many cases keep the bound, out of how many; empty for a single case or without a bound.
     kept: String,
+    cases: usize,
 }
 
-/// The page for a summary.
+/// The pages for a summary.
 ///
 /// # Errors
 ///
 /// Any error of the template engine; writing to memory does not fail.
-pub fn render(targets: &Targets, summary: &Summary) -> Result<String, askama::Error> {
+pub fn render(targets: &Targets, summary: &Summary) -> Result<Pages, askama::Error> {
     let sections = judge(targets, summary).into_iter().map(|judged| Section {
         rows: judged
             .lines
@@ -52,11 +66,15 @@ pub fn render(targets: &Targets, summary: &Summary) -> Result<String, askama::Er
             .collect(),
         judged,
     });
-    let page = Page {
+    let goals = Goals {
+        sections: sections.collect(),
+    };
+    let rows = goals.sections.iter().flat_map(|section| &section.rows);
+    let expected = Expected {
         summary,
         headlines: headlines(&summary.cells),
         facts: facts(summary),
-        sections: sections.collect(),
+        rows: rows.filter(|row| row.expect.is_some()).cloned().collect(),
         overlaps: summary.cells.iter().filter_map(|cell| cell.overlaps).sum(),
         checked: summary
             .cells
@@ -65,12 +83,21 @@ pub fn render(targets: &Targets, summary: &Summary) -> Result<String, askama::Er
             .count(),
         errors: summary.cells.iter().map(|cell| cell.errors).sum(),
     };
-    page.render()
+    Ok([
+        ("performance.md", expected.render()?),
+        ("performance-goals.md", goals.render()?),
+    ])
 }
 
 impl Section<'_> {
     fn outcome(&self) -> &'static str {
         self.judged.outcome().name()
+    }
+
+    /// The reason and the attempts, for a goal that is not met.
+    fn obstacle(&self) -> Option<(&str, &str)> {
+        let missed = self.judged.outcome() == Outcome::NotMet;
+        self.judged.target.explanation().filter(|_| missed)
     }
 }
 
@@ -97,8 +124,10 @@ impl Worst {
             (_, all) => format!(", kept by {met} of {all}"),
         };
         Some(Self {
+            expect: worst.check.expect.clone(),
             row: Row::of(worst),
             kept,
+            cases: lines.len(),
         })
     }
 }
@@ -124,13 +153,12 @@ fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
         .collect();
     servers.sort();
     servers.dedup();
-    let runs: Vec<_> = summary
-        .runs
-        .iter()
-        .map(|run| format!("{} ({} rounds)", run.started_at, run.rounds))
-        .collect();
+    let run = &summary.run;
     vec![
-        ("Measured", runs.join(", ")),
+        (
+            "Measured",
+            format!("{} ({} rounds)", run.started_at, run.rounds),
+        ),
         (
             "Machine",
             format!(
@@ -162,11 +190,11 @@ fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
 /// shows whether the machine stayed the same.
 fn round_trips(summary: &Summary) -> String {
     let most = summary.cells.iter().map(|cell| cell.rounds.len()).max();
-    let mut rounds: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for cell in &summary.cells {
         if Some(cell.rounds.len()) == most && !cell.subject.through_proxy {
             for (round, took) in cell.by_round("RTT") {
-                rounds.entry((cell.run, round)).or_default().push(took);
+                rounds.entry(round).or_default().push(took);
             }
         }
     }
@@ -188,9 +216,15 @@ mod tests {
     use crate::measure::opening::picture;
     use crate::measure::synthetic;
 
-    fn page(targets: &str) -> String {
-        let summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
-        render(&Targets::parse(targets).unwrap(), &summary).unwrap()
+    fn pages(targets: &str) -> [String; 2] {
+        let summary = Summary::of(synthetic::shared());
+        let pages = render(&Targets::parse(targets).unwrap(), &summary).unwrap();
+        pages.map(|(_, page)| page)
+    }
+
+    fn goals(targets: &str) -> String {
+        let [_, goals] = pages(targets);
+        goals
     }
 
     const TARGETS: &str = r#"
@@ -203,6 +237,7 @@ tried = "glass: 2 µs"
 
 [[target.check]]
 figure = "hand-off p50"
+expect = "How fast it is"
 of = { scenario = "hot-lock", workers = 32 }
 at_most = "1us"
 
@@ -215,7 +250,7 @@ at_least = 1
 
     #[test]
     fn the_worst_case_of_each_check_is_told() {
-        let text = page(TARGETS);
+        let text = goals(TARGETS);
         assert!(text.contains("**not met**"), "{text}");
         assert!(
             text.contains("≤ 1.00 µs") && text.contains("≥ 1.00 ×"),
@@ -227,39 +262,36 @@ at_least = 1
             ", workers = 32 }\nat_most",
             " }\neach.workers = [2, 32]\nat_most",
         );
-        let text = page(&several);
+        let text = goals(&several);
         assert!(text.contains(", kept by 0 of 2"), "{text}");
         let easier = TARGETS.replace("\"1us\"", "\"1s\"");
-        assert!(!page(&easier).contains("**not met**"), "{text}");
+        assert!(!goals(&easier).contains("**not met**"), "{text}");
     }
 
-    /// A machine that becomes slower shows, even if single workloads do not.
+    /// The page for users has figures and no goals. The other one says why a goal is not met.
     #[test]
-    fn round_trips_are_told_round_by_round() {
-        let mut summary = Summary::of(std::slice::from_ref(synthetic::shared())).unwrap();
-        for (at, cell) in summary.cells.iter_mut().enumerate() {
-            cell.rounds = vec![0, 1];
-            let took = [40_000.0, 50_000.0].map(|took| Some(took + at as f64));
-            cell.figures.insert("RTT".to_owned(), took.to_vec());
-            cell.subject.through_proxy = false;
-        }
-        summary.cells.truncate(3);
-        summary.cells[0].subject.through_proxy = true;
-        // A cell with fewer rounds would count in one of them only.
-        summary.cells[1].rounds = vec![0];
-        let text = |ns| format::natural(ns);
-        let third = text(40_002.0);
-        assert_eq!(
-            round_trips(&summary),
-            format!("{third}, {}", text(50_002.0))
+    fn users_see_figures_and_contributors_goals() {
+        let [users, goals] = pages(TARGETS);
+        assert!(users.contains("| How fast it is |"), "{users}");
+        assert!(
+            !users.contains("not met") && !users.contains("1.00 ×"),
+            "{users}"
         );
-        summary.cells.clear();
-        assert_eq!(round_trips(&summary), NONE);
+        assert!(
+            goals.contains("light is fast") && goals.contains("glass: 2 µs"),
+            "{goals}"
+        );
+        let met = self::goals(
+            &TARGETS
+                .replace("\"1us\"", "\"1s\"")
+                .replace("= 1\n", "= 0\n"),
+        );
+        assert!(!met.contains("light is fast"), "{met}");
     }
 
     #[test]
     fn tables_are_tables() {
-        let text = page(TARGETS);
+        let [text, _] = pages(TARGETS);
         let mut width = None;
         for line in text.lines() {
             let bars = line.matches('|').count();
@@ -273,20 +305,22 @@ at_least = 1
         assert!(text.contains("Example CPU"));
     }
 
-    /// `docs/performance.md` is generated: it must match the committed summary and targets.
+    /// The pages are generated: they must match the committed summary and targets.
     #[test]
-    fn the_committed_page_is_the_one_its_summary_gives() {
+    fn the_committed_pages_are_those_their_summary_gives() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
         let summary = Summary::load(&docs.join("performance.json")).unwrap();
         let targets = Targets::committed().unwrap();
-        let expected = render(&targets, &summary).unwrap();
-        let found = std::fs::read_to_string(docs.join("performance.md")).unwrap();
-        assert!(
-            found == expected,
-            "docs/performance.md is stale: run `locktopus-bench targets --render docs`, or undo the change \
-             that was made by hand"
-        );
+        for (name, expected) in render(&targets, &summary).unwrap() {
+            let found = std::fs::read_to_string(docs.join(name)).unwrap();
+            assert!(
+                found == expected,
+                "docs/{name} is stale: run `locktopus-bench targets --render docs`, or undo the change \
+                 that was made by hand"
+            );
+        }
         for goal in judge(&targets, &summary) {
+            assert!(goal.outcome() != Outcome::NotMeasured, "{}", goal.target.id);
             assert!(
                 goal.outcome() != Outcome::NotMet || goal.target.explanation().is_some(),
                 "{} is not met, and targets.toml says not what stands in the way and what was tried",

@@ -2,7 +2,7 @@
 
 use super::file::is_duration;
 use super::judge::LAST_BITS;
-use super::{Bound, Line, Select};
+use super::{Bound, Line};
 use crate::measure::derive::Spread;
 use crate::measure::report::format::{self, NONE};
 
@@ -20,7 +20,7 @@ pub struct Row {
     /// The bound.
     pub bound: String,
     /// The result.
-    pub outcome: String,
+    pub outcome: &'static str,
 }
 
 impl Row {
@@ -28,10 +28,7 @@ impl Row {
     #[must_use]
     pub fn of(line: &Line<'_>) -> Self {
         let figure = &line.check.figure;
-        let known = Select {
-            scenario: line.of.scenario.clone(),
-            ..Select::default()
-        };
+        let known = line.of.only("scenario");
         let against = line.over.as_ref().map_or_else(
             || NONE.to_owned(),
             |over| {
@@ -50,14 +47,13 @@ impl Row {
                 |spread| range(spread, &|value| text(value, figure)),
             ),
         };
-        let close = if line.is_close() { ", close" } else { "" };
         Self {
             figure: line.check.name(),
             case: line.of.describe(&known),
             measured,
             against,
             bound: bound(line),
-            outcome: format!("{}{close}", line.outcome.name()),
+            outcome: line.outcome.name(),
         }
     }
 }

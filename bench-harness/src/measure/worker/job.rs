@@ -44,8 +44,6 @@ pub struct Job {
     pub hold_ns: u64,
     /// How long to measure.
     pub duration_ns: u64,
-    /// Step of the time series.
-    pub interval_ns: u64,
     /// Arrivals per second for this process; `None` for a closed loop.
     pub arrivals_per_second: Option<u64>,
     /// Lease of locks that are held throughout.

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::job::Job;
 use super::ours::{lock_name, take};
 use super::usage::{cpu_ns, resident_bytes};
-use crate::measure::model::{ClientCost, Occupied, op};
+use crate::measure::model::{ClientCost, Occupied};
 use crate::measure::plan::{Kind, Scenario};
 use crate::measure::record::Recorder;
 use crate::shared::error_chain::chain;
@@ -57,8 +57,7 @@ impl Occupant {
         self,
         job: &Job,
     ) -> Result<(Recorder, ClientCost, Vec<LockGuard>), String> {
-        let interval = Duration::from_nanos(job.interval_ns);
-        let recorder = Recorder::new(job.first_worker, op::ACQUIRE, interval);
+        let recorder = Recorder::new(job.first_worker);
         let resident = || resident_bytes().ok_or("the kernel does not report the resident set");
         let (cpu, before) = (cpu_ns(), resident()?);
         let (came, guards, waiters) = if job.scenario == Scenario::HeldMemory {

@@ -154,7 +154,7 @@ fn boxed<G: Held + 'static>(taken: Result<G, LockError>) -> Result<Box<dyn Held>
 #[async_trait]
 impl Held for LockGuard {
     fn token(&self) -> Option<u64> {
-        Self::token(self).map(locktopus::FencingToken::get)
+        locktopus::Lease::token(self).map(locktopus::FencingToken::get)
     }
 
     async fn release(self: Box<Self>) -> Result<(), &'static str> {

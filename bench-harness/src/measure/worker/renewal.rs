@@ -65,11 +65,7 @@ impl HeldLocks {
             memory: None,
         };
         let renewals = std::mem::take(&mut *lock(&self.renewals));
-        let mut recorder = Recorder::new(
-            job.first_worker,
-            op::RENEWAL_LATENESS,
-            Duration::from_nanos(job.interval_ns),
-        );
+        let mut recorder = Recorder::new(job.first_worker);
         renewals.record(&mut recorder, start_ns, job.lease_ms * 1_000_000 / 3);
         for guard in &self.guards {
             if let Err(error) = guard.ensure_valid() {

@@ -95,16 +95,6 @@ fn wait_of(job: &Job, worker: u32) -> &'static str {
     }
 }
 
-/// The operation of the time series, the same for all workers of a round.
-fn series_of(scenario: Scenario) -> &'static str {
-    match scenario {
-        Scenario::RemoteWaiter => op::REMOTE_WAIT,
-        Scenario::ReadersWriters => op::WRITE_WAIT,
-        scenario if scenario.is_contended() => op::ACQUIRE,
-        _ => op::PAIR,
-    }
-}
-
 impl Worker {
     fn new(
         job: &Job,
@@ -119,8 +109,7 @@ impl Worker {
             0
         };
         let pairs = !job.scenario.is_contended();
-        let interval = Duration::from_nanos(job.interval_ns);
-        let mut recorder = Recorder::new(worker, series_of(job.scenario), interval);
+        let mut recorder = Recorder::new(worker);
         Ok(Self {
             subject,
             kind: kind_of(job, worker),
@@ -292,7 +281,6 @@ mod tests {
             locks: 1,
             hold_ns: 0,
             duration_ns: 100_000_000,
-            interval_ns: 10_000_000,
             arrivals_per_second: None,
             lease_ms: 30_000,
             pings: 0,

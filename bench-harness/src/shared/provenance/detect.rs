@@ -6,7 +6,6 @@ mod machine;
 mod revision;
 
 pub use machine::environment;
-pub use revision::STATUS_OF_WHAT_IS_BUILT;
 
 use std::time::SystemTime;
 

@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// The machine, and how busy it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Environment {
     /// Operating system, such as `Debian GNU/Linux 12`.
     pub os: String,
@@ -24,13 +22,10 @@ pub struct Environment {
     pub load_average_at_start: Option<[f64; 3]>,
     /// The cores that servers and clients were confined to.
     pub pinning: Pinning,
-    /// Container engine and its version, if one was reachable.
-    pub container_engine: Option<String>,
 }
 
 /// Confinement of processes to cores. Without it a loopback round trip is often bimodal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Pinning {
     /// Whether servers and clients were pinned.

@@ -4,13 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// The run's identity, and what is needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// Unique name of the run; also names the files rendered from it.
     pub id: String,
     /// When the run began, RFC 3339 in UTC.
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started_at: String,
     /// Seed of every random choice: arrival times, round orders, key names.
     pub seed: u64,
@@ -24,13 +22,11 @@ pub struct Run {
 
 /// The program that measured, and how it was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Harness {
     /// Package version.
     pub version: String,
-    /// `git describe --always --dirty` of the checkout that it was built in, with `-stale` after it
-    /// if a source changed after the build. Absent outside a checkout.
+    /// `git describe --always --dirty` of the checkout that it was built in. Absent outside one.
     pub git_describe: Option<String>,
     /// Compiler, as `rustc --version` prints it.
     pub rust_version: String,
@@ -40,7 +36,6 @@ pub struct Harness {
 
 /// A cell or part that was requested and not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Skipped {
     /// The part that was skipped.

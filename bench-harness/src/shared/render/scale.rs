@@ -9,15 +9,6 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// From 0 to somewhat above the largest of `values`.
-    pub(crate) fn from_zero(values: impl IntoIterator<Item = f64>) -> Self {
-        let max = values
-            .into_iter()
-            .filter(|v| v.is_finite())
-            .fold(0.0, f64::max);
-        Self::linear(0.0, if max > 0.0 { max * 1.08 } else { 1.0 })
-    }
-
     /// Between two given values.
     pub(crate) const fn linear(min: f64, max: f64) -> Self {
         Self {
@@ -123,12 +114,11 @@ mod tests {
     #[test]
     fn nothing_to_show_is_not_a_panic() {
         assert!(!Scale::log([]).ticks().is_empty());
-        assert!(!Scale::from_zero([]).ticks().is_empty());
         assert!(Scale::log([7.0]).at(7.0).is_finite());
     }
 
     #[test]
     fn linear_ticks_are_round() {
-        assert_eq!(Scale::from_zero([9.0]).ticks(), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(Scale::linear(0.0, 9.0).ticks(), [0.0, 2.0, 4.0, 6.0, 8.0]);
     }
 }

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// How long the machine kept tasks waiting, and this program in particular, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineStall {
     /// How long it was watched.

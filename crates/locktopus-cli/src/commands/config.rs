@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::{Format, visible};
 
 #[derive(Serialize)]
-struct Shown {
+struct Settings {
     /// Without passwords.
     url: Option<Sourced<Vec<String>>>,
     format: Sourced<Format>,
@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
     if let Some(warning) = &config.warning {
         context.out.say(warning);
     }
-    let shown = Shown {
+    let settings = Settings {
         url: config.shown_urls().map(|urls| Sourced {
             source: urls.source.to_string(),
             value: urls.value,
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         label_host: config.label_host.as_ref().map(sourced),
         file: config.file.as_ref().map(|path| path.display().to_string()),
     };
-    context.out.answer(&shown, text)
+    context.out.answer(&settings, text)
 }
 
 fn sourced(setting: &Setting<String>) -> Sourced<String> {
@@ -53,13 +53,13 @@ fn sourced(setting: &Setting<String>) -> Sourced<String> {
     }
 }
 
-fn text(shown: &Shown) -> String {
-    let format = match shown.format.value {
+fn text(settings: &Settings) -> String {
+    let format = match settings.format.value {
         Format::Text => "text",
         Format::Json => "json",
     };
-    let format = format!("format  {format}  ({})", shown.format.source);
-    let url = match &shown.url {
+    let format = format!("format  {format}  ({})", settings.format.source);
+    let url = match &settings.url {
         Some(urls) => {
             let lines = urls.value.iter();
             let lines = lines.map(|url| format!("url     {url}  ({})", urls.source));
@@ -69,7 +69,7 @@ fn text(shown: &Shown) -> String {
             "url     none; give --url or set {URL_VARIABLE} ({FORMAT_VARIABLE} sets only the format)"
         ),
     };
-    let file = match &shown.file {
+    let file = match &settings.file {
         Some(path) => format!("file    {path}"),
         None => "file    none".to_owned(),
     };
@@ -78,7 +78,7 @@ fn text(shown: &Shown) -> String {
         let line = label.map(|label| format!("{name}  {}  ({})\n", label.value, label.source));
         line.unwrap_or_default()
     };
-    let host = label("host  ", &shown.label_host);
-    let label = label("label ", &shown.label);
+    let host = label("host  ", &settings.label_host);
+    let label = label("label ", &settings.label);
     format!("{url}\n{format}\n{label}{host}{file}")
 }

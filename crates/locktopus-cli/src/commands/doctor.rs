@@ -38,17 +38,17 @@ struct Report {
     nodes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answers: Option<Answers>,
-    findings: Vec<Shown>,
+    findings: Vec<ReportedFinding>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct ReportedFinding {
     severity: &'static str,
     check: String,
     message: String,
 }
 
-impl Shown {
+impl ReportedFinding {
     fn new(severity: Severity, check: &str, message: &str) -> Self {
         Self {
             severity: match severity {
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
         }
         Err(Failure { message, .. }) => {
             let message = format!("response times could not be measured: {message}");
-            findings.push(Shown::new(Severity::Note, "unchecked", &message));
+            findings.push(ReportedFinding::new(Severity::Note, "unchecked", &message));
             None
         }
     };
@@ -127,10 +127,10 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fail
     Ok(if danger { Exit::Failed } else { Exit::Ok }.code())
 }
 
-fn findings(diagnosis: &Diagnosis) -> Vec<Shown> {
+fn findings(diagnosis: &Diagnosis) -> Vec<ReportedFinding> {
     let findings = diagnosis.findings.iter();
     findings
-        .map(|finding| Shown::new(finding.severity, finding.check, &finding.message))
+        .map(|finding| ReportedFinding::new(finding.severity, finding.check, &finding.message))
         .collect()
 }
 

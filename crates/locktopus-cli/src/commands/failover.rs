@@ -3,7 +3,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `looks` | polls the servers: who is primary, since when |
+//! | `polls` | polls the servers: who is primary, since when |
 //! | `incidents` | turns signs into faults, each counted once |
 //! | `histories` | the workers' history, in pieces that can be judged |
 //! | `load` | the workers |
@@ -16,7 +16,7 @@ mod course;
 mod histories;
 mod incidents;
 mod load;
-mod looks;
+mod polls;
 mod report;
 mod tally;
 mod watch;

@@ -1,11 +1,12 @@
 //! `job`: a program at fixed times, on one of many machines.
 
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use humantime::{format_rfc3339_seconds, parse_duration};
-use locktopus::{CatchUp, Job, Locktopus, ScheduledJob, Tick};
+use jiff::Timestamp;
+use locktopus::{CatchUp, Job, Locktopus, OptionError, ScheduledJob, Tick};
 use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,22 +19,23 @@ use crate::locks::{LabelArgs, NameArg, close, connect_as};
 
 /// Run a program at fixed times, on one machine of many
 ///
-/// Start this on every machine, with the same name and times. Each time one machine runs the
-/// program, as run does: with LOCKTOPUS_TOKEN, and ended in time if the lock is lost.
-/// LOCKTOPUS_SCHEDULED_AT is the time it was due. Each run begins at most once; if its machine dies
-/// in the middle, the run is not repeated. The command runs until a signal ends it.
+/// Start this on every machine, with the same name and times. Each time, one machine runs the
+/// program as run would: with LOCKTOPUS_TOKEN, and stopped in time if the lock is lost.
+/// LOCKTOPUS_SCHEDULED_AT is the time it was due. Each run begins at most once. If its machine dies
+/// in the middle, the run is not repeated. The command goes on until a signal ends it. At the start
+/// it says when it is due next.
 #[derive(Args, Debug)]
 pub(crate) struct JobArgs {
     #[command(flatten)]
     name: NameArg,
 
     /// The times as a cron expression: minute, hour, day of the month, month, day of the week.
-    /// "0 3 * * MON-FRI" is at 03:00 on working days. Also @hourly, @daily, @weekly
+    /// "0 3 * * MON-FRI" is 03:00 on working days. Also @hourly, @daily, @weekly
     #[arg(long, value_name = "EXPRESSION", required_unless_present = "every")]
     cron: Option<String>,
 
-    /// The time zone of --cron by its IANA name, such as Europe/Berlin. A time that the change of
-    /// the clock skips comes right after the gap; one that comes twice counts once
+    /// The time zone of --cron by its IANA name, such as Europe/Berlin. If a clock change skips a
+    /// time, the run comes right after the gap. A time that comes twice counts once
     #[arg(
         long,
         value_name = "ZONE",
@@ -42,24 +44,24 @@ pub(crate) struct JobArgs {
     )]
     zone: String,
 
-    /// At all multiples of this time since 1970, UTC: 15m is on the quarter hours
+    /// Run at every multiple of this time since 1970, UTC. With 15m, every quarter of an hour
     #[arg(long, value_parser = parse_duration, value_name = "TIME", conflicts_with = "cron")]
     every: Option<Duration>,
 
-    /// If no machine ran the last one in time, run it late
+    /// If no machine did the last run in time, do it late
     #[arg(long)]
     catch_up: bool,
 
-    /// Length of the lease, which is renewed after a third: how long nothing runs after a machine
-    /// died in a run. Default: what the URL says, else 30s
+    /// Length of the lease, renewed after a third. After a machine dies in a run, nothing runs for
+    /// at most this long. Default: that of the URL, else 30s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     lease: Option<Duration>,
 
-    /// End a run after this long
+    /// End the program before its run has lasted this long
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     max_run: Option<Duration>,
 
-    /// How long the program may take to end after TERM before it gets KILL. See run
+    /// Time the program has to end after TERM before it gets KILL. See run
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     grace: Option<Duration>,
 
@@ -81,9 +83,7 @@ impl JobArgs {
     fn schedule(&self, locks: &Locktopus, program: &RunArgs) -> Result<ScheduledJob, Failure> {
         let job = Job::new(locks, program.name.get());
         let mut job = match (&self.cron, self.every) {
-            (Some(expression), _) => job
-                .cron(expression, &self.zone)
-                .map_err(|error| Failure::usage(format!("--{error}")))?,
+            (Some(expression), _) => job.cron(expression, &self.zone).map_err(in_flags)?,
             (None, every) => job.every(every.unwrap_or_default()),
         };
         if self.catch_up {
@@ -99,21 +99,40 @@ impl JobArgs {
     }
 }
 
+/// The library names its options as this command does.
+fn in_flags(error: OptionError) -> Failure {
+    Failure::usage(format!("--{error}"))
+}
+
 pub(crate) async fn run(args: JobArgs, context: &Context) -> Result<u8, Failure> {
     let mut program = RunArgs::of_a_mutex(args.name.clone(), args.command.clone());
     program.lease = args.lease;
-    program.max_hold = args.max_run;
+    (program.max_hold, program.max_hold_option) = (args.max_run, "--max-run");
     program.grace = args.grace;
     program.label = args.label.clone();
     let grace = program.checked_grace(context)?;
-    // Before anything is sent: the times do not depend on the servers.
-    let _ = args.schedule(&locktopus::connect("memory:").await?, &program)?;
+    if let Some(expression) = &args.cron {
+        Job::check_cron(expression, &args.zone).map_err(in_flags)?;
+    }
     let mut signals = Signals::new()?;
     let locks = connect_as(&context.config, program.label(context)?).await?;
-    let job = args.schedule(&locks, &program)?;
+    let mut job = args.schedule(&locks, &program)?;
+    if let Some(next) = job.next_due().await.map_err(in_flags)? {
+        let (name, next) = (program.name.get(), in_zone(next, &args.zone));
+        context.out.say(&format!("{name:?} is due next at {next}"));
+    }
     let done = runs(job, &program, grace, &mut signals, context).await;
     close(locks).await;
     done
+}
+
+/// A time as `2026-11-30T03:00:00+01:00[Europe/Berlin]`.
+fn in_zone(time: SystemTime, zone: &str) -> String {
+    let there = Timestamp::try_from(time).and_then(|time| time.in_tz(zone));
+    there.map_or_else(
+        |_| format_rfc3339_seconds(time).to_string(),
+        |there| there.to_string(),
+    )
 }
 
 /// Runs the program whenever it is due here, until a signal ends this process.
@@ -169,12 +188,17 @@ async fn once(
     let lease = due.tick.lease();
     let ended = supervised(program, context, lease, grace, signals, &variables).await;
     let _ = due.done.send(());
-    let said = match ended? {
-        Ended::Itself(0) => None,
-        Ended::Itself(status) => Some(format!("the run of {at} ended with {status}")),
-        Ended::Stopped { why, how } => Some(format!(
+    let said = match ended {
+        Ok(Ended::Itself(0)) => None,
+        Ok(Ended::Itself(status)) => Some(format!("the run of {at} ended with {status}")),
+        Ok(Ended::Stopped { why, how }) => Some(format!(
             "the run of {at}: {why}; the program was stopped with {how}"
         )),
+        // It was there at the start, and may come back.
+        Err(failure) if failure.is_no_start() => {
+            Some(format!("the run of {at}: {}", failure.message))
+        }
+        Err(failure) => return Err(failure),
     };
     if let Some(said) = said {
         context.out.say(&said);

@@ -21,8 +21,8 @@ pub(crate) struct LeaderArgs {
     #[command(flatten)]
     name: NameArg,
 
-    /// Length of the lease, renewed after a third. After a leader crashes, nothing leads for at
-    /// most this long. Default: that of the URL, else 30s
+    /// Length of the lease, renewed after a third. After a leader crashes, no machine leads
+    /// for at most this long. Default: that of the URL, else 30s
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     lease: Option<Duration>,
 
@@ -45,7 +45,7 @@ pub(crate) struct LeaderArgs {
 pub(crate) async fn run(args: LeaderArgs, context: &Context) -> Result<u8, Failure> {
     let mut program = RunArgs::of_a_mutex(args.name, args.command);
     program.lease = args.lease;
-    program.max_hold = args.max_term;
+    (program.max_hold, program.max_hold_option) = (args.max_term, "--max-term");
     program.grace = args.grace;
     program.label = args.label;
     run_again(&program, context).await

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::locks::{Holder, Shown, ask, close, connect};
+use crate::locks::{Holder, LockView, ask, close, connect};
 use crate::output::Table;
 
 pub(crate) use pattern::Pattern;
@@ -28,14 +28,14 @@ const AT_ONCE: usize = 32;
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// List only names that match: * is any text, ? one character. The servers search by the part
-    /// before the first of them
+    /// before the first of these
     #[arg(default_value = "*")]
     pattern: String,
 }
 
 #[derive(Serialize)]
 struct Listed {
-    locks: Vec<Shown>,
+    locks: Vec<LockView>,
     unseen: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failur
 }
 
 /// All held locks whose names match, sorted by name.
-pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Shown>, Failure> {
+pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<LockView>, Failure> {
     let mut found: BTreeMap<String, (LockKind, LockState)> = BTreeMap::new();
     let mut list = locks.list(pattern.prefix())?;
     while let Some(page) = list.next_page().await? {
@@ -64,8 +64,8 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
             .filter(|(_, (name, _))| pattern.shows(name) && !found.contains_key(name))
             .collect();
         for some in fitting.chunks(AT_ONCE) {
-            let looks = some.iter().map(|(lock, _)| lock.request().inspect());
-            for ((_, (name, kind)), state) in some.iter().zip(join_all(looks).await) {
+            let states = some.iter().map(|(lock, _)| lock.request().inspect());
+            for ((_, (name, kind)), state) in some.iter().zip(join_all(states).await) {
                 match state {
                     Ok(state) if !state.holders.is_empty() => {
                         found.insert(name.clone(), (kind.clone(), state));
@@ -83,7 +83,7 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Show
     let who = ask(locks, owners).await;
     let shown = found
         .iter()
-        .map(|(name, (kind, state))| Shown::new(name, kind, state, &who));
+        .map(|(name, (kind, state))| LockView::new(name, kind, state, &who));
     Ok(shown.collect())
 }
 

@@ -11,7 +11,7 @@ use crate::locks::{close, connect};
 
 /// The semaphore to use.
 #[derive(Args, Debug)]
-pub(crate) struct Which {
+pub(crate) struct SemaphoreArg {
     /// The semaphore's name, without the namespace
     name: String,
 
@@ -24,33 +24,33 @@ pub(crate) struct Which {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SemaphoreCommand {
     /// Print how many permits are free
-    Show(Which),
+    Show(SemaphoreArg),
     /// Set the number of permits, unless it is set
     Init {
         #[command(flatten)]
-        which: Which,
+        which: SemaphoreArg,
         /// Number of permits
         permits: u32,
     },
     /// Change the number of permits, free and held
     Resize {
         #[command(flatten)]
-        which: Which,
+        which: SemaphoreArg,
         /// Number of permits
         permits: u32,
     },
     /// Add free permits; a negative number takes some away
     Add {
         #[command(flatten)]
-        which: Which,
+        which: SemaphoreArg,
         /// Number of permits
         #[arg(allow_negative_numbers = true)]
         permits: i32,
     },
     /// Remove all free permits; add brings them back
-    Drain(Which),
+    Drain(SemaphoreArg),
     /// Delete the semaphore and the record of who holds permits
-    Delete(Which),
+    Delete(SemaphoreArg),
 }
 
 #[derive(Serialize)]
@@ -62,7 +62,7 @@ struct Free {
     changed: bool,
 }
 
-impl Which {
+impl SemaphoreArg {
     fn of(&self, locks: &Locktopus) -> Semaphore {
         if self.with_ids {
             locks.permit_semaphore(&*self.name)

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use crate::locks::{Found, LockArgs, LockView, close, connect, find};
 use crate::output::{Style, coloured};
 
 /// Show who holds a lock and who waits for it
@@ -35,12 +35,12 @@ pub(crate) async fn run(args: &StatusArgs, context: &Context) -> Result<u8, Fail
     let seen = find(&locks, &args.name, &args.lock).await;
     close(locks).await;
     let held = match seen? {
-        Seen::Lock { kind, state, who } => {
-            let shown = Shown::new(&args.name, &kind, &state, &who);
+        Found::Lock { kind, state, who } => {
+            let shown = LockView::new(&args.name, &kind, &state, &who);
             context.out.answer(&shown, text)?;
             shown.held
         }
-        Seen::Latch(count) => {
+        Found::Latch(count) => {
             let latch = Latch {
                 name: args.name.clone(),
                 kind: "latch",
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &StatusArgs, context: &Context) -> Result<u8, Fail
     Ok(exit.code())
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &LockView) -> String {
     let state = if shown.held {
         coloured(Style::Doubtful, "held")
     } else {
@@ -70,11 +70,11 @@ fn text(shown: &Shown) -> String {
 }
 
 /// Without colours, for a screen that has its own.
-pub(crate) fn plain(shown: &Shown) -> String {
+pub(crate) fn plain(shown: &LockView) -> String {
     describe(shown, if shown.held { "held" } else { "free" })
 }
 
-fn describe(shown: &Shown, state: &str) -> String {
+fn describe(shown: &LockView, state: &str) -> String {
     let mut lines = Vec::new();
     let kind = shown.kind;
     lines.push(format!("{kind} {:?} is {state}", shown.name));
@@ -83,7 +83,12 @@ fn describe(shown: &Shown, state: &str) -> String {
         if holder.holds > 1 {
             line.push_str(&format!(", {} times", holder.holds));
         }
-        line.push_str(&format!(", lease {}", holder.remaining));
+        line.push_str(&match (holder.remaining_ms, holder.warning) {
+            (None, _) => format!(", lease {}", holder.remaining),
+            (_, Some(warning)) => format!(", lease ends in {} ({warning})", holder.remaining),
+            // One reading does not show whether it is renewed.
+            (_, None) => format!(", lease ends in {} unless renewed", holder.remaining),
+        });
         if let (Some(held), Some(since)) = (holder.held(), &holder.held_since) {
             line.push_str(&format!(", held for {held} (since {since})"));
         }
@@ -94,6 +99,9 @@ fn describe(shown: &Shown, state: &str) -> String {
         let mut line = format!("  waiting {}: {}, {}", place + 1, waiter.owner, waiter.mode);
         if waiter.permits > 1 {
             line.push_str(&format!(", {} permits", waiter.permits));
+        }
+        if let Some(waited) = &waiter.waited {
+            line.push_str(&format!(", for {waited}"));
         }
         lines.push(line);
         lines.extend(waiter.person.line().map(|line| format!("    {line}")));

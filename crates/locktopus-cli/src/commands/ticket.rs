@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::locks::{
     LabelArgs, Lasting, LockArgs, Terms, acquire, busy, close, connect, connect_as, request,
 };
-use store::{Before, Store, TicketArgs};
+use store::{Content, TicketArgs, TicketFile};
 
 /// Minimum time to keep the label of a lock. `extend` extends the lock but not its label.
 const LABEL_LEFT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -100,7 +100,11 @@ pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<u8, Fa
     // This process is gone before anyone inspects the lock.
     let left = args.lease.max(LABEL_LEFT);
     let label = label.map(|label| label.without_process().left_for(left));
-    let mut file = args.ticket_file.as_deref().map(Store::create).transpose()?;
+    let mut file = args
+        .ticket_file
+        .as_deref()
+        .map(TicketFile::create)
+        .transpose()?;
     let locks = tokio::select! {
         locks = connect_as(&context.config, label) => locks?,
         signal = signals.next_that_ends() => return Ok(of_signal(signal)),
@@ -125,7 +129,7 @@ pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<u8, Fa
 /// Writes the ticket. Releases the lock if that fails.
 async fn hand_out(
     guard: LockGuard,
-    mut file: Option<&mut Store>,
+    mut file: Option<&mut TicketFile>,
     args: &LockCommand,
     locks: &Locktopus,
     context: &Context,
@@ -161,7 +165,7 @@ async fn hand_out(
 
 fn tell(
     ticket: &LeaseTicket,
-    file: Option<&mut Store>,
+    file: Option<&mut TicketFile>,
     args: &LockCommand,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -187,14 +191,14 @@ fn tell(
 
 /// Fails if the file holds a ticket that is still needed.
 async fn may_write(
-    file: Option<&Store>,
+    file: Option<&TicketFile>,
     args: &LockCommand,
     locks: &Locktopus,
 ) -> Result<(), Failure> {
     let Some(file) = file else {
         return Ok(());
     };
-    let Before::Ticket(before) = file.before()? else {
+    let Content::Ticket(before) = file.content()? else {
         return Ok(());
     };
     let asked = request(locks, &args.name, &args.lock, before.permits())?;

@@ -2,8 +2,8 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `model` | the locks as last polled, and how long they are held |
-//! | `view` | selection, order, dialogs, keys |
+//! | `model` | the locks as last polled, and what several polls show |
+//! | `view` | selection, order, filter, dialogs, keys |
 //! | `columns` | chooses the columns that fit |
 //! | `screen` | draws |
 
@@ -25,16 +25,21 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Context;
+use super::break_lock::take_away;
 use super::list::{Pattern, all};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{LockArgs, Seen, Shown, close, connect, find};
+use crate::locks::{LockArgs, LockView, close, connect};
+use crate::output::colours_wanted;
 use model::Model;
-use view::{Action, View};
+use view::{Action, Order, View};
 
 /// Show the locks that are held, live
 ///
-/// Keys: arrows or j and k select, Enter inspects, b breaks after asking why, s sorts, q quits.
+/// Marks leases that are not renewed and long waits, with a colour and an exclamation mark.
+///
+/// Keys: arrows or j and k select, Enter inspects, b breaks after asking why, / filters by name,
+/// kind and holder, s and S sort by the next and the previous key, r reverses, q quits.
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
     /// Show only names that match: * is any text, ? one character
@@ -45,11 +50,19 @@ pub(crate) struct TopArgs {
     /// ?
     #[arg(long, value_parser = parse_duration, default_value = "1s")]
     interval: Duration,
+
+    /// Sort by this key
+    #[arg(long, value_enum, default_value_t, value_name = "KEY")]
+    sort: Order,
+
+    /// Mark waits that are longer than this
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "30s")]
+    long_wait: Duration,
 }
 
 /// The result of a poll, or of breaking a lock.
 enum News {
-    Looked(Result<Vec<Shown>, Failure>),
+    Polled(Result<Vec<LockView>, Failure>),
     Broke(String),
 }
 
@@ -63,9 +76,9 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<(), Failure
         return Err(Failure::usage("--interval must be longer than zero"));
     }
     let locks = connect(&context.config).await?;
-    let place = locks.backend().description.clone();
+    let servers = locks.backend().description.clone();
     let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
-    let shown = show(&mut terminal, &locks, args, &place).await;
+    let shown = show(&mut terminal, &locks, args, &servers).await;
     ratatui::restore();
     close(locks).await;
     shown.map_err(|error| failed(&error))
@@ -79,10 +92,10 @@ async fn show(
     terminal: &mut DefaultTerminal,
     locks: &Locktopus,
     args: &TopArgs,
-    place: &str,
+    servers: &str,
 ) -> io::Result<()> {
     let (tell, mut news) = mpsc::channel(16);
-    let looking = tokio::spawn(look(
+    let polling = tokio::spawn(poll(
         locks.clone(),
         args.pattern.clone(),
         args.interval,
@@ -91,7 +104,12 @@ async fn show(
     let mut keys = keys();
     let mut clock = interval(Duration::from_millis(250));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut model, mut view) = (Model::new(place, &args.pattern), View::default());
+    let mut model = Model::new(servers, &args.pattern, args.long_wait);
+    let mut view = View {
+        colours: colours_wanted(),
+        order: args.sort,
+        ..View::default()
+    };
     loop {
         let now = Instant::now();
         terminal.draw(|frame| screen::draw(frame, &model, &mut view, now))?;
@@ -100,8 +118,8 @@ async fn show(
             key = keys.recv() => key.map_or(Action::Quit, |key| view.press(key, &model)),
             told = news.recv() => {
                 match told {
-                    Some(News::Looked(Ok(found))) => model.update(Instant::now(), found),
-                    Some(News::Looked(Err(failure))) => model.failed(failure.message),
+                    Some(News::Polled(Ok(found))) => model.update(Instant::now(), found),
+                    Some(News::Polled(Err(failure))) => model.failed(failure.message),
                     Some(News::Broke(message)) => view.say(message),
                     None => {}
                 }
@@ -111,29 +129,33 @@ async fn show(
         match action {
             Action::None => {}
             Action::Quit => break,
-            Action::Break { name, reason } => {
+            Action::Break {
+                name,
+                owner,
+                reason,
+            } => {
                 let (locks, tell) = (locks.clone(), tell.clone());
                 tokio::spawn(async move {
-                    let said = break_it(&locks, &name, reason).await;
+                    let said = break_it(&locks, &name, owner.as_deref(), reason).await;
                     // The screen may be closed by now.
                     let _ = tell.send(News::Broke(said)).await;
                 });
             }
         }
     }
-    looking.abort();
+    polling.abort();
     Ok(())
 }
 
 /// Polls until the receiver is gone.
-async fn look(locks: Locktopus, pattern: String, pause: Duration, tell: mpsc::Sender<News>) {
+async fn poll(locks: Locktopus, pattern: String, pause: Duration, tell: mpsc::Sender<News>) {
     let pattern = Pattern::new(&pattern);
     let mut ticks = interval(pause);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let found = all(&locks, &pattern).await;
-        if tell.send(News::Looked(found)).await.is_err() {
+        if tell.send(News::Polled(found)).await.is_err() {
             return;
         }
     }
@@ -153,22 +175,15 @@ fn keys() -> mpsc::Receiver<KeyEvent> {
     keys
 }
 
-async fn break_it(locks: &Locktopus, name: &str, reason: String) -> String {
-    let broken = async {
-        let Seen::Lock { kind, .. } = find(locks, name, &LockArgs::default()).await? else {
-            return Err(Failure::usage("it is a latch, which has no holder"));
-        };
-        let request = locks.of_kind(name, kind);
-        Ok(request.force_release(reason).await?)
-    };
-    match broken.await {
-        Ok(eviction) if eviction.evicted.is_empty() => format!("{name:?} was not held"),
-        Ok(eviction) => {
-            let fence = eviction
+async fn break_it(locks: &Locktopus, name: &str, owner: Option<&str>, reason: String) -> String {
+    match take_away(locks, name, &LockArgs::default(), owner, reason).await {
+        Ok(broken) if broken.evicted.is_empty() => format!("{name:?} was not held"),
+        Ok(broken) => {
+            let fence = broken
                 .fence
                 .map(|fence| format!("; refuse tokens up to {fence}"));
             format!("{name:?} was taken away{}", fence.unwrap_or_default())
         }
-        Err(failure) => format!("{name:?}: {}", failure.message),
+        Err(failure) => failure.message,
     }
 }

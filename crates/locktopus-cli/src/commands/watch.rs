@@ -1,9 +1,9 @@
 //! `watch`: prints a line for each change of a lock.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use humantime::parse_duration;
+use humantime::{format_rfc3339_millis, parse_duration};
 use locktopus::{FencingToken, LockState, Locktopus, OwnerId};
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -11,12 +11,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::Context;
 use crate::exit::{self, Exit};
 use crate::failure::{Failure, word};
-use crate::locks::{Holder, LockArgs, Seen, Shown, close, connect, find};
-use crate::output::age;
+use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find};
 
 /// Print each change of a lock until interrupted
 ///
-/// Polls the lock, so it misses what happens between two polls.
+/// Each line has the time of this machine's clock, and tells how a hold ended: it was released, it
+/// was broken, its lease expired, or the servers lost it. Polls the lock, so it misses what happens
+/// between two polls.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// The lock's name, without the namespace
@@ -37,53 +38,110 @@ pub(crate) struct WatchArgs {
 /// A difference from the poll before.
 #[derive(Serialize)]
 struct Change {
+    /// When it was seen, by this machine's clock.
+    at: String,
     after_ms: u64,
-    #[serde(skip)]
-    after: String,
     #[serde(flatten)]
-    lock: Shown,
-    /// Why the lock was broken since the last poll.
+    lock: LockView,
+    /// The holders that are gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    broken: Vec<String>,
+    ended: Vec<Ended>,
 }
 
-/// The state at one poll. A line is printed when it changes.
-#[derive(PartialEq)]
-struct Look {
-    owners: Vec<OwnerId>,
+/// How a hold ended, as far as polls show.
+#[derive(Serialize)]
+struct Ended {
+    holder: String,
+    how: How,
+    /// Why it was broken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum How {
+    Broken,
+    /// The lease had ended by the time of the poll.
+    Expired,
+    /// The servers no longer know the last token, so they lost data.
+    Lost,
+    /// Or its key was deleted, or the servers lost it and have granted another since.
+    Released,
+}
+
+/// The state at one poll.
+struct Snapshot {
+    /// When its answer came.
+    at: Instant,
+    holders: Vec<SeenHolder>,
     last_token: Option<FencingToken>,
     waiters: usize,
     available: Option<i64>,
 }
 
-impl Look {
-    fn at(state: &LockState) -> Self {
+struct SeenHolder {
+    owner: OwnerId,
+    name: String,
+    /// When its lease ends at the earliest. `None`: never.
+    until: Option<Instant>,
+}
+
+impl Snapshot {
+    /// What the server said to a poll that was sent at `asked`, and answered now.
+    fn new(asked: Instant, state: &LockState, shown: &LockView) -> Self {
+        let holders = state.holders.iter().zip(&shown.holders);
+        let holders = holders.map(|(holder, shown)| SeenHolder {
+            owner: holder.owner.clone(),
+            name: shown.named(),
+            until: holder.remaining.map(|left| asked + left),
+        });
         Self {
-            owners: state
-                .holders
-                .iter()
-                .map(|holder| holder.owner.clone())
-                .collect(),
+            at: Instant::now(),
+            holders: holders.collect(),
             last_token: state.last_token,
             waiters: state.waiters.len(),
             available: state.available,
         }
     }
-}
 
-/// The reasons why former holders lost the lock by `break`, without repeats.
-async fn reasons(locks: &Locktopus, before: Option<&Look>, now: &Look) -> Vec<String> {
-    let mut reasons = Vec::new();
-    let before = before.map_or(&[][..], |look| &look.owners);
-    for owner in before.iter().filter(|owner| !now.owners.contains(owner)) {
-        // Without an answer the change is printed without a reason.
-        if let Ok(Some(reason)) = locks.break_reason(owner).await
-            && !reasons.contains(&reason)
-        {
-            reasons.push(reason);
+    fn holds(&self, owner: &OwnerId) -> bool {
+        self.holders.iter().any(|holder| holder.owner == *owner)
+    }
+
+    /// Whether to print a line. Renewals are none of the changes.
+    fn differs(&self, other: &Self) -> bool {
+        let parts = |of: &Self| (of.holders.len(), of.last_token, of.waiters, of.available);
+        parts(self) != parts(other) || !self.holders.iter().all(|it| other.holds(&it.owner))
+    }
+
+    /// How a hold ended that is in this poll and no longer in `now`.
+    fn how(&self, holder: &SeenHolder, now: &Self, broken: bool) -> How {
+        if broken {
+            How::Broken
+        } else if self.last_token > now.last_token {
+            How::Lost
+        } else if holder.until.is_some_and(|until| until <= now.at) {
+            How::Expired
+        } else {
+            How::Released
         }
     }
-    reasons
+
+    /// The holds that ended since this poll.
+    async fn ended(&self, locks: &Locktopus, now: &Self) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        for holder in self.holders.iter().filter(|it| !now.holds(&it.owner)) {
+            // Without an answer a broken lock looks released.
+            let reason = locks.break_reason(&holder.owner).await.ok().flatten();
+            ended.push(Ended {
+                holder: holder.name.clone(),
+                how: self.how(holder, now, reason.is_some()),
+                reason,
+            });
+        }
+        ended
+    }
 }
 
 pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
@@ -95,38 +153,48 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
         let started = Instant::now();
         let mut ticks = interval(args.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut before = None;
+        let mut before: Option<Snapshot> = None;
+        let mut trouble = None;
         loop {
             ticks.tick().await;
-            let seen = match find(&locks, &args.name, &args.lock).await {
-                Ok(seen) => seen,
+            let asked = Instant::now();
+            let found = match find(&locks, &args.name, &args.lock).await {
+                Ok(found) => found,
                 // An unreachable server may come back. Other errors are permanent.
                 Err(failure) if failure.exit == Exit::Unavailable => {
-                    context.out.say(&failure.message);
+                    if trouble.as_ref() != Some(&failure.message) {
+                        context.out.say(&failure.message);
+                    }
+                    trouble = Some(failure.message);
                     continue;
                 }
                 Err(failure) => return Err(failure),
             };
-            let Seen::Lock { kind, state, who } = seen else {
+            trouble = None;
+            let Found::Lock { kind, state, who } = found else {
                 let (name, quoted) = (&args.name, word(&args.name));
                 return Err(Failure::usage(format!(
                     "{name:?} is a latch; wait for it with locktopus latch wait {quoted}"
                 )));
             };
-            let now = Look::at(&state);
+            let lock = LockView::new(&args.name, &kind, &state, &who);
+            let now = Snapshot::new(asked, &state, &lock);
             let free = state.holders.is_empty();
-            if before.as_ref() != Some(&now) {
-                let broken = reasons(&locks, before.as_ref(), &now).await;
-                before = Some(now);
-                let after = started.elapsed();
+            if before.as_ref().is_none_or(|before| now.differs(before)) {
+                let ended = match &before {
+                    Some(before) => before.ended(&locks, &now).await,
+                    None => Vec::new(),
+                };
+                let after = started.elapsed().as_millis();
                 let change = Change {
-                    after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
-                    after: age(after),
-                    lock: Shown::new(&args.name, &kind, &state, &who),
-                    broken,
+                    at: format_rfc3339_millis(SystemTime::now()).to_string(),
+                    after_ms: u64::try_from(after).unwrap_or(u64::MAX),
+                    lock,
+                    ended,
                 };
                 context.out.answer(&change, text)?;
             }
+            before = Some(now);
             if free && args.until_free {
                 return Ok(Exit::Ok.code());
             }
@@ -150,13 +218,80 @@ fn text(change: &Change) -> String {
     };
     let token = lock.last_token.map(|token| format!(", token {token}"));
     let available = lock.available.map(|free| format!(", {free} permits free"));
-    let broken = change.broken.iter();
-    let broken: String = broken.map(|why| format!(", broken: {why:?}")).collect();
+    let ended: String = change.ended.iter().map(Ended::text).collect();
     format!(
-        "{:>8}  {held}, {} waiting{}{}{broken}",
-        change.after,
+        "{}  {held}, {} waiting{}{}{ended}",
+        change.at,
         lock.waiters.len(),
         token.unwrap_or_default(),
         available.unwrap_or_default()
     )
+}
+
+impl Ended {
+    fn text(&self) -> String {
+        let holder = &self.holder;
+        match (self.how, &self.reason) {
+            (How::Broken, Some(reason)) => format!("; {holder} lost it by break: {reason:?}"),
+            (How::Broken, None) => format!("; {holder} lost it by break"),
+            (How::Expired, _) => format!("; the lease of {holder} expired"),
+            (How::Lost, _) => format!("; the servers lost it, and {holder} with it"),
+            (How::Released, _) => format!("; {holder} released it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use locktopus::{HolderState, KnownInstances, LockKind, Mode};
+
+    use super::*;
+
+    fn snapshot(at: Instant, left: Option<Duration>, token: u64) -> Snapshot {
+        let holder = SeenHolder {
+            owner: OwnerId::generate(),
+            name: "worker".to_owned(),
+            until: left.map(|left| at + left),
+        };
+        Snapshot {
+            at,
+            holders: vec![holder],
+            last_token: FencingToken::new(token),
+            waiters: 0,
+            available: None,
+        }
+    }
+
+    #[test]
+    fn a_hold_that_is_gone_was_broken_expired_lost_or_released() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let short = snapshot(start, Some(second / 2), 5);
+        let long = snapshot(start, Some(second * 2), 5);
+        let endless = snapshot(start, None, 5);
+        let how = |before: &Snapshot, token, broken| {
+            let now = snapshot(start + second, Some(second), token);
+            assert!(now.differs(before));
+            before.how(&before.holders[0], &now, broken)
+        };
+        assert_eq!(how(&short, 5, false), How::Expired);
+        assert_eq!(how(&long, 6, false), How::Released);
+        assert_eq!(how(&endless, 6, false), How::Released);
+        assert_eq!(how(&long, 4, false), How::Lost);
+        assert_eq!(how(&short, 6, true), How::Broken);
+    }
+
+    /// The lease ends while the answer that tells of it is still on its way.
+    #[test]
+    fn a_slow_answer_does_not_make_a_lease_longer() {
+        let (now, late) = (Instant::now(), Duration::from_secs(2));
+        let left = Some(Duration::from_secs(1));
+        let mut state = LockState::default();
+        let holder = HolderState::new(OwnerId::generate(), Mode::Exclusive, 1, left);
+        state.holders.push(holder);
+        let who = KnownInstances::default();
+        let shown = LockView::new("a", &LockKind::Reentrant, &state, &who);
+        let held = Snapshot::new(now.checked_sub(late).unwrap(), &state, &shown);
+        let free = Snapshot::new(now, &LockState::default(), &shown);
+        assert_eq!(held.how(&held.holders[0], &free, false), How::Expired);
+    }
 }

@@ -1,7 +1,5 @@
 //! Errors of connecting: the fact once, and what to do about it.
 
-use std::error::Error;
-
 /// A part of the reason, a shorter fact unless the reason is short itself, and the remedy.
 const REMEDIES: [(&str, Option<&str>, &str); 10] = [
     (
@@ -42,21 +40,16 @@ const REMEDIES: [(&str, Option<&str>, &str); 10] = [
 
 const SILENT: &str = "check the address, use rediss:// if and only if the server has TLS, or raise connect_timeout= in the URL";
 
-/// Says that the servers of this URL cannot be reached. Client libraries repeat the address in
-/// front of the reason.
-pub(super) fn unreachable(url: &str, source: &dyn Error) -> String {
-    let text = super::chain(source);
-    let reason = text
-        .strip_prefix("cannot connect to ")
-        .and_then(|rest| rest.split_once(": "))
-        .map_or(&*text, |(_, reason)| reason);
-    let known = REMEDIES.iter().find(|(part, ..)| reason.contains(part));
-    match known {
+/// Adds what to do to the library's error about servers that cannot be reached.
+pub(super) fn unreachable(url: &str, error: &str) -> String {
+    let before = format!("cannot connect to {url}: ");
+    let reason = error.strip_prefix(&before).unwrap_or(error);
+    match REMEDIES.iter().find(|(part, ..)| reason.contains(part)) {
         Some((_, fact, remedy)) => {
             let fact = fact.unwrap_or(reason).trim_end_matches('.');
-            format!("cannot connect to {url}: {fact}; {remedy}")
+            format!("{before}{fact}; {remedy}")
         }
-        None => format!("cannot connect to {url}: {reason}"),
+        None => error.to_owned(),
     }
 }
 
@@ -66,28 +59,26 @@ mod tests {
 
     #[test]
     fn the_fact_comes_once_and_the_remedy_last() {
-        for (source, said) in [
+        for (reason, said) in [
             (
-                "cannot connect to the server h:1: Connection refused (os error 111)",
-                "cannot connect to URL: Connection refused (os error 111); check the address, and that the server is running",
+                "h:1: Connection refused (os error 111)",
+                "h:1: Connection refused (os error 111); check the address, and that the server is running",
             ),
             (
-                "cannot connect to the primary \"m\" through sentinels h:1: h:1: Connection refused (os error 111)",
-                "cannot connect to URL: h:1: Connection refused (os error 111); check the address, and that the server is running",
+                "NOAUTH HELLO must be called with the client already authenticated",
+                "the server requires a login (NOAUTH); put it into the URL: redis://USER:PASSWORD@HOST",
             ),
             (
-                "cannot connect to h:1: NOAUTH HELLO must be called with the client already authenticated",
-                "cannot connect to URL: the server requires a login (NOAUTH); put it into the URL: redis://USER:PASSWORD@HOST",
+                "WRONGPASS invalid username-password pair or user is disabled.",
+                "WRONGPASS invalid username-password pair or user is disabled; check the user and the password in the URL",
             ),
-            (
-                "cannot connect to h:1: WRONGPASS invalid username-password pair or user is disabled.",
-                "cannot connect to URL: WRONGPASS invalid username-password pair or user is disabled; check the user and the \
-                 password in the URL",
-            ),
-            ("something else", "cannot connect to URL: something else"),
+            ("something else", "something else"),
         ] {
-            let source = std::io::Error::other(source);
-            assert_eq!(unreachable("URL", &source), said);
+            let error = format!("cannot connect to URL: {reason}");
+            assert_eq!(
+                unreachable("URL", &error),
+                format!("cannot connect to URL: {said}")
+            );
         }
     }
 }

@@ -1,19 +1,19 @@
 //! Turns arguments into a lock.
 
 mod connect;
+mod inspect;
 mod kind;
 mod label;
-mod look;
 mod name;
 mod person;
 mod terms;
 
 pub(crate) use connect::{close, connect, connect_as, connect_to};
+#[cfg(test)]
+pub(crate) use inspect::Waiter;
+pub(crate) use inspect::{Found, Holder, LockView, busy, find};
 pub(crate) use kind::LockArgs;
 pub(crate) use label::LabelArgs;
-#[cfg(test)]
-pub(crate) use look::Waiter;
-pub(crate) use look::{Holder, Seen, Shown, busy, find};
 pub(crate) use name::NameArg;
 #[cfg(test)]
 pub(crate) use person::Person;

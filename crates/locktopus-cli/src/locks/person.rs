@@ -4,7 +4,7 @@ use std::sync::Once;
 use std::time::{Duration, SystemTime};
 
 use humantime::format_rfc3339_seconds;
-use locktopus::{InstanceRecord, Locktopus, OwnerId, Who};
+use locktopus::{InstanceRecord, KnownInstances, Locktopus, OwnerId};
 use serde::Serialize;
 
 use crate::output::visible;
@@ -31,7 +31,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    pub(super) fn of(owner: &OwnerId, who: &Who) -> Self {
+    pub(super) fn of(owner: &OwnerId, who: &KnownInstances) -> Self {
         match who.of(owner) {
             Some(record) => Self::known(record),
             None => Self {
@@ -96,11 +96,11 @@ fn foreign_client(owner: &OwnerId) -> Option<String> {
 pub(crate) async fn ask<'a>(
     locks: &Locktopus,
     owners: impl IntoIterator<Item = &'a OwnerId>,
-) -> Who {
+) -> KnownInstances {
     static ONCE: Once = Once::new();
     locks.who(owners).await.unwrap_or_else(|error| {
         ONCE.call_once(|| tracing::warn!("cannot read the labels of holders: {error}"));
-        Who::default()
+        KnownInstances::default()
     })
 }
 
@@ -133,7 +133,12 @@ mod tests {
 
     #[test]
     fn clients_of_another_library_are_told_by_the_beginning_of_their_id() {
-        let told = |id: &str| Person::of(&OwnerId::from_bytes(id.as_bytes()), &Who::default());
+        let told = |id: &str| {
+            Person::of(
+                &OwnerId::from_bytes(id.as_bytes()),
+                &KnownInstances::default(),
+            )
+        };
         let java = told("3f2a91c4-0b0b-4c70-9705-0c0c0c0c0c0c:71");
         assert_eq!(
             java.line().as_deref(),

@@ -70,7 +70,7 @@ impl Output {
         }
         match self.format {
             Format::Text => complain(&format!("locktopus: {text}")),
-            Format::Json => complain(&json(&Said { message: text })),
+            Format::Json => complain(&json(&Remark { message: text })),
         }
     }
 
@@ -100,7 +100,7 @@ pub(crate) fn complain(text: &str) {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct Remark<'a> {
     message: &'a str,
 }
 
@@ -129,14 +129,22 @@ pub(crate) enum Style {
     Faint,
 }
 
-/// Text for standard output. Coloured on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
+/// Text for standard output. Coloured on a terminal if [`colours_wanted`].
 pub(crate) fn coloured(style: Style, text: &str) -> String {
     paint(style, text, io::stdout().is_terminal())
 }
 
+/// Whether the terminal has colours and `NO_COLOR` is not set.
 pub(crate) fn colours_wanted() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    let term = std::env::var("TERM").unwrap_or_default();
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && has_colours(&term)
+}
+
+/// Whether terminals of this type have colours, by its name. Terminals that emulate a VT100 have
+/// names of their own.
+fn has_colours(term: &str) -> bool {
+    let mono = ["-m", "-mono"].iter().any(|end| term.ends_with(end));
+    term != "dumb" && !term.starts_with("vt") && !mono
 }
 
 fn paint(style: Style, text: &str, terminal: bool) -> String {
@@ -150,4 +158,23 @@ fn paint(style: Style, text: &str, terminal: bool) -> String {
         Style::Faint => "2",
     };
     format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_without_colours_are_known_by_name() {
+        assert!(
+            ["", "xterm", "screen-256color", "linux"]
+                .into_iter()
+                .all(has_colours)
+        );
+        assert!(
+            !["dumb", "vt100", "vt220-w", "linux-m"]
+                .into_iter()
+                .any(has_colours)
+        );
+    }
 }

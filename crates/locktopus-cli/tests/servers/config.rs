@@ -1,11 +1,11 @@
 //! The sources of the URL, secrets that stay hidden, and exit codes of errors.
 
-use crate::usual::{Place, ended, words};
+use crate::usual::{TestBed, ended, words};
 
 #[tokio::test]
 async fn config_shows_sources_and_no_password() {
-    let place = Place::without_servers();
-    let mut command = place.bare(&["config"]);
+    let bed = TestBed::without_servers();
+    let mut command = bed.bare(&["config"]);
     command.env(
         "LOCKTOPUS_URL",
         "redis://app:s3cret@db:6379?sentinel_password=s3cret",
@@ -15,14 +15,14 @@ async fn config_shows_sources_and_no_password() {
     assert!(ran.out.contains("environment LOCKTOPUS_URL"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
 
-    std::fs::write(place.room().join("locktopus.toml"), "url = \"memory:file\"").unwrap();
-    let ran = ended(place.bare(&["config"])).await.ok();
+    std::fs::write(bed.room().join("locktopus.toml"), "url = \"memory:file\"").unwrap();
+    let ran = ended(bed.bare(&["config"])).await.ok();
     assert!(
         ran.out.contains("memory:file  (file locktopus.toml)"),
         "{ran:?}"
     );
     assert!(ran.err.contains("can be read by others"), "{ran:?}");
-    let ran = ended(place.bare(&["config", "--url", "memory:flag", "--format", "json"]))
+    let ran = ended(bed.bare(&["config", "--url", "memory:flag", "--format", "json"]))
         .await
         .ok();
     assert!(
@@ -34,7 +34,7 @@ async fn config_shows_sources_and_no_password() {
 
 #[tokio::test]
 async fn each_error_has_its_code() {
-    let place = Place::without_servers();
+    let bed = TestBed::without_servers();
     for (line, code) in [
         ("status a", 78),
         ("--url nonsense://x status a", 78),
@@ -46,7 +46,7 @@ async fn each_error_has_its_code() {
         ("--url memory: status a --kind lock --profile redsync", 2),
         ("--url memory: status a", 0),
     ] {
-        let ran = ended(place.bare(&words(line))).await;
+        let ran = ended(bed.bare(&words(line))).await;
         assert_eq!(ran.code, code, "{line}: {ran:?}");
     }
 }
@@ -54,7 +54,7 @@ async fn each_error_has_its_code() {
 /// The fact once, and the remedy.
 #[tokio::test]
 async fn servers_that_are_away_are_one_short_line() {
-    let place = Place::without_servers();
+    let bed = TestBed::without_servers();
     for client in ["redis", "fred"] {
         for (url, at) in [
             ("redis://127.0.0.1:1", ""),
@@ -62,7 +62,7 @@ async fn servers_that_are_away_are_one_short_line() {
             ("redis-cluster://127.0.0.1:1", "127.0.0.1:1: "),
         ] {
             let url = format!("{url}?client={client}");
-            let ran = ended(place.bare(&["--url", &url, "status", "a"])).await;
+            let ran = ended(bed.bare(&["--url", &url, "status", "a"])).await;
             let at = at.replace(
                 "127",
                 if client == "fred" && url.contains("sentinel") {
@@ -82,16 +82,16 @@ async fn servers_that_are_away_are_one_short_line() {
 
 #[tokio::test]
 async fn a_refused_login_and_a_missing_right_differ_and_show_nothing() {
-    let place = Place::new().await;
-    let url = place.url().replacen("://", "://weak:s3cret@", 1) + "&checks=off";
+    let bed = TestBed::new().await;
+    let url = bed.url().replacen("://", "://weak:s3cret@", 1) + "&checks=off";
     let arguments = ["--url", &url, "--format", "json", "status", "a"];
-    let refused = ended(place.bare(&arguments)).await;
+    let refused = ended(bed.bare(&arguments)).await;
     assert_eq!(refused.code, 69, "{refused:?}");
     let words = [
         "ACL", "SETUSER", "weak", "on", ">s3cret", "-@all", "+ping", "~*",
     ];
-    place.node().command(&words).await.unwrap();
-    let denied = ended(place.bare(&arguments)).await;
+    bed.node().command(&words).await.unwrap();
+    let denied = ended(bed.bare(&arguments)).await;
     assert_eq!(denied.code, 77, "{denied:?}");
     assert!(denied.err.contains("\"kind\":\"denied\""), "{denied:?}");
     assert!(denied.err.contains("locktopus doctor --acl"), "{denied:?}");
@@ -117,16 +117,16 @@ async fn no_key_of_a_foreign_connection_string_is_shown() {
         "jdbc:redis://h:6379/0?user=u&password=s3cret",
         "host=h port=6379 password=s3cret",
     ] {
-        let place = Place::without_servers();
+        let bed = TestBed::without_servers();
         for arguments in [&["config"][..], &["ls"], &["doctor"], &["status", "a"]] {
             let with_flag = [&["--url", text], arguments].concat();
-            let by_flag = ended(place.bare(&with_flag)).await;
-            let mut by_variable = place.bare(arguments);
+            let by_flag = ended(bed.bare(&with_flag)).await;
+            let mut by_variable = bed.bare(arguments);
             by_variable.env("LOCKTOPUS_URL", text);
             let by_variable = ended(by_variable).await;
             let file = format!("url = {text:?}");
-            std::fs::write(place.room().join("locktopus.toml"), file).unwrap();
-            let by_file = ended(place.bare(arguments)).await;
+            std::fs::write(bed.room().join("locktopus.toml"), file).unwrap();
+            let by_file = ended(bed.bare(arguments)).await;
             for ran in [by_flag, by_variable, by_file] {
                 assert_ne!(ran.code == 0, arguments[0] != "config", "{ran:?}");
                 assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
@@ -138,7 +138,7 @@ async fn no_key_of_a_foreign_connection_string_is_shown() {
 /// The same in other arguments.
 #[tokio::test]
 async fn no_key_is_shown_where_no_url_belongs() {
-    let place = Place::without_servers();
+    let bed = TestBed::without_servers();
     for text in [
         "h:6380,password=S3cretS3cret,ssl=True",
         "redis://app:S3cretS3cret@h:6379/0",
@@ -165,19 +165,19 @@ async fn no_key_is_shown_where_no_url_belongs() {
             &["failover", "watch", "--names", text],
             &["ls", &option],
         ] {
-            let ran = ended(place.bare(arguments)).await;
+            let ran = ended(bed.bare(arguments)).await;
             assert!([2, 78].contains(&ran.code), "{arguments:?}: {ran:?}");
             assert!(!format!("{ran:?}").contains("S3cret"), "{ran:?}");
         }
     }
-    let ran = ended(place.bare(&["statsu", "a"])).await;
+    let ran = ended(bed.bare(&["statsu", "a"])).await;
     assert!(ran.err.contains("'statsu'"), "{ran:?}");
 }
 
 /// For any error, however JSON was requested.
 #[tokio::test]
 async fn every_error_is_a_line_of_json_where_that_was_asked_for() {
-    let place = Place::without_servers();
+    let bed = TestBed::without_servers();
     for (arguments, code) in [
         (&["statsu"][..], 2),
         (&["ls", "a", "b"], 2),
@@ -189,9 +189,9 @@ async fn every_error_is_a_line_of_json_where_that_was_asked_for() {
         (&["--url", "nonsense://x", "ls"], 78),
         (&["--url", "memory:", "status", ""], 2),
     ] {
-        let by_flag = place.bare(&[&["--format", "json"], arguments].concat());
-        let in_one = place.bare(&[&["--format=json"], arguments].concat());
-        let mut by_variable = place.bare(arguments);
+        let by_flag = bed.bare(&[&["--format", "json"], arguments].concat());
+        let in_one = bed.bare(&[&["--format=json"], arguments].concat());
+        let mut by_variable = bed.bare(arguments);
         by_variable.env("LOCKTOPUS_FORMAT", "json");
         for command in [by_flag, in_one, by_variable] {
             let ran = ended(command).await;
@@ -204,14 +204,14 @@ async fn every_error_is_a_line_of_json_where_that_was_asked_for() {
     }
     // Arguments after `--` belong to the program.
     let foreign = ["run", "--", "true", "--format", "json"];
-    let ran = ended(place.bare(&foreign)).await;
+    let ran = ended(bed.bare(&foreign)).await;
     assert!(ran.code == 2 && ran.err.starts_with("error: "), "{ran:?}");
 }
 
 #[tokio::test]
 async fn no_colours_where_nobody_sees_them() {
-    let place = Place::without_servers();
-    let ran = ended(place.bare(&["--url", "memory:", "status", "a"]))
+    let bed = TestBed::without_servers();
+    let ran = ended(bed.bare(&["--url", "memory:", "status", "a"]))
         .await
         .ok();
     assert_eq!(ran.out, "lock \"a\" is free\n");

@@ -7,7 +7,7 @@ use tokio::process::Command;
 use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::machine::Machine;
-use crate::usual::{Place, ended, eventually, finished, signal, words};
+use crate::usual::{TestBed, ended, eventually, finished, signal, words};
 
 const PAGE: &str = include_str!("../../../../docs/book/in-production.md");
 
@@ -196,7 +196,8 @@ async fn one_pod_leads_and_the_next_takes_over() {
     let first = start();
     machine.started("billing-worker billing\n").await;
     let second = start();
-    machine.waiter("billing").await;
+    let seen = machine.waiter("billing").await;
+    assert_eq!(seen.matches("billing-worker on ").count(), 2, "{seen}");
     signal("TERM", first.id().unwrap()).await;
     assert_eq!(finished(first).await.code, 143);
     machine.started(&"billing-worker billing\n".repeat(2)).await;
@@ -282,7 +283,7 @@ async fn the_job_without_a_scheduler_is_understood() {
 
 #[tokio::test]
 async fn the_exit_codes_are_those_of_the_command() {
-    let help = Place::without_servers().does("--help").await.out;
+    let help = TestBed::without_servers().does("--help").await.out;
     let cells = PAGE.lines().filter_map(|line| line.strip_prefix("| "));
     let cells = cells.filter_map(|line| line.split(" | ").next());
     let codes = cells.flat_map(|cell| cell.split(", "));

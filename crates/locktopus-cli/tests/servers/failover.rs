@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 
-use crate::usual::{Place, SOON, ended, finished, signal, words};
+use crate::usual::{SOON, TestBed, ended, finished, signal, words};
 
 /// A running watch.
 struct Watch {
@@ -13,9 +13,9 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(place: &Place, options: &[&str]) -> Self {
+    fn start(bed: &TestBed, options: &[&str]) -> Self {
         let always = words("--format json failover watch --interval 200ms");
-        let mut command = place.command(&[&always, options].concat());
+        let mut command = bed.command(&[&always, options].concat());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines }
@@ -50,16 +50,16 @@ impl Watch {
 
 #[tokio::test]
 async fn a_restart_is_seen_and_judged_and_nothing_stays() {
-    let place = Place::new().await;
-    let mut watch = Watch::start(&place, &["--faults", "1"]);
+    let bed = TestBed::new().await;
+    let mut watch = Watch::start(&bed, &["--faults", "1"]);
     let started = watch.line(&["\"event\":\"started\""]).await;
     assert!(started.contains("\"safety\":\"plain\""), "{started}");
     watch.grants().await;
-    place.node().crash().await.unwrap();
+    bed.node().crash().await.unwrap();
     watch
         .line(&["\"fault\":\"unreachable\"", "\"over\":false"])
         .await;
-    place.node().start().await.unwrap();
+    bed.node().start().await.unwrap();
     watch
         .line(&["\"fault\":\"restart\"", "\"over\":false"])
         .await;
@@ -76,14 +76,11 @@ async fn a_restart_is_seen_and_judged_and_nothing_stays() {
     ] {
         assert!(summary.contains(part), "{part}: {summary}");
     }
-    let listed = place.does("-q ls locktopus-failover:*").await;
+    let listed = bed.does("-q ls locktopus-failover:*").await;
     assert_eq!(listed.out, "no lock is held\n");
-    let keys = place
-        .node()
-        .command(&["KEYS", "*locktopus-failover:*"])
-        .await;
+    let keys = bed.node().command(&["KEYS", "*locktopus-failover:*"]).await;
     for key in keys.unwrap().items() {
-        let left = place.node().command(&["TTL", &key.text()]).await;
+        let left = bed.node().command(&["TTL", &key.text()]).await;
         let left: i64 = left.unwrap().text().parse().unwrap();
         assert!(left != -1 && left <= 60, "{key:?} stays for {left} s");
     }
@@ -91,11 +88,11 @@ async fn a_restart_is_seen_and_judged_and_nothing_stays() {
 
 #[tokio::test]
 async fn locks_that_somebody_deletes_are_a_broken_promise() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     // Waiters poll before holders renew, so a deleted lock gets a second holder.
-    let mut watch = Watch::start(&place, &["--lease", "12s"]);
+    let mut watch = Watch::start(&bed, &["--lease", "12s"]);
     watch.grants().await;
-    place.node().command(&["FLUSHALL"]).await.unwrap();
+    bed.node().command(&["FLUSHALL"]).await.unwrap();
     watch.line(&["somebody else holds it"]).await;
     let (summary, code) = watch.end().await;
     assert_eq!(code, 1, "{summary}");
@@ -107,18 +104,18 @@ async fn locks_that_somebody_deletes_are_a_broken_promise() {
 
 #[tokio::test]
 async fn a_watch_that_saw_nothing_fails() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let arguments = ["-q", "failover", "watch", "--for", "1s", "--faults", "1"];
-    let ran = place.ran(&arguments).await;
+    let ran = bed.ran(&arguments).await;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(
         ran.out.contains("failed: 0 faults were seen, not 1"),
         "{ran:?}"
     );
     let here = ["--url", "memory:", "failover", "watch"];
-    assert_eq!(ended(place.bare(&here)).await.code, 2);
+    assert_eq!(ended(bed.bare(&here)).await.code, 2);
     let nowhere = ["--url", "redis://127.0.0.1:1", "failover", "watch"];
-    assert_eq!(ended(place.bare(&nowhere)).await.code, 69);
-    let help = place.does("failover --help").await;
+    assert_eq!(ended(bed.bare(&nowhere)).await.code, 69);
+    let help = bed.does("failover --help").await;
     assert!(help.out.contains("watch"), "{help:?}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_servers::topology::Resp;
 use tokio::time::Instant;
 
-use crate::usual::{Place, STUBBORN, eventually, finished, runs, signal};
+use crate::usual::{STUBBORN, TestBed, eventually, finished, runs, signal};
 
 /// Renewed after two seconds; ending a program takes 1.5 s.
 const LEASE: Duration = Duration::from_secs(6);
@@ -20,9 +20,9 @@ fn stubborn_pair() -> String {
 }
 
 /// The rest of the lease right after a renewal, so the next one is not close.
-async fn renewed_lease(place: &Place) -> Duration {
+async fn renewed_lease(bed: &TestBed) -> Duration {
     eventually("a fresh lease", async || {
-        let reply = place.node().command(&["PTTL", "a"]).await.unwrap();
+        let reply = bed.node().command(&["PTTL", "a"]).await.unwrap();
         let Resp::Int(millis) = reply else {
             panic!("{reply:?}")
         };
@@ -35,17 +35,17 @@ async fn renewed_lease(place: &Place) -> Duration {
 /// Runs the pair, spoils the lock and returns the standard error of `run`. Both must get `TERM`,
 /// and be gone within the lease they had just before, or within `hold`.
 async fn gone_in_time(
-    place: &Place,
+    bed: &TestBed,
     options: &[&str],
     hold: Option<Duration>,
     spoil: impl AsyncFnOnce(),
 ) -> String {
-    let child = place.script(options, &stubborn_pair());
-    let pids = [place.pid("pid").await, place.pid("other").await];
+    let child = bed.script(options, &stubborn_pair());
+    let pids = [bed.pid("pid").await, bed.pid("other").await];
     let asked = Instant::now();
     let left = match hold {
         Some(hold) => hold,
-        None => renewed_lease(place).await + asked.elapsed(),
+        None => renewed_lease(bed).await + asked.elapsed(),
     };
     spoil().await;
     let ended = async {
@@ -56,15 +56,15 @@ async fn gone_in_time(
     };
     let (ran, ()) = tokio::join!(finished(child), ended);
     assert_eq!(ran.code, 76, "{ran:?}");
-    assert!(place.room().join("termed").exists(), "KILL without TERM");
+    assert!(bed.room().join("termed").exists(), "KILL without TERM");
     ran.err
 }
 
 #[tokio::test]
 async fn when_its_key_is_deleted() {
-    let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, None, async || {
-        place.node().command(&["DEL", "a"]).await.unwrap();
+    let bed = TestBed::new().await;
+    let err = gone_in_time(&bed, &OPTIONS, None, async || {
+        bed.node().command(&["DEL", "a"]).await.unwrap();
     })
     .await;
     assert!(
@@ -75,9 +75,9 @@ async fn when_its_key_is_deleted() {
 
 #[tokio::test]
 async fn when_it_is_broken() {
-    let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, None, async || {
-        let ran = place.does("-q break a --reason stuck").await;
+    let bed = TestBed::new().await;
+    let err = gone_in_time(&bed, &OPTIONS, None, async || {
+        let ran = bed.does("-q break a --reason stuck").await;
         assert!(ran.out.contains("taken away from owner#"), "{ran:?}");
         assert!(
             ran.out.contains("refuse writes with fencing tokens up to"),
@@ -90,9 +90,9 @@ async fn when_it_is_broken() {
 
 #[tokio::test]
 async fn when_the_server_is_killed() {
-    let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, None, async || {
-        place.node().crash().await.unwrap()
+    let bed = TestBed::new().await;
+    let err = gone_in_time(&bed, &OPTIONS, None, async || {
+        bed.node().crash().await.unwrap()
     })
     .await;
     assert!(err.contains("could not be renewed in time"), "{err}");
@@ -100,10 +100,9 @@ async fn when_the_server_is_killed() {
 
 #[tokio::test]
 async fn when_the_server_does_not_answer() {
-    let place = Place::new().await;
-    let err = gone_in_time(&place, &OPTIONS, None, async || {
-        place
-            .node()
+    let bed = TestBed::new().await;
+    let err = gone_in_time(&bed, &OPTIONS, None, async || {
+        bed.node()
             .command(&["CLIENT", "PAUSE", "60000", "ALL"])
             .await
             .unwrap();
@@ -114,36 +113,36 @@ async fn when_the_server_does_not_answer() {
 
 #[tokio::test]
 async fn when_it_was_held_long_enough() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let options = [&OPTIONS[..], &["--max-hold", "4s"]].concat();
-    let err = gone_in_time(&place, &options, Some(Duration::from_secs(4)), async || {}).await;
+    let err = gone_in_time(&bed, &options, Some(Duration::from_secs(4)), async || {}).await;
     assert!(err.contains("almost reached its time limit of 4s"), "{err}");
-    place.free("a").await;
+    bed.free("a").await;
 }
 
 #[tokio::test]
 async fn a_stopped_program_is_woken_to_end() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     // Until it is continued, it does not get `TERM`.
     let script = "trap 'touch termed; exit 0' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done";
-    let child = place.script(&OPTIONS, script);
-    let pid = place.pid("pid").await;
+    let child = bed.script(&OPTIONS, script);
+    let pid = bed.pid("pid").await;
     signal("STOP", pid).await;
-    place.node().command(&["DEL", "a"]).await.unwrap();
+    bed.node().command(&["DEL", "a"]).await.unwrap();
     let ran = finished(child).await;
     assert_eq!(ran.code, 76, "{ran:?}");
     assert!(ran.err.contains("stopped with TERM"), "{ran:?}");
-    assert!(place.room().join("termed").exists());
+    assert!(bed.room().join("termed").exists());
 }
 
 #[tokio::test]
 async fn a_loss_that_is_found_after_the_work_is_told() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script = "echo $$ >pid; while [ ! -e go ]; do sleep 0.01; done; exit 5";
-    let child = place.script(&["--name", "a", "--lease", "60s"], script);
-    place.pid("pid").await;
-    place.node().command(&["DEL", "a"]).await.unwrap();
-    std::fs::write(place.room().join("go"), "").unwrap();
+    let child = bed.script(&["--name", "a", "--lease", "60s"], script);
+    bed.pid("pid").await;
+    bed.node().command(&["DEL", "a"]).await.unwrap();
+    std::fs::write(bed.room().join("go"), "").unwrap();
     let ran = finished(child).await;
     assert_eq!(ran.code, 76, "{ran:?}");
     assert!(ran.err.contains("ended with 5"), "{ran:?}");
@@ -151,22 +150,22 @@ async fn a_loss_that_is_found_after_the_work_is_told() {
 
 #[tokio::test]
 async fn a_leader_campaigns_again() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script = "echo $LOCKTOPUS_TOKEN >>terms; exec sleep 60";
     let arguments = [
         "-q", "leader", "--name", "a", "--lease", "3s", "--", "sh", "-c", script,
     ];
-    let leader = place.command(&arguments).spawn().unwrap();
+    let leader = bed.command(&arguments).spawn().unwrap();
     let terms = async |count| {
         eventually("a term", async || {
-            let text = std::fs::read_to_string(place.room().join("terms")).ok()?;
+            let text = std::fs::read_to_string(bed.room().join("terms")).ok()?;
             let tokens: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
             (tokens.len() == count).then_some(tokens)
         })
         .await
     };
     terms(1).await;
-    place.node().command(&["DEL", "a"]).await.unwrap();
+    bed.node().command(&["DEL", "a"]).await.unwrap();
     let tokens = terms(2).await;
     assert!(tokens[1] > tokens[0]);
     signal("TERM", leader.id().unwrap()).await;

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::usual::{Place, Ran, ended, eventually, words};
+use crate::usual::{Ran, TestBed, ended, eventually, words};
 
 /// A process of its own writes the programs: see `the_harness_is_handed_over_to`.
 const SET_UP: &str = r#"
@@ -22,18 +22,18 @@ for name in bin/import-prices bin/billing-worker deploy.sh; do
 done
 "#;
 
-pub(crate) struct Machine(pub(crate) Place);
+pub(crate) struct Machine(pub(crate) TestBed);
 
 impl Machine {
     pub(crate) async fn new() -> Self {
-        let place = Place::new().await;
+        let bed = TestBed::new().await;
         let user = words("ACL SETUSER app on >SECRET ~* &* +@all");
-        place.node().command(&user).await.unwrap();
+        bed.node().command(&user).await.unwrap();
         let own = env!("CARGO_BIN_EXE_locktopus");
         let mut shell = Command::new("sh");
-        shell.args(["-ec", SET_UP, own]).current_dir(place.room());
+        shell.args(["-ec", SET_UP, own]).current_dir(bed.room());
         assert!(shell.status().await.unwrap().success());
-        Self(place)
+        Self(bed)
     }
 
     /// A text of the page, with the server and the folder of this machine.

@@ -1,15 +1,15 @@
 //! Generated pages, and the manual written by hand.
 
-use crate::usual::Place;
+use crate::usual::TestBed;
 
 const PAGE: &str = include_str!("../../../../docs/command-line.md");
 
 #[tokio::test]
 async fn completions_and_the_manual_know_every_command() {
-    let place = Place::without_servers();
-    let help = place.does("--help").await.out;
-    let manual = place.does("man").await.out;
-    let bash = place.does("completions bash").await.out;
+    let bed = TestBed::without_servers();
+    let help = bed.does("--help").await.out;
+    let manual = bed.does("man").await.out;
+    let bash = bed.does("completions bash").await.out;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands = commands.take_while(|line| !line.is_empty());
     let names: Vec<_> = commands
@@ -39,8 +39,8 @@ async fn completions_and_the_manual_know_every_command() {
 
 #[tokio::test]
 async fn the_page_has_every_exit_code() {
-    let place = Place::without_servers();
-    let help = place.does("--help").await.out;
+    let bed = TestBed::without_servers();
+    let help = bed.does("--help").await.out;
     let codes = help
         .lines()
         .skip_while(|line| *line != "Exit codes:")
@@ -57,18 +57,18 @@ async fn the_page_has_every_exit_code() {
 
 #[tokio::test]
 async fn the_harness_is_handed_over_to() {
-    let place = Place::without_servers();
+    let bed = TestBed::without_servers();
     // A separate process writes the file. If this one had it open for writing, starting it would
     // fail, because other tests fork.
     let shell = async |script: &str| {
         let mut command = tokio::process::Command::new("sh");
-        command.args(["-ec", script]).current_dir(place.room());
+        command.args(["-ec", script]).current_dir(bed.room());
         assert!(command.status().await.unwrap().success(), "{script}");
     };
     // The harness beside the program comes first, and the build may have put one there.
     let own = env!("CARGO_BIN_EXE_locktopus");
     shell(&format!("mkdir bin; cp '{own}' bin/locktopus")).await;
-    let copy = place.room().join("bin/locktopus");
+    let copy = bed.room().join("bin/locktopus");
     let call = |path: &str| {
         let mut command = tokio::process::Command::new(&copy);
         command

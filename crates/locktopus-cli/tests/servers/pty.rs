@@ -10,7 +10,7 @@ use std::thread;
 use nix::pty::openpty;
 use tokio::process::{Child, Command};
 
-use crate::usual::{Place, SOON, eventually, words};
+use crate::usual::{SOON, TestBed, eventually, words};
 
 const OWN: &str = env!("CARGO_BIN_EXE_locktopus");
 
@@ -24,7 +24,7 @@ struct Session {
 
 impl Session {
     /// `$L` in the script is the command. `sh` is `-c`, or `-mc` for job control.
-    fn of(place: &Place, sh: &str, script: &str) -> Self {
+    fn of(bed: &TestBed, sh: &str, script: &str) -> Self {
         let terminal = openpty(None, None).unwrap();
         let mut command = Command::new("env");
         // The shell leads a session with this terminal.
@@ -36,10 +36,10 @@ impl Session {
             .stdout(end(&terminal.slave))
             .stderr(end(&terminal.slave))
             .env("L", OWN)
-            .env("LOCKTOPUS_URL", place.url())
-            .env("XDG_CONFIG_HOME", place.room())
+            .env("LOCKTOPUS_URL", bed.url())
+            .env("XDG_CONFIG_HOME", bed.room())
             .env("TERM", "dumb")
-            .current_dir(place.room())
+            .current_dir(bed.room())
             .kill_on_drop(true);
         let shell = command.spawn().unwrap();
         let screen = Arc::new(Mutex::new(String::new()));
@@ -99,11 +99,11 @@ async fn a_program_reads_from_the_terminal() {
         "$L run b -- $L run c --",
         "sh -c '$L run b -- \"$@\"; exit $?' sh",
     ] {
-        let place = Place::new().await;
+        let bed = TestBed::new().await;
         let script = format!(
             "$L run a -- {run} sh -c 'read x; echo one:$x.; exit 7'; echo code:$?.; read y; echo two:$y."
         );
-        let mut session = Session::of(&place, "-c", &script);
+        let mut session = Session::of(&bed, "-c", &script);
         session.press("first\n");
         session.shows("one:first.").await;
         session.shows("code:7.").await;
@@ -111,16 +111,16 @@ async fn a_program_reads_from_the_terminal() {
         session.shows("two:second.").await;
         let (code, screen) = session.ended().await;
         assert!(code == 0 && !screen.contains("stopped"), "{screen}");
-        place.free("a").await;
+        bed.free("a").await;
     }
 }
 
 /// Programs such as password prompts, editors and pagers change the settings before they read.
 #[tokio::test]
 async fn a_program_sets_the_terminal() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script = "$L -q run a -- sh -c 'stty -echo; echo ask.; read x; stty echo; echo got:$x.'";
-    let mut session = Session::of(&place, "-c", script);
+    let mut session = Session::of(&bed, "-c", script);
     session.shows("ask.").await;
     session.press("secret\n");
     session.shows("got:secret.").await;
@@ -131,10 +131,10 @@ async fn a_program_sets_the_terminal() {
 /// With the terminal, the program gets Ctrl-C. Ctrl-Z does not suspend it.
 #[tokio::test]
 async fn keys_that_signal_reach_the_program() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script =
         "$L run a -- sh -c 'read x; echo one:$x.; read y; echo two:$y.; read z'; echo code:$?.";
-    let mut session = Session::of(&place, "-c", script);
+    let mut session = Session::of(&bed, "-c", script);
     session.press("first\n");
     session.shows("one:first.").await;
     session.press("\u{1a}");
@@ -144,16 +144,16 @@ async fn keys_that_signal_reach_the_program() {
     session.press("\u{3}");
     session.shows("code:130.").await;
     session.ended().await;
-    place.free("a").await;
+    bed.free("a").await;
 }
 
 /// The settings are restored after a signal killed the program.
 #[tokio::test]
 async fn a_terminal_is_left_as_it_was() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script =
         "$L -q run a -- sh -c 'stty -echo -icanon; echo set.; kill -KILL $$'; stty -a; echo end.";
-    let session = Session::of(&place, "-c", script);
+    let session = Session::of(&bed, "-c", script);
     session.shows("end.").await;
     let (_, screen) = session.ended().await;
     assert!(
@@ -165,9 +165,9 @@ async fn a_terminal_is_left_as_it_was() {
 /// A program that does not read leaves the terminal to the rest of the pipeline.
 #[tokio::test]
 async fn a_pager_behind_the_program_keeps_the_terminal() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script = "$L -q run a -- echo page | { read a; read b </dev/tty; echo $a:$b.; }";
-    let mut session = Session::of(&place, "-c", script);
+    let mut session = Session::of(&bed, "-c", script);
     session.press("key\n");
     session.shows("page:key.").await;
     assert_eq!(session.ended().await.0, 0);
@@ -176,9 +176,9 @@ async fn a_pager_behind_the_program_keeps_the_terminal() {
 /// The program waits while another job has the terminal, and a message says so.
 #[tokio::test]
 async fn in_the_background_it_waits_for_the_terminal() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script = "$L run a -- sh -c 'read x; echo got:$x.' </dev/tty & read go; echo go:$go.; fg";
-    let mut session = Session::of(&place, "-mc", script);
+    let mut session = Session::of(&bed, "-mc", script);
     session.shows("wants the terminal").await;
     session.press("yes\n");
     session.shows("go:yes.").await;
@@ -189,17 +189,33 @@ async fn in_the_background_it_waits_for_the_terminal() {
     assert_eq!(screen.matches("wants the terminal").count(), 1, "{screen}");
 }
 
+/// A program that gets the terminal soon is no reason for a message. The shell waits until the
+/// program is stopped, and brings it to the foreground.
+#[tokio::test]
+async fn a_short_wait_for_the_terminal_is_silent() {
+    let bed = TestBed::new().await;
+    let script = "$L run a -- sh -c 'echo $$ >pid.new; mv pid.new pid; read x; echo got:$x.' </dev/tty & \
+                  until [ -e pid ]; do :; done; read p <pid; s=; \
+                  until [ \"$s\" = T ]; do read n c s rest </proc/$p/stat; done; fg";
+    let mut session = Session::of(&bed, "-mc", script);
+    session.press("line\n");
+    session.shows("got:line.").await;
+    let (code, screen) = session.ended().await;
+    assert_eq!(code, 0, "{screen}");
+    assert!(!screen.contains("wants the terminal"), "{screen}");
+}
+
 /// TERM ends a program that is stopped until it gets the terminal.
 #[tokio::test]
 async fn what_is_stopped_can_be_ended() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let script =
         "$L run a -- sh -c 'read x' </dev/tty & echo $! >pid; wait; echo code:$?.; read end";
-    let mut session = Session::of(&place, "-mc", script);
-    let pid = place.pid("pid").await;
+    let mut session = Session::of(&bed, "-mc", script);
+    let pid = bed.pid("pid").await;
     session.shows("wants the terminal").await;
     crate::usual::signal("TERM", pid).await;
-    place.free("a").await;
+    bed.free("a").await;
     session.press("end\n");
     session.ended().await;
 }

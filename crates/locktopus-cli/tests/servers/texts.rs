@@ -1,11 +1,11 @@
 //! The command's messages: they name flags, and warn only of dangers.
 
-use crate::usual::{Place, ended, finished, words};
+use crate::usual::{TestBed, ended, finished, words};
 
 /// An outdated patch version is not worth a warning. A server that evicts locks is, once.
 #[tokio::test]
 async fn only_dangers_are_told_and_only_once() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     for arguments in [
         &["status", "a"][..],
         &["run", "a", "--", "true"],
@@ -14,12 +14,12 @@ async fn only_dangers_are_told_and_only_once() {
         &["latch", "show", "c"],
         &["semaphore", "show", "d"],
     ] {
-        let ran = place.ran(arguments).await.ok();
+        let ran = bed.ran(arguments).await.ok();
         assert_eq!(ran.err, "", "{arguments:?}");
     }
     let policy = words("CONFIG SET maxmemory-policy allkeys-lru maxmemory 100mb");
-    place.node().command(&policy).await.unwrap();
-    let warned = place.does("status a").await.err;
+    bed.node().command(&policy).await.unwrap();
+    let warned = bed.does("status a").await.err;
     assert_eq!(warned.lines().count(), 1, "{warned}");
     assert!(
         warned.trim_start().starts_with("ERROR [eviction] "),
@@ -30,24 +30,24 @@ async fn only_dangers_are_told_and_only_once() {
         "{warned}"
     );
     for quiet in [&["-q", "status", "a"][..], &["-q", "doctor"]] {
-        assert_eq!(place.ran(quiet).await.err, "", "{quiet:?}");
+        assert_eq!(bed.ran(quiet).await.err, "", "{quiet:?}");
     }
-    assert_eq!(place.ran(&["doctor"]).await.err, "");
+    assert_eq!(bed.ran(&["doctor"]).await.err, "");
 }
 
 /// The victim, its log, `watch` and the log of `break` show the reason.
 #[tokio::test]
 async fn the_reason_of_a_break_reaches_everybody() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let mut holder = words("run a --lease 3s -- sh -c");
     holder.push("echo $$ >pid; exec sleep 60");
-    let holder = place.command(&holder).spawn().unwrap();
-    place.pid("pid").await;
+    let holder = bed.command(&holder).spawn().unwrap();
+    bed.pid("pid").await;
     let watch = words("-q watch a --interval 20ms --until-free");
-    let watch = place.command(&watch).spawn().unwrap();
+    let watch = bed.command(&watch).spawn().unwrap();
     let reason = "hangs since 3 am, INC-4711";
     let json = words("-q --format json watch a --interval 20ms --until-free");
-    let mut json = place.command(&json).spawn().unwrap();
+    let mut json = bed.command(&json).spawn().unwrap();
     let mut lines =
         tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(json.stdout.take().unwrap()));
     assert!(
@@ -58,7 +58,11 @@ async fn the_reason_of_a_break_reaches_everybody() {
             .unwrap()
             .contains("\"held\":true")
     );
-    let broken = place.ran(&["break", "a", "--reason", reason]).await.ok();
+    let unexplained = bed.ran(&["break", "a", "--reason", ""]).await;
+    assert_eq!(unexplained.code, 2, "{unexplained:?}");
+    let free = bed.ran(&["break", "free", "--reason", reason]).await.ok();
+    assert!(!free.err.contains(reason), "no lock was released: {free:?}");
+    let broken = bed.ran(&["break", "a", "--reason", reason]).await.ok();
     assert!(broken.err.contains(reason), "its own log: {broken:?}");
     let lost = finished(holder).await;
     assert_eq!(lost.code, 76, "{lost:?}");
@@ -67,10 +71,8 @@ async fn the_reason_of_a_break_reaches_everybody() {
     let logged = |line: &str| line.contains("WARN") && line.contains(reason);
     assert!(lost.err.lines().any(logged), "{lost:?}");
     let change = lines.next_line().await.unwrap().unwrap();
-    assert!(
-        change.contains(&format!("\"broken\":[\"{reason}\"]")),
-        "{change}"
-    );
+    let how = format!("\"how\":\"broken\",\"reason\":\"{reason}\"");
+    assert!(change.contains(&how), "{change}");
     let watched = finished(watch).await.ok().out;
     let free = watched.lines().last().unwrap();
     assert!(
@@ -79,24 +81,23 @@ async fn the_reason_of_a_break_reaches_everybody() {
     );
 
     // Tickets of a broken lock, then of a deleted one.
-    let ticket = place.does("-q lock t --lease 60s").await.out;
-    place
-        .ran(&["-q", "break", "t", "--reason", "why not"])
+    let ticket = bed.does("-q lock t --lease 60s").await.out;
+    bed.ran(&["-q", "break", "t", "--reason", "why not"])
         .await
         .ok();
     for command in [
         &["-q", "extend", "t", "--lease", "9s"][..],
         &["-q", "unlock", "t"],
     ] {
-        let mut command = place.command(command);
+        let mut command = bed.command(command);
         command.env("LOCKTOPUS_TICKET", ticket.trim());
         let late = ended(command).await;
         assert_eq!(late.code, 76, "{late:?}");
         assert!(late.err.contains("by force (why not)"), "{late:?}");
     }
-    let ticket = place.does("-q lock t --lease 60s").await.out;
-    place.node().command(&["DEL", "t"]).await.unwrap();
-    let mut unlock = place.command(&["-q", "unlock", "t"]);
+    let ticket = bed.does("-q lock t --lease 60s").await.out;
+    bed.node().command(&["DEL", "t"]).await.unwrap();
+    let mut unlock = bed.command(&["-q", "unlock", "t"]);
     unlock.env("LOCKTOPUS_TICKET", ticket.trim());
     let late = ended(unlock).await;
     assert!(
@@ -107,21 +108,21 @@ async fn the_reason_of_a_break_reaches_everybody() {
 
 #[tokio::test]
 async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     for kind in ["read_lock", "write_lock"] {
         let lock = ["-q", "lock", kind, "--lease", "60s", "--kind", kind];
-        place.ran(&lock).await.ok();
+        bed.ran(&lock).await.ok();
         for status in [
             &["-q", "status", kind][..],
             &["-q", "status", kind, "--kind", "read_lock"],
             &["-q", "status", kind, "--kind", "write_lock"],
         ] {
-            let said = place.ran(status).await.ok().out;
+            let said = bed.ran(status).await.ok().out;
             let expected = format!("{kind} \"{kind}\" is held");
             assert!(said.starts_with(&expected), "{status:?}: {said}");
         }
         // Breaking either half ends both. Only a writer has a token.
-        let broken = place
+        let broken = bed
             .does(&format!("-q break {kind} --kind read_lock --reason x"))
             .await
             .out;
@@ -138,20 +139,20 @@ async fn a_read_write_lock_is_named_after_the_half_that_is_held() {
 /// Errors name flags, not Rust paths, and say what to do instead.
 #[tokio::test]
 async fn mistakes_are_told_in_the_words_of_the_command() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     for done in [
         "lock fair --lease 60s --kind fair_lock",
         "lock mutex --lease 60s --kind mutex",
         "latch set latch 2",
         "semaphore init --with-ids ids 3",
     ] {
-        place.does(done).await;
+        bed.does(done).await;
     }
-    let long_leases = format!("--url {}&renewed_lease=40d status a", place.url());
+    let long_leases = format!("--url {}&renewed_lease=40d status a", bed.url());
     let quarantine = "safety=quarantine&quarantine_max_lease=1m lock a --lease 5m";
-    let quarantined = format!("--url {}&{quarantine}", place.url());
+    let quarantined = format!("--url {}&{quarantine}", bed.url());
     let held_back = quarantined.replace("lock a --lease 5m", "run q --wait 0s -- true");
-    let nameless = place.ran(&["run", "a", "--", ""]).await;
+    let nameless = bed.ran(&["run", "a", "--", ""]).await;
     assert!(
         nameless.err.contains("a program without a name"),
         "{nameless:?}"
@@ -219,7 +220,7 @@ async fn mistakes_are_told_in_the_words_of_the_command() {
         ),
         ("--url localhost:6379 status a", "no scheme"),
     ] {
-        let ran = place.ran(&words(line)).await;
+        let ran = bed.ran(&words(line)).await;
         assert_ne!(ran.code, 0, "{line}: {ran:?}");
         assert!(ran.err.contains(said), "{line}: {said:?} is not in {ran:?}");
         for wrong in

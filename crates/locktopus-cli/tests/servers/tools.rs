@@ -2,27 +2,29 @@
 
 use std::time::Duration;
 
-use crate::usual::{Place, finished, signal, words};
+use locktopus_servers::topology::Resp;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::usual::{TestBed, ended, finished, signal, words};
 
 #[tokio::test]
 async fn ls_shows_what_is_held() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let kinds = [
         ("job:1", "lock"),
         ("job:2", "fair_lock"),
         ("job:3", "mutex"),
     ];
     for (name, kind) in kinds.into_iter().chain([("other", "write_lock")]) {
-        place
-            .does(&format!("-q lock {name} --lease 60s --kind {kind}"))
+        bed.does(&format!("-q lock {name} --lease 60s --kind {kind}"))
             .await;
     }
-    let ran = place.does("ls job:*").await;
+    let ran = bed.does("ls job:*").await;
     for (name, kind) in kinds {
         let line = ran.out.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line.contains(kind) && line.contains("owner#"), "{line}");
         // The kind is detected.
-        let status = place.ran(&["-q", "status", name]).await.ok().out;
+        let status = bed.ran(&["-q", "status", name]).await.ok().out;
         assert!(
             status.starts_with(&format!("{kind} \"{name}\" is held")),
             "{status}"
@@ -35,18 +37,18 @@ async fn ls_shows_what_is_held() {
         "{}",
         ran.err
     );
-    let json = place.does("-q --format json ls").await.out;
+    let json = bed.does("-q --format json ls").await.out;
     assert_eq!(json.matches("\"held\":true").count(), 4, "{json}");
     assert!(json.contains("\"unseen\":"), "{json}");
 }
 
 #[tokio::test]
 async fn names_are_without_the_namespace() {
-    let place = Place::new().await;
-    let url = format!("{}&namespace=app:", place.url());
+    let bed = TestBed::new().await;
+    let url = format!("{}&namespace=app:", bed.url());
     let of_app = |arguments: &[&str]| {
         let arguments = [&["-q", "--url", &url], arguments].concat();
-        let command = place.bare(&arguments);
+        let command = bed.bare(&arguments);
         async { crate::usual::ended(command).await.ok().out }
     };
     of_app(&["lock", "job", "--lease", "60s"]).await;
@@ -60,32 +62,32 @@ async fn names_are_without_the_namespace() {
 
 #[tokio::test]
 async fn another_librarys_mutex_is_seen_with_its_profile() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let sent = words("SET nightly 0123456789abcdef0123456789abcdef PX 60000");
-    place.node().command(&sent).await.unwrap();
-    let blind = place.ran(&["-q", "status", "nightly"]).await;
+    bed.node().command(&sent).await.unwrap();
+    let blind = bed.ran(&["-q", "status", "nightly"]).await;
     assert_eq!(blind.code, 1);
     assert!(blind.err.contains("--profile"), "{blind:?}");
-    let seen = place.does("-q status nightly --profile redis-py").await;
+    let seen = bed.does("-q status nightly --profile redis-py").await;
     assert!(seen.out.contains("is held"), "{seen:?}");
     let arguments = words("-q run --name nightly --profile redis-py --wait 0s -- true");
-    assert_eq!(place.ran(&arguments).await.code, 75);
+    assert_eq!(bed.ran(&arguments).await.code, 75);
 }
 
 #[tokio::test]
 async fn latches_are_counted_and_waited_for() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let count = async |arguments: &[&str]| {
         let arguments = [&["-q", "latch"], arguments].concat();
-        place.ran(&arguments).await.ok().out
+        bed.ran(&arguments).await.ok().out
     };
     assert_eq!(count(&["set", "shards", "2"]).await, "2\n");
-    let late = place
+    let late = bed
         .ran(&["-q", "latch", "wait", "shards", "--wait", "50ms"])
         .await;
     assert_eq!(late.code, 75, "{late:?}");
-    assert!(place.does("-q status shards").await.out.contains("2 left"));
-    let waiting = place
+    assert!(bed.does("-q status shards").await.out.contains("2 left"));
+    let waiting = bed
         .command(&["-q", "latch", "wait", "shards"])
         .spawn()
         .unwrap();
@@ -96,9 +98,9 @@ async fn latches_are_counted_and_waited_for() {
 
 #[tokio::test]
 async fn permits_are_shared_out() {
-    let place = Place::new().await;
-    place.does("-q semaphore init workers 2").await;
-    let again = place.does("semaphore init workers 9").await;
+    let bed = TestBed::new().await;
+    bed.does("-q semaphore init workers 2").await;
+    let again = bed.does("semaphore init workers 9").await;
     assert_eq!(again.out, "2\n");
     assert!(again.err.contains("nothing was changed"), "{again:?}");
     for (name, permits, said) in [
@@ -107,7 +109,7 @@ async fn permits_are_shared_out() {
     ] {
         let asked = ["--name", name, "--kind", "semaphore", "--permits", permits];
         let refused = [&["run"][..], &asked, &["--", "true"]].concat();
-        let refused = place.ran(&refused).await;
+        let refused = bed.ran(&refused).await;
         assert!(refused.code != 0 && refused.code != 75, "{refused:?}");
         assert!(
             refused.err.contains(said) && refused.err.contains("locktopus semaphore"),
@@ -115,23 +117,23 @@ async fn permits_are_shared_out() {
         );
     }
     let two = ["--name", "workers", "--kind", "semaphore", "--permits", "2"];
-    let holder = place.script(&two, "echo $$ >pid; exec sleep 60");
-    place.pid("pid").await;
-    let free = place.does("-q semaphore show workers").await.out;
+    let holder = bed.script(&two, "echo $$ >pid; exec sleep 60");
+    bed.pid("pid").await;
+    let free = bed.does("-q semaphore show workers").await.out;
     assert_eq!(free, "0\n");
     let one = words("-q run --name workers --kind semaphore --wait 0s -- true");
-    assert_eq!(place.ran(&one).await.code, 75);
-    let broken = place.does("-q break workers --reason test").await;
+    assert_eq!(bed.ran(&one).await.code, 75);
+    let broken = bed.does("-q break workers --reason test").await;
     assert!(broken.out.contains("no fencing tokens"), "{broken:?}");
-    place.ran(&one).await.ok();
+    bed.ran(&one).await.ok();
     signal("TERM", holder.id().unwrap()).await;
     finished(holder).await;
 }
 
 #[tokio::test]
 async fn what_a_rate_limiter_gave_out_is_shown_and_taken_back() {
-    let place = Place::new().await;
-    let locks = locktopus::connect(place.url()).await.unwrap();
+    let bed = TestBed::new().await;
+    let locks = locktopus::connect(bed.url()).await.unwrap();
     let limiter = locks.rate_limiter("mails");
     let per = Duration::from_secs(600);
     limiter.initialise(3, per).await.unwrap();
@@ -144,44 +146,86 @@ async fn what_a_rate_limiter_gave_out_is_shown_and_taken_back() {
         (broken, "rate_limiter \"mails\" was taken away from "),
         (broken, "rate_limiter \"mails\" was not held"),
     ] {
-        let ran = place.does(line).await;
+        let ran = bed.does(line).await;
         assert!(ran.out.contains(said), "{line}: {ran:?}");
     }
     assert_eq!(limiter.available().await.unwrap(), Some(3));
     let run = words("-q run --name mails --kind rate_limiter -- true");
-    let ran = place.ran(&run).await;
+    let ran = bed.ran(&run).await;
     let said = "--kind rate_limiter \"mails\": nobody holds a rate_limiter";
     assert!(ran.code != 0 && ran.err.contains(said), "{ran:?}");
 }
 
 #[tokio::test]
-async fn watch_tells_changes() {
-    let place = Place::new().await;
-    place.does("-q lock a --lease 1s").await;
-    let ran = place.does("-q watch a --interval 20ms --until-free").await;
-    let lines: Vec<_> = ran.out.lines().collect();
-    assert_eq!(lines.len(), 2, "{ran:?}");
-    assert!(
-        lines[0].contains("held by owner#") && lines[1].contains("free"),
-        "{ran:?}"
-    );
+async fn watch_tells_how_a_hold_ended_and_when() {
+    let bed = TestBed::new().await;
+    let cases = [
+        ("", "the lease of owner#"),
+        ("-q break a --reason stuck", "lost it by break: \"stuck\""),
+        ("-q unlock a --ticket-file ticket", "released it"),
+    ];
+    for (ends, said) in cases {
+        bed.does("-q lock a --ticket-file ticket --lease 60s").await;
+        let watch = words("-q watch a --interval 20ms --until-free");
+        let mut watch = bed.command(&watch).spawn().unwrap();
+        let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        let mut next = async || lines.next_line().await.unwrap().unwrap();
+        let held = next().await;
+        assert!(held.contains("  held by owner#"), "{held}");
+        if ends.is_empty() {
+            let expire = words("PEXPIRE a 3000");
+            bed.node().command(&expire).await.unwrap();
+        } else {
+            bed.does(ends).await;
+        }
+        let free = next().await;
+        assert!(
+            free.contains("  free, 0 waiting") && free.contains(said),
+            "{free}"
+        );
+        let clock = |line: &str| humantime::parse_rfc3339(line.split("  ").next().unwrap());
+        assert!(
+            clock(&held).unwrap() <= clock(&free).unwrap(),
+            "{held}\n{free}"
+        );
+        assert!(
+            clock(&free).unwrap().elapsed().unwrap() < crate::usual::SOON,
+            "{free}"
+        );
+        finished(watch).await.ok();
+    }
+}
+
+/// A server that restarts empty forgets the lock and its last token.
+#[tokio::test]
+async fn watch_tells_that_the_servers_lost_a_lock() {
+    let bed = TestBed::new().await;
+    bed.does("-q lock a --lease 60s").await;
+    let watch = words("-q watch a --interval 20ms --until-free");
+    let mut watch = bed.command(&watch).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    lines.next_line().await.unwrap().expect("the first poll");
+    bed.node().command(&["FLUSHALL"]).await.unwrap();
+    let free = lines.next_line().await.unwrap().unwrap();
+    assert!(free.contains("the servers lost it"), "{free}");
+    finished(watch).await.ok();
 }
 
 #[tokio::test]
 async fn the_doctor_finds_what_loses_locks() {
-    let place = Place::new().await;
-    let healthy = place.does("doctor").await;
+    let bed = TestBed::new().await;
+    let healthy = bed.does("doctor").await;
     assert!(healthy.out.contains("answers    within "), "{healthy:?}");
     let sent = words("CONFIG SET maxmemory-policy allkeys-lru maxmemory 100mb");
-    place.node().command(&sent).await.unwrap();
-    let sick = place.ran(&["doctor"]).await;
+    bed.node().command(&sent).await.unwrap();
+    let sick = bed.ran(&["doctor"]).await;
     assert_eq!(sick.code, 1, "{sick:?}");
     assert!(sick.out.contains("danger [eviction]"), "{sick:?}");
 }
 
 #[tokio::test]
 async fn what_java_left_is_seen_and_broken() {
-    let place = Place::new().await;
+    let bed = TestBed::new().await;
     let waiter = "11111111-0795-4907-87fd-6c719a6b4586:9";
     let far = "99999999999999";
     for words in [
@@ -194,17 +238,17 @@ async fn what_java_left_is_seen_and_broken() {
         &["RPUSH", "redisson_lock_queue:{slow}", waiter],
         &["ZADD", "redisson_lock_timeout:{slow}", far, waiter],
     ] {
-        place.node().command(words).await.unwrap();
+        bed.node().command(words).await.unwrap();
     }
     // Its queue shows that it is a fair lock.
-    let seen = place.does("-q status slow").await;
+    let seen = bed.does("-q status slow").await;
     assert!(
         seen.out.starts_with("fair_lock \"slow\" is held"),
         "{seen:?}"
     );
     assert!(seen.out.contains("never expires"), "{seen:?}");
     assert!(seen.out.contains("waiting 1: owner#"), "{seen:?}");
-    let broken = place
+    let broken = bed
         .ran(&["-q", "break", "slow", "--reason", "no end"])
         .await
         .ok();
@@ -213,7 +257,60 @@ async fn what_java_left_is_seen_and_broken() {
         "{broken:?}"
     );
     // Its waiter is dead and does not block others for long.
-    place
-        .does("-q run --name slow --kind fair_lock --wait 20s -- true")
+    bed.does("-q run --name slow --kind fair_lock --wait 20s -- true")
         .await;
+}
+
+/// The lock may have passed to someone else since the holder was seen.
+#[tokio::test]
+async fn only_the_holder_that_was_meant_loses_its_lock() {
+    let bed = TestBed::new().await;
+    let holders = async |name: &str| {
+        let state = bed.does(&format!("-q status {name}")).await.out;
+        let found = state.split("held by ").skip(1);
+        let found: Vec<_> = found.map(|found| found[..14].to_owned()).collect();
+        found
+    };
+    let breaks = async |name: &str, owner: &str| {
+        let line = ["-q", "break", name, "--owner", owner, "--reason", "hangs"];
+        bed.ran(&line).await
+    };
+    let ticket = bed.does("-q lock a --lease 60s").await.out;
+    let owner = holders("a").await.remove(0);
+    let other = breaks("a", "owner#00000000").await;
+    assert_eq!(other.code, 75, "{other:?}");
+    assert!(
+        other.err.contains(&format!("is held by {owner}")),
+        "{other:?}"
+    );
+    let broken = breaks("a", &owner).await.ok().out;
+    assert!(
+        broken.contains(&format!("taken away from {owner}")),
+        "{broken}"
+    );
+    assert!(broken.contains("fencing tokens up to"), "{broken}");
+    let late = breaks("a", &owner).await;
+    assert_eq!(late.code, 75, "{late:?}");
+    assert!(late.err.contains("it is free"), "{late:?}");
+    let mut unlock = bed.command(&["-q", "unlock", "a"]);
+    unlock.env("LOCKTOPUS_TICKET", ticket.trim());
+    let lost = ended(unlock).await;
+    assert_eq!(lost.code, 76, "{lost:?}");
+    assert!(lost.err.contains("by force (hangs)"), "{lost:?}");
+    for _ in 0..2 {
+        bed.does("-q lock rw --lease 60s --kind read_lock").await;
+    }
+    let readers = holders("rw").await;
+    let broken = breaks("rw", &readers[0][6..]).await.ok().out;
+    assert!(!broken.contains(&readers[1]), "{broken}");
+    assert_eq!(holders("rw").await, readers[1..]);
+}
+
+#[tokio::test]
+async fn breaking_what_nobody_holds_leaves_nothing_behind() {
+    let bed = TestBed::new().await;
+    let ran = bed.does("break nobodys --reason test").await;
+    assert_eq!(ran.out, "lock \"nobodys\" was not held\n");
+    let keys = bed.node().command(&["KEYS", "*nobodys*"]).await.unwrap();
+    assert_eq!(keys, Resp::Array(Vec::new()));
 }

@@ -17,7 +17,7 @@ pub(crate) const STUBBORN: &str =
     "trap 'touch termed' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done";
 
 /// A server, and a directory to run commands in.
-pub(crate) struct Place {
+pub(crate) struct TestBed {
     servers: Option<Deployment>,
     url: String,
     room: PathBuf,
@@ -38,7 +38,7 @@ impl Ran {
     }
 }
 
-impl Place {
+impl TestBed {
     pub(crate) async fn new() -> Self {
         let spec = Spec::new(TopologyKind::Standalone);
         let servers = start(ProviderKind::Plain, &spec).await.unwrap();
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestBed {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.room);
     }

@@ -9,21 +9,21 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use locktopus_contract::clock::{self, timer_in};
 use locktopus_contract::{
-    Announcement, BackendError, InstanceQuery, InstanceRecord, MOST_INSTANCES, OwnerId,
+    Announcement, BackendError, InstanceQuery, InstanceRecord, MAX_INSTANCES_PER_QUERY, OwnerId,
 };
 use tokio::time::timeout_at;
 
 use crate::engine::error::LostCause;
 use crate::engine::holding::calls;
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
 
 /// How long a reason is kept. Owners of long leases ask late.
-const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
+const REASON_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest delay of an error to look up the reason.
-const PATIENCE: Duration = Duration::from_millis(500);
+const REASON_TIMEOUT: Duration = Duration::from_millis(500);
 /// The report of a loss is delayed by at most this part of the lease.
-const DELAY: u32 = 24;
+const DELAY_DIVISOR: u32 = 24;
 
 impl Services {
     /// Stores the reason for these owners, or removes it. Failures are only logged.
@@ -32,14 +32,14 @@ impl Services {
             return;
         }
         let record = reason.map(|reason| InstanceRecord::new("").with_note(reason));
-        for some in owners.chunks(MOST_INSTANCES) {
+        for some in owners.chunks(MAX_INSTANCES_PER_QUERY) {
             let announcements: Vec<_> = some
                 .iter()
                 .map(|owner| Announcement {
                     namespace: self.settings.namespace.clone(),
                     instance: owner.break_note(),
                     record: record.clone(),
-                    keep: KEEP,
+                    keep: REASON_TTL,
                     deadline: timer_in(self.call_timeout()),
                 })
                 .collect();
@@ -52,7 +52,7 @@ impl Services {
         }
     }
 
-    /// The stored reasons for at most [`MOST_INSTANCES`] owners, in order.
+    /// The stored reasons for at most [`MAX_INSTANCES_PER_QUERY`] owners, in order.
     pub(crate) async fn reasons(
         &self,
         owners: &[&OwnerId],
@@ -75,11 +75,11 @@ impl Services {
     /// Looks up the reasons of losses before reporting them, and gives up soon: after the time of a
     /// [first answer](Self::first_answer), a 24th of the lease, or when the lease expires. The loss
     /// itself may have been found up to a third of the lease late.
-    pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<Lease>, LostCause)]) {
+    pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<BackendLease>, LostCause)]) {
         let now = clock::now();
         let bounds = losses.iter().map(|(lost, _)| {
             let (lease, valid_until) = lost.length_and_validity();
-            valid_until.since(now).min(lease / DELAY)
+            valid_until.since(now).min(lease / DELAY_DIVISOR)
         });
         let Some(bound) = bounds.min() else {
             return;
@@ -100,7 +100,7 @@ impl Services {
         if !matches!(cause, LostCause::Missing | LostCause::TakenOver) {
             return cause;
         }
-        let mut reasons = self.reasons_within(PATIENCE, &[owner]).await;
+        let mut reasons = self.reasons_within(REASON_TIMEOUT, &[owner]).await;
         match reasons.pop().flatten() {
             Some(reason) => LostCause::Evicted { reason },
             None => cause,

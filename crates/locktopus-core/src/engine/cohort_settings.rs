@@ -22,10 +22,7 @@ const MOST_GIVING_BACK: Duration = Duration::from_millis(1);
 /// assert_eq!((defaults.turns, defaults.budget), (64, Duration::from_millis(20)));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct CohortSettings {
     /// The most acquisitions that one lease of the backend serves, each with its own fencing token.
     /// Default 64. At most 8 if no other task of the process waited at the grant, unless other

@@ -9,7 +9,7 @@
 //!
 //! Layers, lowest first: jitter, error, unless_busy, cohort_settings, settings, wait_progress,
 //! observe. The others know each other: a lease of `holding` has a `Passing` of `acquisition`, and
-//! that is all of `acquisition` that `holding` knows.
+//! its services have the cohorts. That is all of `acquisition` that `holding` knows.
 
 pub(crate) mod acquisition;
 mod break_reason;

@@ -1,6 +1,6 @@
 //! Progress of a wait: the place in the queue, and how long it may take.
 //!
-//! The acquire loop reports each answer through a [`Reporter`], and the caller reads a
+//! The acquire loop reports each answer through a [`ProgressReporter`], and the caller reads a
 //! [`WaitProgress`].
 
 use std::time::Duration;
@@ -84,9 +84,9 @@ impl WaitEstimate {
 /// let holder = locks.fair_lock("printer").acquire().await?;
 /// let (request, mut progress) = locks.fair_lock("printer").with_progress();
 /// let waiting = tokio::spawn(request.acquire());
-/// let standing = progress.next().await.expect("it waits");
-/// assert_eq!(standing.ahead, Some(0));
-/// println!("next in line; perhaps {:?} to go", standing.estimate.map(|e| e.duration()));
+/// let position = progress.next().await.expect("it waits");
+/// assert_eq!(position.ahead, Some(0));
+/// println!("next in line; perhaps {:?} to go", position.estimate.map(|e| e.duration()));
 /// holder.release().await?;
 /// waiting.await??.release().await?;
 /// while let Some(_later) = progress.next().await {} // ends, because the wait is over
@@ -94,7 +94,7 @@ impl WaitEstimate {
 /// ```
 #[derive(Debug, Clone)]
 pub struct WaitProgress {
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<ProgressState>,
 }
 
 impl WaitProgress {
@@ -102,7 +102,7 @@ impl WaitProgress {
     /// waiter may have got the lock at once.
     #[must_use]
     pub fn latest(&self) -> Option<WaitPosition> {
-        self.seen.borrow().standing
+        self.seen.borrow().position
     }
 
     /// Waits for the next answer and returns it; `None` once the wait is over, with or without the
@@ -126,25 +126,25 @@ impl WaitProgress {
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<WaitPosition> {
         self.seen.changed().await.ok()?;
-        self.seen.borrow_and_update().standing
+        self.seen.borrow_and_update().position
     }
 }
 
 /// The sending half of a [`WaitProgress`]: the acquire loop reports answers through it.
 #[derive(Debug, Clone)]
-pub(crate) struct Reporter {
-    seen: watch::Sender<Seen>,
+pub(crate) struct ProgressReporter {
+    seen: watch::Sender<ProgressState>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    standing: Option<WaitPosition>,
-    queue: Option<Queue>,
+struct ProgressState {
+    position: Option<WaitPosition>,
+    queue: Option<QueueProgress>,
 }
 
 /// How the queue has moved since the waiter joined it.
 #[derive(Debug, Clone, Copy)]
-struct Queue {
+struct QueueProgress {
     joined: Instant,
     ahead: u64,
     /// How many of those ahead have left, and when that was last seen.
@@ -152,9 +152,9 @@ struct Queue {
     moved: Instant,
 }
 
-impl Reporter {
+impl ProgressReporter {
     pub(crate) fn new() -> (Self, WaitProgress) {
-        let (sender, receiver) = watch::channel(Seen::default());
+        let (sender, receiver) = watch::channel(ProgressState::default());
         (Self { seen: sender }, WaitProgress { seen: receiver })
     }
 
@@ -163,8 +163,8 @@ impl Reporter {
     pub(crate) fn report(&self, ahead: Option<u64>, remaining: Option<Duration>, lease: Duration) {
         let now = Instant::now();
         self.seen.send_modify(|seen| {
-            seen.queue = ahead.map(|ahead| Queue::after(seen.queue, ahead, now));
-            seen.standing = Some(WaitPosition {
+            seen.queue = ahead.map(|ahead| QueueProgress::after(seen.queue, ahead, now));
+            seen.position = Some(WaitPosition {
                 ahead,
                 holder_remaining: remaining,
                 estimate: seen
@@ -176,7 +176,7 @@ impl Reporter {
     }
 }
 
-impl Queue {
+impl QueueProgress {
     /// The queue now. If more are ahead than before, the waiter lost its place and took a new one.
     fn after(before: Option<Self>, ahead: u64, now: Instant) -> Self {
         match before {
@@ -218,8 +218,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_estimate_learns_from_the_queue() {
-        let (reporter, progress) = Reporter::new();
-        let estimate = || progress.latest().and_then(|standing| standing.estimate);
+        let (reporter, progress) = ProgressReporter::new();
+        let estimate = || progress.latest().and_then(|position| position.estimate);
         reporter.report(Some(3), Some(Duration::from_secs(5)), LEASE);
         assert_eq!(
             estimate(),
@@ -246,11 +246,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_queue_there_is_no_estimate() {
-        let (reporter, progress) = Reporter::new();
+        let (reporter, progress) = ProgressReporter::new();
         assert_eq!(progress.latest(), None);
         reporter.report(None, Some(LEASE), LEASE);
-        let standing = progress.latest().unwrap();
-        assert_eq!((standing.ahead, standing.estimate), (None, None));
-        assert_eq!(standing.holder_remaining, Some(LEASE));
+        let position = progress.latest().unwrap();
+        assert_eq!((position.ahead, position.estimate), (None, None));
+        assert_eq!(position.holder_remaining, Some(LEASE));
     }
 }

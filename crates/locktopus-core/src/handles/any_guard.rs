@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::acquisition::Engine;
+use crate::engine::holding::services::Services;
 use crate::handles::guard::LockGuard;
 use crate::handles::owner_handle::Owner;
 
@@ -27,22 +27,22 @@ impl AnyGuard for LockGuard {}
 
 /// A lock that was just acquired, and the owner it was acquired for. A writer always has one.
 #[derive(Debug)]
-pub struct Taken {
+pub struct Acquired {
     pub(crate) guard: LockGuard,
-    pub(crate) owner: Option<(Owner, Arc<Engine>)>,
+    pub(crate) owner: Option<(Owner, Arc<Services>)>,
 }
 
 pub(crate) mod sealed {
-    use super::{LockGuard, Taken};
+    use super::{Acquired, LockGuard};
 
     pub trait Sealed {
-        fn from_taken(taken: Taken) -> Self;
+        fn from_acquired(acquired: Acquired) -> Self;
         fn into_lock_guard(self) -> LockGuard;
     }
 
     impl Sealed for LockGuard {
-        fn from_taken(taken: Taken) -> Self {
-            taken.guard
+        fn from_acquired(acquired: Acquired) -> Self {
+            acquired.guard
         }
 
         fn into_lock_guard(self) -> LockGuard {

@@ -6,9 +6,9 @@ use locktopus_contract::{
     DynBackend, Label, NameEncoding, OptionError, TokenRetention, ValidityMargin, internal,
 };
 
-use crate::engine::acquisition::Engine;
 use crate::engine::cohort_settings::CohortSettings;
 use crate::engine::error::LockError;
+use crate::engine::holding::services::Services;
 use crate::engine::settings::{LONGEST_LEASE, Settings, WaitStrategy};
 use crate::handles::locktopus::Locktopus;
 
@@ -296,6 +296,6 @@ impl LocktopusBuilder {
         if let Err(error) = internal::current() {
             return Err(OptionError::new("runtime", "none", error.to_string()).into());
         }
-        Ok(Locktopus::on(Engine::start(backend, settings)))
+        Ok(Locktopus::on(Services::start(backend, settings)))
     }
 }

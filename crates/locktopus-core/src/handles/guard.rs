@@ -1,24 +1,23 @@
 //! Guards: proof that a lock is held, and the way to release it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use locktopus_contract::ExtendOutcome;
 use locktopus_contract::clock::{self, timer_in};
-use locktopus_contract::{ExtendOutcome, FencingToken, LockName, LockTarget, OwnerId, SafetyMode};
-use locktopus_fence::Fence;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::{LockError, LostCause, Phase};
-use crate::engine::holding::held::Held;
+use crate::engine::holding::hold::Hold;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
 use crate::engine::holding::watchdog::Losses;
 use crate::handles::lease::Lease;
 use crate::handles::ticket::LeaseTicket;
 
-/// A held lock.
+/// A held lock. It does everything a [`Lease`] does, and more.
 ///
 /// **Dropping it does not release the lock at once.** Drop stops renewal now and leaves the release
 /// to a background task. It never blocks and never panics, even outside a runtime. If that task
@@ -40,12 +39,15 @@ use crate::handles::ticket::LeaseTicket;
 #[must_use = "if unused the lock is released again immediately"]
 #[clippy::has_significant_drop]
 pub struct LockGuard {
-    held: Held,
+    held: Hold,
+    /// Made when it is first used: many guards are only released.
+    lease: OnceLock<Lease>,
 }
 
 impl LockGuard {
-    pub(crate) fn new(held: Held) -> Self {
-        Self { held }
+    pub(crate) fn new(held: Hold) -> Self {
+        let lease = OnceLock::new();
+        Self { held, lease }
     }
 
     pub(crate) fn services(&self) -> &Arc<Services> {
@@ -71,117 +73,7 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn lease(&self) -> Lease {
-        Lease::new(Arc::clone(self.turn()), self.services())
-    }
-
-    pub(crate) fn target(&self) -> &LockTarget {
-        &self.turn().lease.target
-    }
-
-    /// The lock's name, namespace included.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let locks = locktopus::connect("memory:").await?;
-    /// let guard = locks.lock("invoice:42").acquire().await?;
-    /// assert_eq!((guard.name().as_str(), guard.permits(), guard.hold_count()), ("invoice:42", 1, 1));
-    /// assert_eq!(guard.fence().map(|fence| fence.token()), guard.token());
-    /// assert_eq!(guard.safety().as_str(), "plain");
-    /// assert!(guard.valid_until() > tokio::time::Instant::now() && !guard.remaining().is_zero());
-    /// assert!(!format!("{:?}", guard.owner()).contains(&format!("{:?}", guard.owner().expose())));
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn name(&self) -> &LockName {
-        self.target().name()
-    }
-
-    /// The holder's id. Keep it secret: it is enough to release the lock.
-    #[must_use]
-    pub fn owner(&self) -> &OwnerId {
-        &self.turn().lease.owner
-    }
-
-    /// The fencing token of this grant; `None` for readers, permits and a
-    /// [single-key mutex](crate::MutexProfile::single_key).
-    #[must_use]
-    pub fn token(&self) -> Option<FencingToken> {
-        self.turn().token
-    }
-
-    /// The token bound to this lock and this holder. See [`Lease::fence`].
-    #[must_use]
-    pub fn fence(&self) -> Option<Fence> {
-        self.lease().fence()
-    }
-
-    /// The safety mode of the grant: what it is worth when a server fails.
-    #[must_use]
-    pub fn safety(&self) -> SafetyMode {
-        self.turn().lease.safety()
-    }
-
-    /// How many permits of a semaphore are held; 1 for locks.
-    #[must_use]
-    pub fn permits(&self) -> u32 {
-        self.turn().lease.permits
-    }
-
-    /// See [`Lease::valid_until`].
-    #[must_use]
-    pub fn valid_until(&self) -> Instant {
-        self.turn().lease.valid_until().timer()
-    }
-
-    /// See [`Lease::remaining`].
-    #[must_use]
-    pub fn remaining(&self) -> Duration {
-        self.lease().remaining()
-    }
-
-    /// Checks that the lock is still known to be held. See [`Lease::ensure_valid`].
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Lost`] with the cause.
-    pub fn ensure_valid(&self) -> Result<(), LockError> {
-        self.lease().ensure_valid()
-    }
-
-    /// Waits until the lock is lost, and returns the cause. See [`Lease::lost`].
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let locks = locktopus::connect("memory:").await?;
-    /// let guard = locks.lock("invoice:42").acquire().await?;
-    /// tokio::select! {
-    ///     cause = guard.lost() => println!("stop: {cause}"),
-    ///     () = async { /* the work */ } => guard.release().await?,
-    /// }
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub async fn lost(&self) -> LostCause {
-        self.lease().lost().await
-    }
-
-    /// A token that is cancelled when the lock is lost. See [`Lease::lost_token`].
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let locks = locktopus::connect("memory:").await?;
-    /// let guard = locks.lock("import").acquire().await?;
-    /// let lost = guard.lost_token();
-    /// locks.lock("import").force_release("it hangs").await?;
-    /// lost.cancelled().await;
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn lost_token(&self) -> CancellationToken {
-        self.lease().lost_token()
+        Lease::clone(self)
     }
 
     /// How many guards share this lease.
@@ -214,13 +106,13 @@ impl LockGuard {
             return Err(LockError::NotReentrant { target });
         }
         self.ensure_valid()?;
-        let Some(held) = Held::join(self.services(), self.turn()) else {
+        let Some(held) = Hold::join(self.services(), self.turn()) else {
             return Err(LockError::Lost {
                 target: target.clone(),
                 cause: LostCause::Released,
             });
         };
-        Ok(Self { held })
+        Ok(Self::new(held))
     }
 
     /// Makes the lease last at least `lease` from now, and returns the new deadline.
@@ -335,8 +227,18 @@ impl LockGuard {
         if self.ensure_valid().is_err() || shared.is_some_and(|shared| !shared.is_over()) {
             return Err(self);
         }
-        let turn = self.held.transfer().map_err(|held| Self { held })?;
+        let Self { held, lease } = self;
+        let turn = held.transfer().map_err(|held| Self { held, lease })?;
         Ok(LeaseTicket::new(&turn))
+    }
+}
+
+impl Deref for LockGuard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        let lease = || Lease::new(Arc::clone(self.turn()), self.services());
+        self.lease.get_or_init(lease)
     }
 }
 

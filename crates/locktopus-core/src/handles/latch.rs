@@ -2,15 +2,14 @@
 
 mod wait;
 
-use std::fmt;
 use std::sync::Arc;
 
 use locktopus_contract::{CounterAction, CounterOutcome, LockKind, OptionError, TOKEN_LIMIT};
 pub use wait::LatchWait;
 
-use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
-use crate::handles::lock_request::Named;
+use crate::engine::holding::services::Services;
+use crate::handles::lock_request::RequestName;
 
 /// A count that tasks wait for to reach zero. Made by
 /// [`Locktopus::latch`](crate::Locktopus::latch). On Redis it is Redisson's `RCountDownLatch`.
@@ -43,16 +42,16 @@ use crate::handles::lock_request::Named;
 /// refuses or cannot be reached for as long as
 /// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) allows. An
 /// operation that may have run is repeated under the same id, so it takes effect only once.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "a latch does nothing until it is counted or waited for"]
 pub struct Latch {
-    engine: Arc<Engine>,
-    name: Named,
+    services: Arc<Services>,
+    name: RequestName,
 }
 
 impl Latch {
-    pub(crate) fn new(engine: Arc<Engine>, name: Named) -> Self {
-        Self { engine, name }
+    pub(crate) fn new(services: Arc<Services>, name: RequestName) -> Self {
+        Self { services, name }
     }
 
     /// Sets the count, at least 1, unless there is one. Returns whether it did.
@@ -160,18 +159,12 @@ impl Latch {
     }
 
     async fn change(&self, action: CounterAction) -> Result<CounterOutcome, LockError> {
-        let target = self.name.target(&self.engine, &LockKind::Latch)?;
-        self.engine.count(target, action).await
+        let target = self.name.target(&self.services, &LockKind::Latch)?;
+        self.services.count(target, action).await
     }
 }
 
 fn left(outcome: CounterOutcome) -> u64 {
     let count = outcome.value.unwrap_or_default();
     u64::try_from(count).unwrap_or_default()
-}
-
-impl fmt::Debug for Latch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Latch").field(&self.name).finish()
-    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use locktopus_contract::{FencingToken, LockName, OwnerId, SafetyMode, clock};
+use locktopus_contract::{FencingToken, LockName, LockTarget, OwnerId, SafetyMode, clock};
 use locktopus_fence::Fence;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ use crate::engine::holding::turn::Turn;
 /// let lease = guard.lease();
 /// assert_eq!((lease.name().as_str(), lease.permits()), ("invoice:42", 1));
 /// assert_eq!(lease.fence().map(|fence| fence.token()), lease.token());
-/// assert_eq!((lease.owner(), lease.safety()), (guard.owner(), guard.safety()));
+/// assert_eq!((lease.owner_id(), lease.safety()), (guard.owner_id(), guard.safety()));
 /// assert!(lease.valid_until() > tokio::time::Instant::now());
 /// assert!(!lease.remaining().is_zero() && lease.held_for() < lease.remaining());
 /// guard.release().await?;
@@ -45,6 +45,14 @@ impl Lease {
         Self { turn, services }
     }
 
+    pub(crate) fn turn(&self) -> &Turn {
+        &self.turn
+    }
+
+    pub(crate) fn target(&self) -> &LockTarget {
+        &self.turn.lease.target
+    }
+
     /// Starts the watchdog on this runtime too: the runtimes that ran it may have ended.
     fn watch_here(&self) {
         if let Some(services) = self.services.upgrade() {
@@ -61,7 +69,7 @@ impl Lease {
 
     /// The holder's id. Keep it secret: it is enough to release the lock.
     #[must_use]
-    pub fn owner(&self) -> &OwnerId {
+    pub fn owner_id(&self) -> &OwnerId {
         &self.turn.lease.owner
     }
 
@@ -188,11 +196,11 @@ impl Lease {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
-    /// use locktopus::LostCause;
     /// let guard = locks.lock("invoice:42").acquire().await?;
-    /// let lease = guard.lease();
-    /// guard.release().await?;
-    /// assert_eq!(lease.lost().await, LostCause::Released);
+    /// tokio::select! {
+    ///     cause = guard.lost() => println!("stop: {cause}"),
+    ///     () = async { /* the work */ } => guard.release().await?,
+    /// }
     /// # Ok(()) }
     /// ```
     ///

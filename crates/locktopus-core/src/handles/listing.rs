@@ -1,14 +1,13 @@
 //! Lists of held locks, by prefix, a page at a time.
 
-use std::fmt;
 use std::sync::Arc;
 
 use locktopus_contract::clock::timer_in;
 use locktopus_contract::{BackendError, LockKind, LockName, RawName, ScanCursor};
 
-use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
-use crate::handles::lock_request::{LockRequest, Named};
+use crate::engine::holding::services::Services;
+use crate::handles::lock_request::{LockRequest, RequestName};
 
 /// The locks of a namespace that are held. Made by [`Locktopus::list`](crate::Locktopus::list).
 ///
@@ -21,17 +20,18 @@ use crate::handles::lock_request::{LockRequest, Named};
 /// assert_eq!(page[0].name().as_str(), "shop:invoice:42");
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 #[must_use = "nothing is listed until `next_page` is awaited"]
 pub struct LockList {
-    engine: Arc<Engine>,
+    services: Arc<Services>,
     prefix: String,
     cursor: Option<ScanCursor>,
     done: bool,
 }
 
 impl LockList {
-    pub(crate) fn new(engine: &Arc<Engine>, prefix: &RawName) -> Result<Self, LockError> {
-        let settings = &engine.settings;
+    pub(crate) fn new(services: &Arc<Services>, prefix: &RawName) -> Result<Self, LockError> {
+        let settings = &services.settings;
         let prefix = if prefix.as_ref().is_empty() {
             settings.namespace.clone()
         } else {
@@ -39,7 +39,7 @@ impl LockList {
             prefix.as_str().to_owned()
         };
         Ok(Self {
-            engine: Arc::clone(engine),
+            services: Arc::clone(services),
             prefix,
             cursor: None,
             done: false,
@@ -74,30 +74,20 @@ impl LockList {
         if self.done {
             return Ok(None);
         }
-        let deadline = timer_in(self.engine.call_timeout());
-        let scan = self
-            .engine
-            .scan(&self.prefix, self.cursor.clone(), deadline);
-        let page = scan.await?;
+        let deadline = timer_in(self.services.call_timeout());
+        let backend = &self.services.backend;
+        let call = backend.scan(&self.prefix, self.cursor.clone(), deadline);
+        let page = self.services.within(deadline, call).await?;
         self.done = page.next.is_none();
         self.cursor = page.next;
         let listed = page.locks.into_iter().filter_map(|found| {
             Some(ListedLock {
-                engine: Arc::clone(&self.engine),
+                services: Arc::clone(&self.services),
                 name: LockName::new(found.name).ok()?,
                 kind: found.kind,
             })
         });
         Ok(Some(listed.collect()))
-    }
-}
-
-impl fmt::Debug for LockList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockList")
-            .field("prefix", &self.prefix)
-            .field("done", &self.done)
-            .finish_non_exhaustive()
     }
 }
 
@@ -114,9 +104,9 @@ impl fmt::Debug for LockList {
 /// listed.request().force_release("example").await?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ListedLock {
-    engine: Arc<Engine>,
+    services: Arc<Services>,
     name: LockName,
     kind: LockKind,
 }
@@ -132,7 +122,7 @@ impl ListedLock {
     /// [encoding](crate::LocktopusBuilder::names). `None` if no requested name is stored like this.
     #[must_use]
     pub fn given_name(&self) -> Option<Vec<u8>> {
-        let settings = &self.engine.settings;
+        let settings = &self.services.settings;
         settings.names.decode(&settings.namespace, &self.name).ok()
     }
 
@@ -145,16 +135,7 @@ impl ListedLock {
     /// A request for this lock, to [inspect](LockRequest::inspect) it or to [release it by
     /// force](LockRequest::force_release).
     pub fn request(&self) -> LockRequest {
-        let name = Named::Stored(self.name.clone());
-        LockRequest::new(Arc::clone(&self.engine), name, self.kind.clone())
-    }
-}
-
-impl fmt::Debug for ListedLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ListedLock")
-            .field("name", &self.name)
-            .field("kind", &self.kind.as_str())
-            .finish_non_exhaustive()
+        let name = RequestName::Stored(self.name.clone());
+        LockRequest::new(Arc::clone(&self.services), name, self.kind.clone())
     }
 }

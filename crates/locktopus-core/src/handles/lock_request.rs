@@ -5,14 +5,14 @@ mod adopt;
 mod checked;
 mod enter;
 mod multi;
-mod named;
+mod name;
 mod options;
 mod run;
 
-pub(crate) use adopt::hold;
+pub(crate) use adopt::guard_of_grant;
 use locktopus_contract::LockKind;
-pub(crate) use named::Named;
-use options::Options;
+pub(crate) use name::RequestName;
+use options::RequestOptions;
 pub(crate) use options::WaitLimit;
 
 use std::fmt;
@@ -20,12 +20,10 @@ use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::Instant;
-
-use crate::engine::acquisition::{Engine, Wait};
+use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
+use crate::engine::holding::services::Services;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 
@@ -51,22 +49,22 @@ use crate::handles::guard::LockGuard;
 /// ```
 #[must_use = "a lock request does nothing until `acquire`, `try_acquire` or `run` is awaited"]
 pub struct LockRequest<G = LockGuard> {
-    engine: Arc<Engine>,
-    name: Named,
+    services: Arc<Services>,
+    name: RequestName,
     kind: LockKind,
     permits: u32,
-    options: Options,
+    options: RequestOptions,
     guard: PhantomData<fn() -> G>,
 }
 
 impl<G: AnyGuard> LockRequest<G> {
-    pub(crate) fn new(engine: Arc<Engine>, name: Named, kind: LockKind) -> Self {
+    pub(crate) fn new(services: Arc<Services>, name: RequestName, kind: LockKind) -> Self {
         Self {
-            engine,
+            services,
             name,
             kind,
             permits: 1,
-            options: Options::default(),
+            options: RequestOptions::default(),
             guard: PhantomData,
         }
     }
@@ -104,29 +102,9 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Cancel safe: dropping the future leaves no lock, no waiter and no task behind, and gives up
     /// its place in the queue. If an attempt under way still takes the lock, it is given back in
     /// the background.
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "an `async fn` keeps its arguments twice, and there may be many who wait"
-    )]
     pub fn acquire(self) -> impl Future<Output = Result<G, LockError>> + use<G> {
-        async move {
-            let limit = self.options.wait;
-            let wait = limit.map_or(Wait::Forever, WaitLimit::to_wait);
-            // A wait without a limit never times out, so its start is not needed.
-            let started = limit.map(|_| Instant::now());
-            match self.enter(wait).await? {
-                Some(taken) => Ok(G::from_taken(taken)),
-                None => {
-                    let target = self.target()?;
-                    Err(LockError::WaitTimeout {
-                        target,
-                        waited: started.map_or(Duration::ZERO, |started| started.elapsed()),
-                        holder_remaining: None,
-                        source: None,
-                    })
-                }
-            }
-        }
+        let wait = |limit: Option<_>| limit.map_or(Wait::Forever, WaitLimit::to_wait);
+        self.enter(wait, |taken| taken)
     }
 
     /// Takes the lock if it is free right now and has no waiters; `None` otherwise.
@@ -152,8 +130,8 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Cancel safety
     ///
     /// Cancel safe, as [`acquire`](Self::acquire).
-    pub async fn try_acquire(self) -> Result<Option<G>, LockError> {
-        Ok(self.enter(Wait::Not).await?.map(G::from_taken))
+    pub fn try_acquire(self) -> impl Future<Output = Result<Option<G>, LockError>> + use<G> {
+        self.enter(|_| Wait::Not, Some)
     }
 }
 
@@ -170,7 +148,7 @@ impl<G: AnyGuard> IntoFuture for LockRequest<G> {
 impl<G> Clone for LockRequest<G> {
     fn clone(&self) -> Self {
         Self {
-            engine: Arc::clone(&self.engine),
+            services: Arc::clone(&self.services),
             name: self.name.clone(),
             kind: self.kind.clone(),
             permits: self.permits,

@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use std::sync::Arc;
 
-use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
+use crate::engine::holding::services::Services;
 use crate::handles::builder::LocktopusBuilder;
 use crate::handles::held_lock::HeldLock;
 use crate::handles::latch::Latch;
 use crate::handles::listing::LockList;
-use crate::handles::lock_request::{LockRequest, Named};
+use crate::handles::lock_request::{LockRequest, RequestName};
 use crate::handles::multi::MultiLock;
 use crate::handles::rw_lock::RwLock;
 use crate::handles::semaphore::Semaphore;
@@ -44,12 +44,12 @@ use crate::handles::semaphore::Semaphore;
 /// under way.
 #[derive(Debug, Clone)]
 pub struct Locktopus {
-    pub(super) engine: Arc<Engine>,
+    pub(super) services: Arc<Services>,
 }
 
 impl Locktopus {
-    pub(super) fn on(engine: Arc<Engine>) -> Self {
-        Self { engine }
+    pub(super) fn on(services: Arc<Services>) -> Self {
+        Self { services }
     }
 
     /// Starts to build a `Locktopus` on a backend.
@@ -164,7 +164,7 @@ impl Locktopus {
     /// # Ok(()) }
     /// ```
     pub fn rw_lock(&self, name: impl Into<RawName>) -> RwLock {
-        RwLock::new(Arc::clone(&self.engine), Named::Given(name.into()))
+        RwLock::new(Arc::clone(&self.services), RequestName::Given(name.into()))
     }
 
     /// A semaphore. On Redis it is Redisson's `RSemaphore`, which stores only a number. A record
@@ -182,8 +182,8 @@ impl Locktopus {
     /// # Ok(()) }
     /// ```
     pub fn semaphore(&self, name: impl Into<RawName>) -> Semaphore {
-        let name = Named::Given(name.into());
-        Semaphore::new(Arc::clone(&self.engine), name, LockKind::Semaphore)
+        let name = RequestName::Given(name.into());
+        Semaphore::new(Arc::clone(&self.services), name, LockKind::Semaphore)
     }
 
     /// A semaphore whose permits have ids and expiry times, visible to all libraries. On Redis it
@@ -200,8 +200,8 @@ impl Locktopus {
     /// # Ok(()) }
     /// ```
     pub fn permit_semaphore(&self, name: impl Into<RawName>) -> Semaphore {
-        let name = Named::Given(name.into());
-        Semaphore::new(Arc::clone(&self.engine), name, LockKind::Permits)
+        let name = RequestName::Given(name.into());
+        Semaphore::new(Arc::clone(&self.services), name, LockKind::PermitSemaphore)
     }
 
     /// A count-down latch.
@@ -216,7 +216,7 @@ impl Locktopus {
     /// # Ok(()) }
     /// ```
     pub fn latch(&self, name: impl Into<RawName>) -> Latch {
-        Latch::new(Arc::clone(&self.engine), Named::Given(name.into()))
+        Latch::new(Arc::clone(&self.services), RequestName::Given(name.into()))
     }
 
     /// A lock of a kind chosen at run time, for example on a command line. The methods above return
@@ -276,15 +276,15 @@ impl Locktopus {
     /// ```
     #[must_use]
     pub fn shutdown_token(&self) -> CancellationToken {
-        self.engine.closing.child_token()
+        self.services.closing.child_token()
     }
 
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 
     fn request(&self, name: RawName, kind: LockKind) -> LockRequest {
-        LockRequest::new(Arc::clone(&self.engine), Named::Given(name), kind)
+        LockRequest::new(Arc::clone(&self.services), RequestName::Given(name), kind)
     }
 
     /// Lists this namespace's held locks, of all holders, whose names begin with `prefix`, one page
@@ -310,7 +310,7 @@ impl Locktopus {
     ///
     /// [`LockError::Name`] if no name can begin with `prefix`.
     pub fn list(&self, prefix: impl Into<RawName>) -> Result<LockList, LockError> {
-        LockList::new(&self.engine, &prefix.into())
+        LockList::new(&self.services, &prefix.into())
     }
 
     /// The locks that this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache),
@@ -326,13 +326,13 @@ impl Locktopus {
     /// ```
     #[must_use]
     pub fn held_locks(&self) -> Vec<HeldLock> {
-        HeldLock::all(&self.engine)
+        HeldLock::all(&self.services)
     }
 
     /// The prefix of every lock name; empty if there is none.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        &self.engine.settings.namespace
+        &self.services.settings.namespace
     }
 
     /// Describes the backend.
@@ -346,7 +346,7 @@ impl Locktopus {
     /// ```
     #[must_use]
     pub fn backend(&self) -> &BackendInfo {
-        self.engine.backend.info()
+        self.services.backend.info()
     }
 
     /// Checks for conditions that silently break locks on this backend. Backends on servers also
@@ -373,8 +373,8 @@ impl Locktopus {
     /// Cancel safe: a probe lock that was taken expires after a second.
     pub async fn diagnose(&self) -> Result<Diagnosis, BackendError> {
         // About twenty calls, one after the other; a server that hangs costs two call timeouts.
-        let deadline = timer_in(self.engine.call_timeout().saturating_mul(5));
-        let mut diagnosis = self.engine.backend.diagnose(deadline).await?;
+        let deadline = timer_in(self.services.call_timeout().saturating_mul(5));
+        let mut diagnosis = self.services.backend.diagnose(deadline).await?;
         let outlives = self.backend().outlives;
         if !outlives.is_zero() {
             let message = format!(
@@ -389,12 +389,12 @@ impl Locktopus {
     /// How many locks this `Locktopus` and its clones hold or [keep](LockRequest::lease_cache).
     #[must_use]
     pub fn held(&self) -> usize {
-        self.engine.watchdog.len()
+        self.services.watchdog.len()
     }
 
     /// How many background releases and renewals are under way.
     #[must_use]
     pub fn background_tasks(&self) -> usize {
-        self.engine.tasks.len()
+        self.services.tasks.len()
     }
 }

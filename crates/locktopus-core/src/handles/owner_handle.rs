@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use locktopus_contract::{LockKind, LockTarget, lock};
 
-use crate::engine::holding::held::Held;
+use crate::engine::holding::hold::Hold;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
 use crate::handles::guard::LockGuard;
@@ -141,7 +141,7 @@ impl HeldByOwner {
         kind: &LockKind,
     ) -> Option<LockGuard> {
         let turn = self.half(kind).upgrade()?;
-        Held::join(services, &turn).map(LockGuard::new)
+        Hold::join(services, &turn).map(LockGuard::new)
     }
 
     pub(crate) fn holds(&self, kind: &LockKind) -> bool {

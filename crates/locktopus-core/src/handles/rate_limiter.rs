@@ -6,10 +6,11 @@ use std::time::Duration;
 use locktopus_contract::{CounterAction, LockKind, LockState, RawName};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::acquisition::{Engine, Wait};
+use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
+use crate::engine::holding::services::Services;
 use crate::handles::guard::LockGuard;
-use crate::handles::lock_request::{LockRequest, Named};
+use crate::handles::lock_request::{LockRequest, RequestName};
 use crate::handles::locktopus::Locktopus;
 use crate::handles::semaphore::{Semaphore, check_total};
 
@@ -50,7 +51,7 @@ use crate::handles::semaphore::{Semaphore, check_total};
 #[derive(Debug, Clone)]
 #[must_use = "a rate limiter does nothing until permits are acquired"]
 pub struct RateLimiter {
-    engine: Arc<Engine>,
+    services: Arc<Services>,
     permits: Semaphore,
     wait: Option<Duration>,
     cancel: Option<CancellationToken>,
@@ -68,15 +69,15 @@ impl Locktopus {
     /// # Ok(()) }
     /// ```
     pub fn rate_limiter(&self, name: impl Into<RawName>) -> RateLimiter {
-        RateLimiter::new(Arc::clone(&self.engine), Named::Given(name.into()))
+        RateLimiter::new(Arc::clone(&self.services), RequestName::Given(name.into()))
     }
 }
 
 impl RateLimiter {
-    pub(crate) fn new(engine: Arc<Engine>, name: Named) -> Self {
-        let permits = Semaphore::new(Arc::clone(&engine), name, LockKind::RateLimiter);
+    pub(crate) fn new(services: Arc<Services>, name: RequestName) -> Self {
+        let permits = Semaphore::new(Arc::clone(&services), name, LockKind::RateLimiter);
         Self {
-            engine,
+            services,
             permits,
             wait: None,
             cancel: None,
@@ -140,8 +141,8 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors). More than [`MAX_TOTAL`](crate::MAX_TOTAL) permits, or a period out
-    /// of bounds, is [`LockError::Option`].
+    /// See [above](Self#errors). [`LockError::Option`] if the period is out of bounds, or for more
+    /// than [`MAX_SEMAPHORE_PERMITS`](crate::MAX_SEMAPHORE_PERMITS) permits.
     ///
     /// # Cancel safety
     ///
@@ -338,7 +339,7 @@ impl RateLimiter {
         keep: bool,
     ) -> Result<(Option<i64>, bool), LockError> {
         let permits = check_total("permits", permits)?;
-        let per = self.engine.settings.check_lease("per", per);
+        let per = self.services.settings.check_lease("per", per);
         let per = per.map_err(|mut error| {
             error.rule = error.rule.replace("a lease", "a period");
             error

@@ -4,7 +4,6 @@ mod downgrade;
 mod read_as_writer;
 mod write_guard;
 
-use std::fmt;
 use std::sync::Arc;
 
 pub use downgrade::DowngradeError;
@@ -12,9 +11,9 @@ use locktopus_contract::{Eviction, LockKind, LockState};
 pub(crate) use read_as_writer::read_as_writer;
 pub use write_guard::WriteGuard;
 
-use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
-use crate::handles::lock_request::{LockRequest, Named};
+use crate::engine::holding::services::Services;
+use crate::handles::lock_request::{LockRequest, RequestName};
 
 /// A lock that many may hold for reading, or one for writing. Made by
 /// [`Locktopus::rw_lock`](crate::Locktopus::rw_lock). On Redis it is Redisson's `RReadWriteLock`.
@@ -50,26 +49,34 @@ use crate::handles::lock_request::{LockRequest, Named};
 /// reading.release().await?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "a read-write lock does nothing until one half of it is acquired"]
 pub struct RwLock {
-    engine: Arc<Engine>,
-    name: Named,
+    services: Arc<Services>,
+    name: RequestName,
 }
 
 impl RwLock {
-    pub(crate) fn new(engine: Arc<Engine>, name: Named) -> Self {
-        Self { engine, name }
+    pub(crate) fn new(services: Arc<Services>, name: RequestName) -> Self {
+        Self { services, name }
     }
 
     /// The shared half.
     pub fn read(&self) -> LockRequest {
-        LockRequest::new(Arc::clone(&self.engine), self.name.clone(), LockKind::Read)
+        LockRequest::new(
+            Arc::clone(&self.services),
+            self.name.clone(),
+            LockKind::Read,
+        )
     }
 
     /// The exclusive half.
     pub fn write(&self) -> LockRequest<WriteGuard> {
-        LockRequest::new(Arc::clone(&self.engine), self.name.clone(), LockKind::Write)
+        LockRequest::new(
+            Arc::clone(&self.services),
+            self.name.clone(),
+            LockKind::Write,
+        )
     }
 
     /// Reads the state of both halves. See [`LockRequest::inspect`].
@@ -118,11 +125,5 @@ impl RwLock {
     /// Not cancel safe, as [`LockRequest::force_release`].
     pub async fn force_release(&self, reason: impl Into<String>) -> Result<Eviction, LockError> {
         self.write().force_release(reason).await
-    }
-}
-
-impl fmt::Debug for RwLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RwLock").field(&self.name).finish()
     }
 }

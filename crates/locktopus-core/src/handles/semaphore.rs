@@ -1,18 +1,17 @@
 //! Semaphores: counted permits.
 
-use std::fmt;
 use std::sync::Arc;
 
 use locktopus_contract::{
     CounterAction, CounterOutcome, LockKind, LockState, OptionError, TooFewPermits,
 };
 
-use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
-use crate::handles::lock_request::{LockRequest, Named};
+use crate::engine::holding::services::Services;
+use crate::handles::lock_request::{LockRequest, RequestName};
 
 /// The most permits that a semaphore can have: 2^31 - 1, the limit of other libraries.
-pub const MAX_TOTAL: u32 = i32::MAX as u32;
+pub const MAX_SEMAPHORE_PERMITS: u32 = i32::MAX as u32;
 
 /// A shared number of permits. Made by [`Locktopus::semaphore`](crate::Locktopus::semaphore) and
 /// [`Locktopus::permit_semaphore`](crate::Locktopus::permit_semaphore). On Redis they are
@@ -51,17 +50,21 @@ pub const MAX_TOTAL: u32 = i32::MAX as u32;
 /// refuses or cannot be reached for as long as
 /// [`LocktopusBuilder::tolerate_outage`](crate::LocktopusBuilder::tolerate_outage) allows. An
 /// operation that may have run is repeated under the same id, so it takes effect only once.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "a semaphore does nothing until permits are acquired or counted"]
 pub struct Semaphore {
-    engine: Arc<Engine>,
-    name: Named,
+    services: Arc<Services>,
+    name: RequestName,
     kind: LockKind,
 }
 
 impl Semaphore {
-    pub(crate) fn new(engine: Arc<Engine>, name: Named, kind: LockKind) -> Self {
-        Self { engine, name, kind }
+    pub(crate) fn new(services: Arc<Services>, name: RequestName, kind: LockKind) -> Self {
+        Self {
+            services,
+            name,
+            kind,
+        }
     }
 
     /// Asks for this many permits together, all or none: between 1 and
@@ -79,7 +82,7 @@ impl Semaphore {
     /// # Ok(()) }
     /// ```
     pub fn permits(&self, permits: u32) -> LockRequest {
-        let (services, name) = (Arc::clone(&self.engine), self.name.clone());
+        let (services, name) = (Arc::clone(&self.services), self.name.clone());
         LockRequest::new(services, name, self.kind.clone()).permits(permits)
     }
 
@@ -123,7 +126,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors). More than [`MAX_TOTAL`] is [`LockError::Option`].
+    /// See [above](Self#errors). More than [`MAX_SEMAPHORE_PERMITS`] is [`LockError::Option`].
     ///
     /// # Cancel safety
     ///
@@ -154,7 +157,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// See [above](Self#errors). More than [`MAX_TOTAL`] is [`LockError::Option`].
+    /// See [above](Self#errors). More than [`MAX_SEMAPHORE_PERMITS`] is [`LockError::Option`].
     ///
     /// # Cancel safety
     ///
@@ -273,26 +276,17 @@ impl Semaphore {
     }
 
     pub(crate) async fn count(&self, action: CounterAction) -> Result<CounterOutcome, LockError> {
-        let target = self.name.target(&self.engine, &self.kind)?;
-        self.engine.count(target, action).await
+        let target = self.name.target(&self.services, &self.kind)?;
+        self.services.count(target, action).await
     }
 }
 
 pub(crate) fn check_total(option: &'static str, total: u32) -> Result<u64, OptionError> {
-    if total > MAX_TOTAL {
-        let rule = format!("a semaphore has at most {MAX_TOTAL} permits");
+    if total > MAX_SEMAPHORE_PERMITS {
+        let rule = format!("a semaphore has at most {MAX_SEMAPHORE_PERMITS} permits");
         return Err(OptionError::new(option, total, rule));
     }
     Ok(total.into())
-}
-
-impl fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Semaphore")
-            .field("name", &self.name)
-            .field("kind", &self.kind.as_str())
-            .finish_non_exhaustive()
-    }
 }
 
 impl LockError {

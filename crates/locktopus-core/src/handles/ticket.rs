@@ -1,6 +1,5 @@
 //! Tickets: a live lease on its way to another process.
 
-use std::fmt;
 use std::str::FromStr;
 
 use base64::Engine as _;
@@ -30,7 +29,7 @@ use crate::engine::holding::turn::Turn;
 /// # Ok(()) }
 /// ```
 #[must_use = "nobody renews the lease of a ticket; adopt it before the lease ends"]
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseTicket {
     kind: String,
     name: String,
@@ -53,7 +52,7 @@ impl LeaseTicket {
         }
     }
 
-    pub(crate) fn owner(&self) -> &OwnerId {
+    pub(crate) fn owner_id(&self) -> &OwnerId {
         &self.owner
     }
 
@@ -143,18 +142,6 @@ impl FromStr for LeaseTicket {
             token: FencingToken::new(token),
             permits,
         })
-    }
-}
-
-impl fmt::Debug for LeaseTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LeaseTicket")
-            .field("kind", &self.kind)
-            .field("name", &self.name)
-            .field("owner", &self.owner)
-            .field("token", &self.token)
-            .field("permits", &self.permits)
-            .finish()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use locktopus_contract::clock::timer_in;
 use locktopus_contract::{
-    BackendError, InstanceId, InstanceQuery, InstanceRecord, MOST_INSTANCES, OwnerId,
+    BackendError, InstanceId, InstanceQuery, InstanceRecord, MAX_INSTANCES_PER_QUERY, OwnerId,
 };
 
 use crate::handles::locktopus::Locktopus;
@@ -14,20 +14,20 @@ use crate::handles::locktopus::Locktopus;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
-/// use locktopus::Who;
+/// use locktopus::KnownInstances;
 /// let _guard = locks.lock("invoice:42").acquire().await?;
 /// let state = locks.lock("invoice:42").inspect().await?;
-/// let who: Who = locks.who(state.owners()).await?;
+/// let who: KnownInstances = locks.who(state.owners()).await?;
 /// let label = who.of(&state.holders[0].owner).map(|record| record.label());
 /// assert_eq!(label, None); // this one has no label
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Who {
+pub struct KnownInstances {
     known: HashMap<InstanceId, InstanceRecord>,
 }
 
-impl Who {
+impl KnownInstances {
     /// The record of the instance that made this owner id. `None` if the instance has no label,
     /// ended more than two minutes ago without a shutdown or could not write its record, or if the
     /// owner id comes from another library.
@@ -84,15 +84,15 @@ impl Locktopus {
     pub async fn who(
         &self,
         owners: impl IntoIterator<Item = &OwnerId>,
-    ) -> Result<Who, BackendError> {
-        let mut who = Who::default();
-        if self.engine().backend.instances().is_none() {
+    ) -> Result<KnownInstances, BackendError> {
+        let mut who = KnownInstances::default();
+        if self.services().backend.instances().is_none() {
             return Ok(who);
         }
         let instances = owners.into_iter().filter_map(OwnerId::instance);
         let instances: BTreeSet<InstanceId> = instances.collect();
         let instances: Vec<_> = instances.into_iter().collect();
-        for some in instances.chunks(MOST_INSTANCES) {
+        for some in instances.chunks(MAX_INSTANCES_PER_QUERY) {
             let records = self.records(some).await?;
             let told = some.iter().zip(records);
             who.known
@@ -116,7 +116,7 @@ impl Locktopus {
     /// let operator = Locktopus::builder(backend).build()?;
     /// operator.lock("import").force_release("hangs since 3 am").await?;
     ///
-    /// let reason = worker.break_reason(stuck.owner()).await?;
+    /// let reason = worker.break_reason(stuck.owner_id()).await?;
     /// assert_eq!(reason.as_deref(), Some("hangs since 3 am"));
     /// # Ok(()) }
     /// ```
@@ -129,7 +129,7 @@ impl Locktopus {
     ///
     /// Cancel safe; reads only.
     pub async fn break_reason(&self, owner: &OwnerId) -> Result<Option<String>, BackendError> {
-        let mut reasons = self.engine().reasons(&[owner]).await?;
+        let mut reasons = self.services().reasons(&[owner]).await?;
         Ok(reasons.pop().flatten())
     }
 
@@ -137,12 +137,12 @@ impl Locktopus {
         &self,
         instances: &[InstanceId],
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        let engine = self.engine();
+        let services = self.services();
         let query = InstanceQuery {
             namespace: self.namespace().to_owned(),
             instances: instances.to_vec(),
-            deadline: timer_in(engine.call_timeout()),
+            deadline: timer_in(services.call_timeout()),
         };
-        engine.instances(&query).await
+        services.instances(&query).await
     }
 }

@@ -33,7 +33,7 @@ async fn a_lost_answer_is_asked_for_again() {
     );
     let state = locks.lock("a").inspect().await.unwrap();
     let holder = state.holder().unwrap();
-    assert_eq!((holder.holds, &holder.owner), (1, guard.owner()));
+    assert_eq!((holder.holds, &holder.owner), (1, guard.owner_id()));
     assert_eq!(state.last_token, guard.token());
     guard.release().await.unwrap();
     assert_eq!(script.store.population(), (0, 0));
@@ -61,7 +61,7 @@ async fn a_grant_whose_validity_is_spent_is_given_back() {
     guard.ensure_valid().unwrap();
     let attempts = script.calls("attempt");
     assert_ne!(attempts[0].owners, attempts[1].owners);
-    assert_eq!(guard.owner(), &attempts[1].owners[0]);
+    assert_eq!(guard.owner_id(), &attempts[1].owners[0]);
     assert!(
         guard.valid_until() <= attempts[1].at + lease,
         "counted from the answer"

@@ -118,7 +118,7 @@ async fn a_lease_serves_as_many_turns_as_allowed_each_with_a_token_of_its_own() 
 #[tokio::test(start_paused = true)]
 async fn one_alone_reserves_few_tokens_unless_they_are_counted() {
     for (source, leases) in [(TokenSource::Clock, 2), (TokenSource::Count, 1)] {
-        let script = Scripted::new().saying(|info| info.with_tokens(source));
+        let script = Scripted::new().saying(|info| info.tokens = source);
         let locks = with(&script, 64, LEASE);
         let alone = locks.lock("a").acquire().await.unwrap();
         let (tasks, _) = workers(&locks, 20, 1, Duration::ZERO);
@@ -316,7 +316,7 @@ async fn validity_is_inherited_and_never_refreshed_by_passing() {
     script.always("extend", Fate::Refuse);
     let mut guard = acquiring(&locks).await.unwrap();
     let valid_until = guard.valid_until();
-    let owner = guard.owner().clone();
+    let owner = guard.owner_id().clone();
     let mut passed = 0;
     loop {
         let mut next = queue(&locks);
@@ -324,7 +324,7 @@ async fn validity_is_inherited_and_never_refreshed_by_passing() {
         guard.release().await.unwrap();
         sleep(Duration::from_millis(1)).await;
         guard = timeout(LEASE, &mut next).await.unwrap().unwrap();
-        if guard.owner() != &owner {
+        if guard.owner_id() != &owner {
             break;
         }
         passed += 1;
@@ -373,12 +373,12 @@ async fn a_lease_is_passed_only_to_those_who_asked_for_the_same() {
     ] {
         let text = format!("{first:?} then {second:?}");
         let guard = first.acquire().await.unwrap();
-        let owner = guard.owner().clone();
+        let owner = guard.owner_id().clone();
         let next = tokio::spawn(second.acquire());
         tokio::task::yield_now().await;
         guard.release().await.unwrap();
         let next = next.await.unwrap().unwrap();
-        assert_eq!(next.owner() == &owner, same, "{text}");
+        assert_eq!(next.owner_id() == &owner, same, "{text}");
         next.release().await.unwrap();
     }
 }
@@ -390,17 +390,20 @@ async fn an_explicit_lease_is_passed_on_while_it_is_as_good_as_new() {
     let ten = Duration::from_secs(10);
     let take = || tokio::spawn(locks.lock("a").fixed_lease(ten).acquire());
     let guard = take().await.unwrap().unwrap();
-    let (owner, valid_until) = (guard.owner().clone(), guard.valid_until());
+    let (owner, valid_until) = (guard.owner_id().clone(), guard.valid_until());
     let next = take();
     sleep(Duration::from_millis(500)).await;
     guard.release().await.unwrap();
     let guard = next.await.unwrap().unwrap();
-    assert_eq!((guard.owner(), guard.valid_until()), (&owner, valid_until));
+    assert_eq!(
+        (guard.owner_id(), guard.valid_until()),
+        (&owner, valid_until)
+    );
     let next = take();
     sleep(Duration::from_millis(1000)).await;
     guard.release().await.unwrap();
     let guard = next.await.unwrap().unwrap();
-    assert_ne!(guard.owner(), &owner);
+    assert_ne!(guard.owner_id(), &owner);
     assert!(guard.remaining() > ten * 9 / 10);
 }
 
@@ -409,20 +412,20 @@ async fn a_loss_is_told_to_the_holder_and_sends_the_others_to_the_backend() {
     let script = Scripted::new();
     let locks = with(&script, 64, LEASE);
     let first = acquiring(&locks).await.unwrap();
-    let owner = first.owner().clone();
+    let owner = first.owner_id().clone();
     let second = tokio::spawn(acquiring(&locks));
     let third = tokio::spawn(acquiring(&locks));
     tokio::task::yield_now().await;
     first.release().await.unwrap();
     let second = second.await.unwrap().unwrap();
-    assert_eq!(second.owner(), &owner);
+    assert_eq!(second.owner_id(), &owner);
     script.store.clear();
     assert_eq!(second.lost().await, LostCause::Missing);
     assert!(second.ensure_valid().is_err());
     // The third task need not wait for the second one to notice.
     let third = timeout(Duration::from_secs(1), third).await.unwrap();
     let third = third.unwrap().unwrap();
-    assert_ne!(third.owner(), &owner);
+    assert_ne!(third.owner_id(), &owner);
     assert!(third.token() > second.token());
     assert!(matches!(
         second.release().await,
@@ -440,12 +443,12 @@ async fn a_lease_lost_before_it_is_fetched_is_not_fetched() {
     let script = Scripted::new();
     let locks = with(&script, 64, LEASE);
     let first = acquiring(&locks).await.unwrap();
-    let owner = first.owner().clone();
+    let owner = first.owner_id().clone();
     let mut next = queue(&locks);
     first.release().await.unwrap();
     locks.lock("a").force_release("test").await.unwrap();
     let guard = next.as_mut().await.unwrap();
-    assert_ne!(guard.owner(), &owner);
+    assert_ne!(guard.owner_id(), &owner);
     guard.ensure_valid().unwrap();
     guard.release().await.unwrap();
 }
@@ -508,7 +511,7 @@ async fn a_leader_that_gives_up_leaves_its_place_to_the_next() {
     assert_eq!(waiters().await[0].owner, place);
     held.release().await.unwrap();
     let guard = follower.await.unwrap().unwrap();
-    assert_eq!(guard.owner(), &place);
+    assert_eq!(guard.owner_id(), &place);
     assert!(!behind.is_finished());
     guard.release().await.unwrap();
     behind.await.unwrap().unwrap().release().await.unwrap();
@@ -712,10 +715,10 @@ async fn an_extension_is_the_sessions() {
     // The next task did not ask for such a long lease, so it gets its own.
     let next = tokio::spawn(acquiring(&locks));
     tokio::task::yield_now().await;
-    let owner = guard.owner().clone();
+    let owner = guard.owner_id().clone();
     guard.release().await.unwrap();
     let next = next.await.unwrap().unwrap();
-    assert_ne!(next.owner(), &owner);
+    assert_ne!(next.owner_id(), &owner);
     next.release().await.unwrap();
 }
 

@@ -23,7 +23,7 @@ async fn said(backend: &Scripted, times: usize) {
 
 async fn owner_of(locks: &Locktopus) -> OwnerId {
     let guard = locks.lock("a").acquire().await.unwrap();
-    let owner = guard.owner().clone();
+    let owner = guard.owner_id().clone();
     guard.release().await.unwrap();
     owner
 }
@@ -113,7 +113,7 @@ async fn instances_of_one_process_are_told_apart() {
     permits.initialise(1).await.unwrap();
     let permit = permits.permits(1).acquire().await.unwrap();
     said(&backend, 2).await;
-    let owners = [guard.owner().clone(), permit.owner().clone()];
+    let owners = [guard.owner_id().clone(), permit.owner_id().clone()];
     let who = operator.who(&owners).await.unwrap();
     let labels = owners
         .each_ref()
@@ -153,7 +153,7 @@ async fn announcements_that_fail_harm_no_lock() {
         assert!((10..40).contains(&said), "{fate:?}: {said} announcements");
         backend.always("announce", Fate::Pass);
         sleep(MINUTE).await;
-        let known = known(&backend.other(), guard.owner()).await;
+        let known = known(&backend.other(), guard.owner_id()).await;
         assert_eq!(known.as_deref(), Some("worker"), "{fate:?}");
         guard.release().await.unwrap();
         backend.always("announce", fate);

@@ -101,13 +101,13 @@ async fn the_time_counts_from_the_first_release() {
     };
     let locks = script.builder().cohort(cohort).build().unwrap();
     let guard = once(&locks, KEEP).await;
-    let owner = guard.owner().clone();
+    let owner = guard.owner_id().clone();
     sleep(KEEP * 2).await;
     guard.release().await.unwrap();
     let released = Instant::now();
     loop {
         let guard = once(&locks, KEEP).await;
-        if *guard.owner() != owner {
+        if *guard.owner_id() != owner {
             assert!(released.elapsed() >= KEEP);
             break guard.release().await.unwrap();
         }
@@ -263,11 +263,11 @@ async fn an_expired_lease_is_never_handed_out() {
     let lease = Duration::from_secs(3);
     let request = || locks.lock("a").fixed_lease(lease).lease_cache(lease / 3);
     let guard = request().acquire().await.unwrap();
-    let (first, owner) = (guard.valid_until(), guard.owner().clone());
+    let (first, owner) = (guard.valid_until(), guard.owner_id().clone());
     guard.release().await.unwrap();
     loop {
         let guard = request().acquire().await.unwrap();
-        if *guard.owner() != owner {
+        if *guard.owner_id() != owner {
             assert!(guard.valid_until() > first);
             break;
         }
@@ -284,14 +284,14 @@ async fn a_lease_that_is_lost_while_it_is_kept_is_gone() {
     let script = Scripted::new();
     let locks = script.locks();
     let guard = once(&locks, LONG).await;
-    let (owner, token) = (guard.owner().clone(), guard.token());
+    let (owner, token) = (guard.owner_id().clone(), guard.token());
     sleep(LONG / 2).await;
     guard.release().await.unwrap();
     script.store.clear();
     // The renewal due after a third of the lease notices it.
     until("lost", || locks.held() == 0).await;
     let guard = once(&locks, LONG).await;
-    assert!(*guard.owner() != owner && guard.token() > token);
+    assert!(*guard.owner_id() != owner && guard.token() > token);
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,6 +22,7 @@ mod observed_metrics;
 mod observed_spans;
 mod operating;
 mod operating_log;
+mod operating_owner;
 mod owners;
 mod rate_limiter;
 mod releasing;

@@ -49,6 +49,7 @@ async fn futures_are_send() {
     sent(&lease.lost());
     sent(&locks.diagnose());
     sent(&locks.lock("a").force_release("test"));
+    sent(&locks.lock("a").force_release_of(guard.owner_id(), "test"));
     sent(&locks.list("").unwrap().next_page());
     sent(&locks.rw_lock("b").write().acquire());
     sent(&locks.rw_lock("b").inspect());

@@ -41,7 +41,7 @@ async fn a_lock_can_be_looked_at() {
     let holder = state.holder().unwrap();
     assert_eq!(
         (&holder.owner, state.last_token),
-        (guard.owner(), guard.token())
+        (guard.owner_id(), guard.token())
     );
     let left = holder.remaining.unwrap();
     assert!(left > LEASE / 2 && left < LEASE, "{left:?}");
@@ -53,7 +53,7 @@ async fn a_lock_can_be_looked_at() {
     );
     assert_eq!(
         (&state.holder().unwrap().owner, state.waiters.len()),
-        (first.owner(), 1)
+        (first.owner_id(), 1)
     );
     first.release().await.unwrap();
     second.await.unwrap().unwrap().release().await.unwrap();
@@ -68,7 +68,7 @@ async fn force_fences_the_victim_and_wakes_the_next() {
     let next = tokio::spawn(there.lock("a").acquire());
     sleep(MOMENT).await;
     let eviction = there.lock("a").force_release("it hangs").await.unwrap();
-    assert_eq!(eviction.evicted, [victim.owner().clone()]);
+    assert_eq!(eviction.evicted, [victim.owner_id().clone()]);
     let next = timeout(MOMENT, next).await.unwrap().unwrap().unwrap();
     assert!(eviction.fence >= victim.token() && next.token() > eviction.fence);
     // The victim is in another process: it learns at its next renewal.
@@ -137,7 +137,7 @@ async fn a_victim_elsewhere_is_told_the_reason() {
         there.lock(name).force_release(stuck).await.unwrap();
     }
     let eviction = there.rw_lock("rw").force_release(stuck).await.unwrap();
-    for owner in eviction.evicted.iter().chain([released.owner()]) {
+    for owner in eviction.evicted.iter().chain([released.owner_id()]) {
         let reason = here.break_reason(owner).await.unwrap();
         assert_eq!(reason.as_deref(), Some("hangs\u{fffd} since 3 am"));
     }
@@ -203,7 +203,7 @@ async fn a_reason_that_does_not_come_delays_a_loss_for_a_moment_only() {
 async fn nobody_else_has_a_reason() {
     let (here, there) = pair();
     let held = here.lock("a").acquire().await.unwrap();
-    let owner = held.owner().clone();
+    let owner = held.owner_id().clone();
     assert_eq!(there.break_reason(&owner).await.unwrap(), None);
     there.lock("b").force_release("by mistake").await.unwrap();
     held.release().await.unwrap();
@@ -312,7 +312,7 @@ async fn locks_are_listed_by_prefix_and_page() {
     };
     assert_eq!(found.kind(), &LockKind::Fair);
     let state = found.request().inspect().await.unwrap();
-    assert_eq!(state.holder().unwrap().owner, *guards[231].owner());
+    assert_eq!(state.holder().unwrap().owner, *guards[231].owner_id());
     found.request().force_release("tidy").await.unwrap();
     assert!(guards[231].ensure_valid().is_err());
     assert!(locks.list("n".repeat(MAX_NAME_BYTES)).is_err());

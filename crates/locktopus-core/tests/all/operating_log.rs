@@ -51,7 +51,7 @@ async fn force_is_logged_with_its_reason() {
         "{said}"
     );
     assert!(said.contains("stuck") && !said.contains('\n'), "{said}");
-    let secret = String::from_utf8_lossy(guard.owner().expose()).into_owned();
+    let secret = String::from_utf8_lossy(guard.owner_id().expose()).into_owned();
     assert!(!said.contains(&secret));
     drop(guard);
     until("given back", || here.background_tasks() == 0).await;

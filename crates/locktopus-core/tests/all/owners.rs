@@ -205,7 +205,7 @@ async fn tasks_of_one_owner_do_not_race_for_both_halves() {
     other.release().await.unwrap();
     let writer = writer.await.unwrap().unwrap();
     let reader = reader.await.unwrap().unwrap();
-    assert_eq!(reader.owner(), writer.owner());
+    assert_eq!(reader.owner_id(), writer.owner_id());
     writer.release().await.unwrap();
     reader.release().await.unwrap();
 }

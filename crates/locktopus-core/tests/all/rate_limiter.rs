@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{Fate, Scripted};
 use futures_util::future::join_all;
-use locktopus_core::{LockError, LockKind, Locktopus, MAX_TOTAL};
+use locktopus_core::{LockError, LockKind, Locktopus, MAX_SEMAPHORE_PERMITS};
 use locktopus_memory::MemoryBackend;
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ async fn what_can_never_be_had_is_an_error_at_once() {
     let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
     let limiter = locks.rate_limiter("mails");
     for (permits, per) in [
-        (MAX_TOTAL + 1, SECOND),
+        (MAX_SEMAPHORE_PERMITS + 1, SECOND),
         (1, SECOND / 1_000),
         (1, SECOND * 86_401),
     ] {

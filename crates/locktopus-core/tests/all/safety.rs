@@ -173,7 +173,7 @@ async fn nobody_goes_on_under_an_id_that_a_release_is_on_its_way_for() {
 async fn a_backend_whose_locks_outlive_their_leases_is_said_to() {
     for (longer, said) in [(0, None), (9, Some("for 9s after its lease"))] {
         let script = Scripted::new();
-        let script = script.saying(|info| info.with_outlives(Duration::from_secs(longer)));
+        let script = script.saying(|info| info.outlives = Duration::from_secs(longer));
         let findings = script.locks().diagnose().await.unwrap().findings;
         let found = findings.iter().find(|finding| finding.check == "outlives");
         assert_eq!(found.is_some(), said.is_some(), "{findings:?}");

@@ -70,7 +70,7 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
         .unwrap();
     script.next("extend", [Fate::Refuse, Fate::LoseReply]);
     sleep(Duration::from_secs(5)).await;
-    let id = guard.owner().clone();
+    let id = guard.owner_id().clone();
     let state = locks.lock("a").inspect().await.unwrap();
     let target = LockTarget::new(LockName::new("a").unwrap(), LockKind::Reentrant);
     let deadline = Instant::now();
@@ -101,7 +101,7 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
     script.always("release", Fate::Pass);
 
     let mutex = locks.mutex("m").acquire().await.unwrap();
-    secrets.push(mutex.owner().expose().to_vec());
+    secrets.push(mutex.owner_id().expose().to_vec());
     let Ok(ticket) = mutex.into_ticket() else {
         panic!("a good guard")
     };
@@ -128,7 +128,7 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
         .acquire()
         .await
         .unwrap();
-    secrets.push(lost.owner().expose().to_vec());
+    secrets.push(lost.owner_id().expose().to_vec());
     script.store.clear();
     write!(seen, "{:?} {lost:?}", lost.lost().await).unwrap();
     let error = lost.release().await.unwrap_err();

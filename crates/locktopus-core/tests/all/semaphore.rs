@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{Fate, Scripted, until};
 use locktopus_core::{
-    Executed, LockError, Locktopus, MAX_PERMITS, MAX_TOTAL, Owner, Phase, Semaphore,
+    Executed, LockError, Locktopus, MAX_PERMITS, MAX_SEMAPHORE_PERMITS, Owner, Phase, Semaphore,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
@@ -215,7 +215,10 @@ async fn impossible_numbers_are_refused_before_anything_is_sent() {
                 ("permits", permits.to_string())
             );
         }
-        let error = semaphore.initialise(MAX_TOTAL + 1).await.unwrap_err();
+        let error = semaphore
+            .initialise(MAX_SEMAPHORE_PERMITS + 1)
+            .await
+            .unwrap_err();
         assert!(error.to_string().starts_with("initialise = 2147483648"));
         let error = semaphore.resize(u32::MAX).await.unwrap_err();
         assert!(error.to_string().starts_with("resize = 4294967295"));

@@ -72,7 +72,7 @@ struct Judge {
 type Key = (OwnerId, FencingToken);
 
 fn key(lease: &Lease) -> Key {
-    (lease.owner().clone(), lease.token().unwrap())
+    (lease.owner_id().clone(), lease.token().unwrap())
 }
 
 impl Judge {

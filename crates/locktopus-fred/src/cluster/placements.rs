@@ -1,10 +1,10 @@
 //! Tracks which node carries each channel.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use locktopus_protocol::slot::key_slot;
-use locktopus_protocol::{Channel, ChannelFlavour, HostPort};
+use locktopus_protocol::{Channel, ChannelFlavour, HostPort, lock};
 
 use super::shared::Table;
 
@@ -15,9 +15,8 @@ pub(super) struct Placements {
 }
 
 impl Placements {
-    /// Ignores poison: a panic cannot leave the map half-written.
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Channel, HostPort>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.nodes)
     }
 
     /// The node that carries the channel with this name.
@@ -44,7 +43,7 @@ impl Placements {
             channel.flavour == ChannelFlavour::Plain
                 || map
                     .owner(key_slot(&channel.name))
-                    .is_none_or(|owner| owner.address() == place)
+                    .is_none_or(|owner| owner.address == *place)
         });
         placed.len() != before
     }

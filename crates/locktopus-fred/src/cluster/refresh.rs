@@ -4,17 +4,15 @@
 //! `sunsubscribe`. Comparing the table with the nodes of the subscriptions reveals that.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use locktopus_protocol::backoff::{Backoff, SETTLED};
+use locktopus_protocol::sentinels::Target;
 use locktopus_protocol::slot_map::{SlotRange, slot_ranges};
 use locktopus_protocol::{HostPort, PushEvent};
-use tokio::time::Instant;
 
 use super::shared::Shared;
-use crate::connection::dial::{Purpose, Target};
+use crate::connection::dial::Purpose;
 use crate::connection::request::Request;
 
 /// The interval while shard channels are subscribed, or a node is down.
@@ -23,41 +21,15 @@ const SELDOM: Duration = Duration::from_secs(15);
 
 /// Refreshes until the client is closed.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let closed = shared.closed.clone();
-    closed
-        .run_until_cancelled(Box::pin(refresh_until_cancelled(&shared)))
-        .await;
-    // Release the tasks that wait for a refresh.
-    shared.refreshes.send_modify(|count| *count += 1);
-}
-
-async fn refresh_until_cancelled(shared: &Shared) {
-    let mut backoff = Backoff::new();
-    loop {
-        let quiet = Instant::now();
-        tokio::select! {
-            () = shared.stale.notified() => {}
-            () = tokio::time::sleep(period(shared)) => {}
-        }
-        match once(shared).await {
-            Ok(news) if news || quiet.elapsed() >= SETTLED => backoff.reset(),
-            // The pause grows while refreshes find nothing new, however many are requested.
-            Ok(_) => {}
-            Err(why) => tracing::debug!(%why, "no node gave the cluster's slot table"),
-        }
-        // Set this before tasks that wait for this refresh can request another one.
-        shared.resting.store(true, Ordering::Release);
-        shared.refreshes.send_modify(|count| *count += 1);
-        tokio::time::sleep(backoff.pause()).await;
-        shared.resting.store(false, Ordering::Release);
-    }
+    let refreshes = shared.map.keep_fresh(|| period(&shared), || once(&shared));
+    refreshes.await;
 }
 
 fn period(shared: &Shared) -> Duration {
-    let map = shared.map();
+    let map = shared.map.table();
     let mut nodes = map.nodes().iter();
     // An empty map: no node has answered yet.
-    let all_up = !map.nodes().is_empty() && nodes.all(|node| node.commands().current().is_some());
+    let all_up = !map.nodes().is_empty() && nodes.all(|node| node.is_up());
     if all_up && !shared.placements.any_sharded() {
         SELDOM
     } else {
@@ -67,13 +39,19 @@ fn period(shared: &Shared) -> Duration {
 
 /// Asks the nodes until one knows the slots. Returns whether the table changed.
 pub(crate) async fn once(shared: &Shared) -> Result<bool, String> {
-    let known = shared.map();
     let nobody = "no seed address was given".to_owned();
-    let ask = |address| ask(shared, address);
-    let asked = shared
-        .informants
-        .ask(known.servers(), &shared.seeds, nobody, ask);
-    Ok(adopt(shared, &asked.await?))
+    let news = shared.map.refresh(nobody, |address| ask(shared, address));
+    let news = news.await?;
+    if shared.placements.any_moved(&shared.map.table()) {
+        // The receiver may be gone.
+        let _gone = shared.events.send(PushEvent::Disrupted {
+            reason: "a hash slot moved",
+        });
+    }
+    if news {
+        shared.dialer.note_change();
+    }
+    Ok(news)
 }
 
 async fn ask(shared: &Shared, address: HostPort) -> Result<Vec<SlotRange>, String> {
@@ -89,35 +67,17 @@ async fn ask(shared: &Shared, address: HostPort) -> Result<Vec<SlotRange>, Strin
 
 async fn ranges(shared: &Shared, address: &HostPort) -> Result<Vec<SlotRange>, String> {
     let question = Request::of("CLUSTER", vec![Bytes::from_static(b"SLOTS")]);
-    let reply = match shared.map().node_at(address) {
-        Some(node) => match node.commands().conn().await {
+    let reply = match shared.map.table().node_at(address) {
+        Some(node) => match node.links.commands().conn().await {
             Ok(conn) => conn.send(question).await,
             Err(unreachable) => Err(unreachable),
         },
         None => {
-            let target = Target::Node(address.clone());
+            let target = Target::Server(address.clone());
             let conn = shared.dialer.dial(&target, Purpose::Commands).await?;
             conn.send(question).await
         }
     };
     let reply = reply.map_err(|failure| failure.to_string())?;
     slot_ranges(&reply, address).ok_or_else(|| "it knows of no slots".to_owned())
-}
-
-fn adopt(shared: &Shared, ranges: &[SlotRange]) -> bool {
-    let before = shared.map();
-    shared.update(|map| map.replaced_by(ranges, |address| shared.make(address)));
-    shared.extra_nodes.sweep();
-    let map = shared.map();
-    if shared.placements.any_moved(&map) {
-        // The receiver may be gone.
-        let _gone = shared.events.send(PushEvent::Disrupted {
-            reason: "a hash slot moved",
-        });
-    }
-    let news = !map.agrees_with(&before);
-    if news {
-        shared.dialer.note_change();
-    }
-    news
 }

@@ -6,15 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use locktopus_protocol::slot::key_slot;
 use locktopus_protocol::slot_map::Redirect;
 use locktopus_protocol::{Channel, ChannelFlavour, ClientError, HostPort, Route};
 
 use super::Cluster;
-use super::node::Node;
-use super::shared::{Shared, Table};
+use super::shared::{Node, Shared, Table};
+use crate::connection::link::Link;
 use crate::connection::messages;
 
 /// How many times to send channels on to another node before failing.
@@ -44,27 +43,23 @@ impl Cluster {
 
     /// Unsubscribes on the nodes that carry the channels.
     pub(crate) async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
-        let mut leaving: HashMap<HostPort, (Vec<Bytes>, Vec<Bytes>)> = HashMap::new();
+        let mut leaving: HashMap<HostPort, Vec<Channel>> = HashMap::new();
         {
             let mut placed = self.shared.placements.lock();
             for channel in channels {
-                let Some(place) = placed.remove(channel) else {
-                    continue;
-                };
-                let (plain, sharded) = leaving.entry(place).or_default();
-                match channel.flavour {
-                    ChannelFlavour::Plain => plain.push(channel.name.clone()),
-                    ChannelFlavour::Sharded => sharded.push(channel.name.clone()),
+                if let Some(place) = placed.remove(channel) {
+                    leaving.entry(place).or_default().push(channel.clone());
                 }
             }
         }
-        for node in self.shared.map().nodes() {
-            let Some((plain, sharded)) = leaving.remove(node.address()) else {
+        for node in self.shared.map.table().nodes() {
+            let Some(channels) = leaving.remove(&node.address) else {
                 continue;
             };
             // Without the connection its subscriptions are gone too.
-            if let Some(conn) = node.open_messages().and_then(|link| link.current()) {
-                messages::unsubscribe(&conn, plain, sharded).await?;
+            let conn = node.links.open_messages().and_then(Link::current);
+            if let Some(conn) = conn {
+                messages::unsubscribe(&conn, &channels).await?;
             }
         }
         Ok(())
@@ -74,34 +69,24 @@ impl Cluster {
 /// The channels for one node.
 struct Group {
     node: Arc<Node>,
-    plain: Vec<Bytes>,
-    sharded: Vec<Bytes>,
+    channels: Vec<Channel>,
 }
 
 fn group(shared: &Shared, channels: Vec<Channel>) -> Result<Vec<Group>, ClientError> {
-    let map = shared.map();
+    let map = shared.map.table();
     let mut groups: Vec<Group> = Vec::new();
     for channel in channels {
         let node = place(shared, &map, &channel).ok_or_else(|| {
-            ClientError::NotSent(format!(
-                "no primary of the cluster serves slot {}",
-                key_slot(&channel.name)
-            ))
+            let slot = key_slot(&channel.name);
+            ClientError::NotSent(format!("no primary of the cluster serves slot {slot}"))
         })?;
-        let found = groups
-            .iter()
-            .position(|group| group.node.address() == node.address());
-        let index = found.unwrap_or_else(|| {
-            groups.push(Group {
+        let mut known = groups.iter_mut();
+        match known.find(|group| group.node.address == node.address) {
+            Some(group) => group.channels.push(channel),
+            None => groups.push(Group {
                 node,
-                plain: Vec::new(),
-                sharded: Vec::new(),
-            });
-            groups.len() - 1
-        });
-        match channel.flavour {
-            ChannelFlavour::Plain => groups[index].plain.push(channel.name),
-            ChannelFlavour::Sharded => groups[index].sharded.push(channel.name),
+                channels: vec![channel],
+            }),
         }
     }
     Ok(groups)
@@ -112,12 +97,9 @@ fn place(shared: &Shared, map: &Table, channel: &Channel) -> Option<Arc<Node>> {
     if channel.flavour == ChannelFlavour::Sharded {
         return owner.map(Arc::clone);
     }
-    let up = |node: &&Arc<Node>| node.commands().current().is_some();
+    let up = |node: &&Arc<Node>| node.is_up();
     let place = shared.placements.lock().get(channel).cloned();
-    let settled = map
-        .nodes()
-        .iter()
-        .find(|node| Some(node.address()) == place.as_ref());
+    let settled = place.and_then(|place| map.node_at(&place));
     let node = settled
         .filter(up)
         .or_else(|| owner.filter(up))
@@ -130,39 +112,28 @@ fn place(shared: &Shared, map: &Table, channel: &Channel) -> Option<Arc<Node>> {
 impl Group {
     /// Subscribes. Returns the channels that now belong elsewhere.
     async fn subscribe(self, shared: &Shared) -> Result<Vec<Channel>, ClientError> {
-        let conn = match self.node.messages().conn().await {
+        let conn = match self.node.links.messages().conn().await {
             Ok(conn) => conn,
             Err(unreachable) => return self.hand_over(shared, unreachable).await,
         };
-        if !self.plain.is_empty() {
-            messages::subscribe_plain(&conn, &self.plain).await?;
-            self.settle(shared, &self.plain, ChannelFlavour::Plain);
-        }
-        let mut elsewhere = Vec::new();
-        let mut confirmed = Vec::new();
-        let mut failure = None;
-        let outcomes = messages::subscribe_sharded(&conn, &self.sharded).await;
-        for (name, outcome) in self.sharded.iter().zip(outcomes) {
+        let outcomes = messages::subscribe(&conn, &self.channels).await;
+        let address = &self.node.address;
+        let (mut elsewhere, mut failure) = (Vec::new(), None);
+        for (channel, outcome) in self.channels.into_iter().zip(outcomes) {
             match outcome {
-                Ok(()) => confirmed.push(name.clone()),
+                Ok(()) => {
+                    shared.placements.lock().insert(channel, address.clone());
+                }
                 Err(ClientError::Rejected { code, message }) if code == "MOVED" => {
-                    if let Some(to) = Redirect::parse(&message, self.node.address()) {
+                    if let Some(to) = Redirect::parse(&message, address) {
                         shared.moved(&to);
                     }
-                    let flavour = ChannelFlavour::Sharded;
-                    elsewhere.push(Channel {
-                        name: name.clone(),
-                        flavour,
-                    });
+                    elsewhere.push(channel);
                 }
                 Err(other) => failure = Some(other),
             }
         }
-        self.settle(shared, &confirmed, ChannelFlavour::Sharded);
-        match failure {
-            Some(failure) => Err(failure),
-            None => Ok(elsewhere),
-        }
+        failure.map_or(Ok(elsewhere), Err)
     }
 
     /// After the node was unreachable: returns its channels if another node can take them now.
@@ -171,38 +142,10 @@ impl Group {
         shared: &Shared,
         unreachable: ClientError,
     ) -> Result<Vec<Channel>, ClientError> {
-        if let Some(name) = self.sharded.first() {
-            let route = Route::Slot(key_slot(name));
-            shared.successor(&self.node, route, unreachable).await?;
-        } else {
-            shared
-                .successor(&self.node, Route::Any, unreachable)
-                .await?;
-        }
-        let sharded = self
-            .sharded
-            .into_iter()
-            .map(|name| (name, ChannelFlavour::Sharded));
-        let plain = self
-            .plain
-            .into_iter()
-            .map(|name| (name, ChannelFlavour::Plain));
-        Ok(sharded
-            .chain(plain)
-            .map(|(name, flavour)| Channel { name, flavour })
-            .collect())
-    }
-
-    fn settle(&self, shared: &Shared, names: &[Bytes], flavour: ChannelFlavour) {
-        let mut placed = shared.placements.lock();
-        for name in names {
-            placed.insert(
-                Channel {
-                    name: name.clone(),
-                    flavour,
-                },
-                self.node.address().clone(),
-            );
-        }
+        let is_sharded = |channel: &&Channel| channel.flavour == ChannelFlavour::Sharded;
+        let sharded = self.channels.iter().find(is_sharded);
+        let route = sharded.map_or(Route::Any, |channel| Route::Slot(key_slot(&channel.name)));
+        shared.successor(&self.node, route, unreachable).await?;
+        Ok(self.channels)
     }
 }

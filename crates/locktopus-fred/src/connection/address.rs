@@ -50,7 +50,9 @@ pub(crate) async fn all(node: &HostPort) -> Result<Vec<Address>, String> {
 pub(crate) mod names {
     use std::collections::HashMap;
     use std::net::SocketAddr;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::Mutex;
+
+    use locktopus_protocol::lock;
 
     use super::Address;
 
@@ -58,14 +60,12 @@ pub(crate) mod names {
 
     pub(crate) fn set(host: &str, addresses: &[SocketAddr]) {
         let addresses = addresses.iter().copied().map(Address::Tcp).collect();
-        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        names
+        lock(&NAMES)
             .get_or_insert_default()
             .insert(host.to_owned(), addresses);
     }
 
     pub(super) fn addresses(host: &str) -> Option<Vec<Address>> {
-        let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        names.as_ref()?.get(host).cloned()
+        lock(&NAMES).as_ref()?.get(host).cloned()
     }
 }

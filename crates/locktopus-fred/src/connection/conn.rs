@@ -108,7 +108,8 @@ impl Conn {
 
     /// Sends one command and waits for its answer. Never sends it twice.
     pub(crate) async fn send(&self, request: Request) -> Result<Reply, ClientError> {
-        reply::from_frame(self.send_raw(request).await?)
+        let room = self.room(1).await?;
+        self.send_in(Some(room), request).await
     }
 
     /// Sends several commands in a row. Returns the answer to each.
@@ -116,10 +117,8 @@ impl Conn {
         let node = self.server();
         let mut room = self.room(requests.len()).await?;
         // In this order: the first poll of each queues it.
-        let answers = join_all(requests.into_iter().map(|request| {
-            let answer = self.send_in(room.split(1), request);
-            async { reply::from_frame(answer.await?) }
-        }));
+        let requests = requests.into_iter();
+        let answers = join_all(requests.map(|request| self.send_in(room.split(1), request)));
         let replies = answers.await.into_iter().map(|answer| match answer {
             Ok(reply) => Ok(Ok(reply)),
             Err(refused @ ClientError::Rejected { .. }) => Ok(Err(refused)),
@@ -129,12 +128,6 @@ impl Conn {
             node,
             replies: replies.collect::<Result<_, _>>()?,
         })
-    }
-
-    /// Like [`Self::send`], but returns the raw frame.
-    pub(crate) async fn send_raw(&self, request: Request) -> Result<Resp3Frame, ClientError> {
-        let room = self.room(1).await?;
-        self.send_in(Some(room), request).await
     }
 
     /// Waits until there is room for these commands. A caller dropped meanwhile has sent nothing.
@@ -154,7 +147,7 @@ impl Conn {
         &self,
         room: Option<OwnedSemaphorePermit>,
         request: Request,
-    ) -> Result<Resp3Frame, ClientError> {
+    ) -> Result<Reply, ClientError> {
         let ticket = self.entered.fetch_add(1, Ordering::SeqCst) + 1;
         let first_in_line = self.answered.load(Ordering::SeqCst) == ticket - 1;
         let client = self.client.clone();
@@ -169,7 +162,7 @@ impl Conn {
         let outcome = self.while_alive(call).await?;
         let alone = first_in_line && self.entered.load(Ordering::SeqCst) == ticket;
         self.answered.fetch_add(1, Ordering::SeqCst);
-        outcome.map_err(|error| translate(&error, alone))
+        reply::from_frame(outcome.map_err(|error| translate(&error, alone))?)
     }
 
     /// Waits for work in fred, but only while the connection lives.

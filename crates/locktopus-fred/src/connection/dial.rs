@@ -1,7 +1,6 @@
 //! Makes one connection within a time limit: TCP, TLS, login, database, name.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::RespVersion;
 use fred::types::config::{Config, ConnectionConfig, PerformanceConfig, ServerConfig, TcpConfig};
-use locktopus_protocol::sentinels::Sentinels;
+use locktopus_protocol::sentinels::{Sentinels, Target};
 use locktopus_protocol::{
     Budget, ClientError, ConnectOptions, Credentials, HostPort, Login, SecretFilter, Servers,
 };
@@ -32,29 +31,10 @@ const MESSAGE_BACKLOG: usize = 4096;
 /// How long a peer may be silent before the kernel probes it.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// The server to connect to.
-#[derive(Debug, Clone)]
-pub(crate) enum Target {
-    /// This server.
-    Node(HostPort),
-    /// The server that the sentinels currently call the primary.
-    Primary(Arc<Sentinels>),
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Node(node) => node.fmt(f),
-            Self::Primary(_) => f.write_str("the primary named by the sentinels"),
-        }
-    }
-}
-
 /// The use of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Commands,
-    Blocking,
     Messages,
 }
 
@@ -107,11 +87,6 @@ impl Dialer {
         }
     }
 
-    /// Whether a client may start without a server.
-    pub(crate) fn lazy(&self) -> bool {
-        self.options.lazy
-    }
-
     /// How many attempts to connect it has started.
     pub(crate) fn dialled(&self) -> u64 {
         self.dialled.load(Ordering::SeqCst)
@@ -135,7 +110,7 @@ impl Dialer {
     /// Connects. The error is one line for people, without secrets.
     pub(crate) async fn dial(&self, target: &Target, purpose: Purpose) -> Result<Conn, String> {
         match target {
-            Target::Node(node) => self.reach(node, purpose).await,
+            Target::Server(node) => self.reach(node, purpose).await,
             Target::Primary(sentinels) => {
                 let limit = self.budget.primary_of_sentinels();
                 let found = tokio::time::timeout(limit, self.primary(sentinels, purpose));
@@ -152,7 +127,7 @@ impl Dialer {
         })?;
         let server = named.server();
         let conn = self.reach(server, purpose).await;
-        let conn = conn.map_err(|why| format!("{server}: {why}"))?;
+        let conn = conn.map_err(|why| format!("cannot connect to {server}: {why}"))?;
         // A sentinel that was cut off may name a server that is now a replica.
         match conn.is_replica().await {
             Ok(false) => Ok(conn.named(named)),
@@ -308,7 +283,7 @@ impl Dialer {
             default_command_timeout: Duration::ZERO,
             broadcast_channel_capacity: match purpose {
                 // fred makes eight such channels per client and allocates them in advance.
-                Purpose::Commands | Purpose::Blocking => 8,
+                Purpose::Commands => 8,
                 Purpose::Messages => MESSAGE_BACKLOG,
             },
             ..PerformanceConfig::default()

@@ -1,55 +1,9 @@
-//! The errors of this crate, and the conversion of fred's errors to the one question that matters
-//! for a lock: may the command have run?
+//! Converts fred's errors to the one question that matters for a lock: may the command have run?
 
 use std::io;
 
 use fred::error::ErrorKind;
 use locktopus_protocol::ClientError;
-
-/// Why [`connect`](crate::connect) failed.
-///
-/// No variant contains a password.
-///
-/// ```no_run
-/// # async fn example(options: locktopus_protocol::ConnectOptions) {
-/// use locktopus_fred::ConnectError;
-///
-/// match locktopus_fred::connect(&options).await {
-///     Ok(client) => println!("{client:?}"),
-///     Err(error @ ConnectError::Unreachable { .. }) => println!("later, perhaps: {error}"),
-///     Err(error) => println!("never, with these options: {error}"),
-/// }
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// An option contradicts another one, or this client does not support it.
-    #[error("option `{option}`: {problem}")]
-    InvalidOption {
-        /// The field of [`ConnectOptions`](locktopus_protocol::ConnectOptions).
-        option: &'static str,
-        /// The problem, and what to do about it.
-        problem: String,
-    },
-    /// TLS was requested, but this build excludes it.
-    #[error("TLS was asked for, but locktopus-fred was built without its feature `tls`: enable it")]
-    TlsNotBuilt,
-    /// The TLS settings are unusable.
-    #[error("TLS: {0}")]
-    Tls(String),
-    /// `connect` was called outside a tokio runtime, which drives the connections.
-    #[error("called outside a tokio runtime, which drives the connections")]
-    NoRuntime,
-    /// No server was reachable, or none accepted the login.
-    #[error("cannot connect to {target}: {reason}")]
-    Unreachable {
-        /// The addresses that were tried.
-        target: String,
-        /// The error of the last attempt.
-        reason: String,
-    },
-}
 
 /// Converts an error that fred itself made: never a server's answer to *this* command.
 ///

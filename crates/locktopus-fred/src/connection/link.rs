@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use locktopus_protocol::backoff::Redial;
+use locktopus_protocol::sentinels::Target;
 use locktopus_protocol::{ClientError, PushEvent};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::conn::Conn;
-use crate::connection::dial::{Dialer, Purpose, Target};
+use crate::connection::dial::{Dialer, Purpose};
 use crate::connection::error;
 use crate::connection::messages;
 
@@ -42,29 +43,10 @@ struct State {
 }
 
 impl Link {
-    /// A link for commands.
-    pub(crate) fn for_commands(dialer: Arc<Dialer>, target: Target) -> Self {
-        Self::spawn(dialer, target, Purpose::Commands, None)
-    }
-
-    /// A link for commands that may block for almost as long as a command may take.
-    pub(crate) fn for_blocking(dialer: Arc<Dialer>, target: Target) -> Self {
-        Self::spawn(dialer, target, Purpose::Blocking, None)
-    }
-
-    /// A link for subscriptions. Messages and disruptions go to `events`.
-    pub(crate) fn for_messages(
+    /// A link for commands, or for subscriptions, whose messages and disruptions go to `events`.
+    pub(crate) fn new(
         dialer: Arc<Dialer>,
         target: Target,
-        events: UnboundedSender<PushEvent>,
-    ) -> Self {
-        Self::spawn(dialer, target, Purpose::Messages, Some(events))
-    }
-
-    fn spawn(
-        dialer: Arc<Dialer>,
-        target: Target,
-        purpose: Purpose,
         events: Option<UnboundedSender<PushEvent>>,
     ) -> Self {
         let (publish, state) = watch::channel(State::default());
@@ -73,7 +55,10 @@ impl Link {
         let keeper = Keeper {
             dialer,
             target,
-            purpose,
+            purpose: match events {
+                None => Purpose::Commands,
+                Some(_) => Purpose::Messages,
+            },
             events,
             publish,
             suspicion: Arc::clone(&suspicion),
@@ -201,7 +186,10 @@ impl Keeper {
                     redial.failed(Instant::now());
                     self.publish.send_modify(|state| {
                         state.failures += 1;
-                        state.why = format!("cannot connect to {}: {why}", self.target);
+                        state.why = match &self.target {
+                            Target::Server(server) => format!("cannot connect to {server}: {why}"),
+                            Target::Primary(_) => why,
+                        };
                         state.paused = true;
                     });
                 }
@@ -253,7 +241,7 @@ impl Keeper {
             }
             let patience = self.dialer.budget().answer();
             let good = match self.purpose {
-                Purpose::Commands | Purpose::Blocking => conn.answers(patience).await,
+                Purpose::Commands => conn.answers(patience).await,
                 // A demoted primary keeps answering, and subscriptions on it would last for ever.
                 Purpose::Messages => conn.serves(patience).await,
             };
@@ -267,9 +255,9 @@ impl Keeper {
 
     /// Resolves when the sentinels name a newer primary than this connection's.
     async fn replaced(&self, conn: &Conn) {
-        match (&self.target, conn.as_named()) {
-            (Target::Primary(sentinels), Some(named)) => sentinels.replaced(named).await,
-            _ => std::future::pending().await,
+        match self.target.sentinels().zip(conn.as_named()) {
+            Some((sentinels, named)) => sentinels.replaced(named).await,
+            None => std::future::pending().await,
         }
     }
 

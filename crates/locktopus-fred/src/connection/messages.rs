@@ -13,7 +13,7 @@ use bytes::Bytes;
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::{Message, Value};
 use futures_util::future::join_all;
-use locktopus_protocol::{ClientError, PushEvent, Reply};
+use locktopus_protocol::{Channel, ChannelFlavour, ClientError, PushEvent, Reply};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -22,6 +22,28 @@ use crate::connection::error;
 use crate::connection::request::Request;
 
 static NONCE: AtomicU64 = AtomicU64::new(0);
+
+/// Subscribes, confirmed by the server. One result for each channel.
+pub(crate) async fn subscribe(conn: &Conn, channels: &[Channel]) -> Vec<Result<(), ClientError>> {
+    let plain = names(channels, ChannelFlavour::Plain);
+    if !plain.is_empty()
+        && let Err(error) = subscribe_plain(conn, &plain).await
+    {
+        return vec![Err(error); channels.len()];
+    }
+    let each = channels.iter().map(|channel| async move {
+        match channel.flavour {
+            ChannelFlavour::Plain => Ok(()),
+            ChannelFlavour::Sharded => subscribe_sharded(conn, &channel.name).await,
+        }
+    });
+    join_all(each).await
+}
+
+fn names(channels: &[Channel], flavour: ChannelFlavour) -> Vec<Bytes> {
+    let wanted = channels.iter().filter(|channel| channel.flavour == flavour);
+    wanted.map(|channel| channel.name.clone()).collect()
+}
 
 /// SUBSCRIBE, confirmed by the server.
 pub(crate) async fn subscribe_plain(conn: &Conn, channels: &[Bytes]) -> Result<(), ClientError> {
@@ -66,39 +88,28 @@ fn is_denial(line: &str) -> bool {
     code.len() > 1 && code.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
-/// SSUBSCRIBE, confirmed by the server. One result per channel.
-pub(crate) async fn subscribe_sharded(
-    conn: &Conn,
-    channels: &[Bytes],
-) -> Vec<Result<(), ClientError>> {
-    join_all(channels.iter().map(|channel| async move {
-        match conn
-            .send(Request::of("SSUBSCRIBE", vec![channel.clone()]))
-            .await?
-        {
-            Reply::Array(push) if push.get(1) == Some(&Reply::Bytes(channel.clone())) => {
-                conn.subscribed.store(true, Ordering::SeqCst);
-                Ok(())
-            }
-            _ => Err(out_of_step(conn)),
+/// SSUBSCRIBE, confirmed by the server.
+async fn subscribe_sharded(conn: &Conn, channel: &Bytes) -> Result<(), ClientError> {
+    let request = Request::of("SSUBSCRIBE", vec![channel.clone()]);
+    match conn.send(request).await? {
+        Reply::Array(push) if push.get(1) == Some(&Reply::Bytes(channel.clone())) => {
+            conn.subscribed.store(true, Ordering::SeqCst);
+            Ok(())
         }
-    }))
-    .await
+        _ => Err(out_of_step(conn)),
+    }
 }
 
 /// Unsubscribes without waiting for confirmations, which fred discards.
-pub(crate) async fn unsubscribe(
-    conn: &Conn,
-    plain: Vec<Bytes>,
-    sharded: Vec<Bytes>,
-) -> Result<(), ClientError> {
+pub(crate) async fn unsubscribe(conn: &Conn, channels: &[Channel]) -> Result<(), ClientError> {
     let client = conn.client();
+    let plain = names(channels, ChannelFlavour::Plain);
     if !plain.is_empty() {
         let names = plain.iter().map(text).collect::<Result<Vec<_>, _>>()?;
         written(conn, Box::pin(client.unsubscribe(names))).await?;
     }
-    for channel in &sharded {
-        let name = text(channel)?;
+    for channel in names(channels, ChannelFlavour::Sharded) {
+        let name = text(&channel)?;
         written(conn, Box::pin(client.sunsubscribe(name))).await?;
     }
     Ok(())

@@ -1,14 +1,13 @@
 //! Connections to sentinels.
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use locktopus_protocol::sentinels::{SentinelDialer, SentinelLine};
-use locktopus_protocol::{ClientError, HostPort, PushEvent, Reply};
+use locktopus_protocol::sentinels::{SentinelDialer, SentinelLine, Target};
+use locktopus_protocol::{Channel, ChannelFlavour, ClientError, HostPort, PushEvent, Reply};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::connection::conn::Conn;
-use crate::connection::dial::{Dialer, Purpose, Target};
+use crate::connection::dial::{Dialer, Purpose};
 use crate::connection::messages;
 use crate::connection::request::Request;
 
@@ -19,7 +18,7 @@ pub(crate) struct SentinelConnections(pub(crate) Dialer);
 #[async_trait]
 impl SentinelDialer for SentinelConnections {
     async fn dial(&self, sentinel: &HostPort) -> Result<Box<dyn SentinelLine>, ClientError> {
-        let target = Target::Node(sentinel.clone());
+        let target = Target::Server(sentinel.clone());
         let conn = self.0.dial(&target, Purpose::Commands).await;
         let conn = conn.map_err(|why| {
             ClientError::NotSent(format!("cannot connect to sentinel {sentinel}: {why}"))
@@ -49,10 +48,13 @@ impl SentinelLine for Line {
     }
 
     async fn subscribe(&self, channels: &[&'static str]) -> Result<(), ClientError> {
-        let names = channels
-            .iter()
-            .map(|name| Bytes::from_static(name.as_bytes()));
-        messages::subscribe_plain(&self.conn, &names.collect::<Vec<_>>()).await
+        let plain = channels.iter().map(|name| Channel {
+            name: (*name).into(),
+            flavour: ChannelFlavour::Plain,
+        });
+        let plain: Vec<_> = plain.collect();
+        let outcomes = messages::subscribe(&self.conn, &plain).await;
+        outcomes.into_iter().collect()
     }
 
     async fn message(&self) {

@@ -3,9 +3,7 @@
 use std::net::SocketAddr;
 
 use fred::types::config::{Config, Server};
-use locktopus_protocol::{HostPort, TlsOptions};
-
-use crate::connection::error::ConnectError;
+use locktopus_protocol::{ConnectError, HostPort, TlsOptions};
 
 #[cfg(feature = "tls")]
 pub(crate) use enabled::Tls;
@@ -42,9 +40,7 @@ pub(crate) fn encrypt(config: &mut Config, tls: Option<&Tls>) {
 #[cfg(feature = "tls")]
 mod enabled {
     use fred::types::config::{Config, Server, TlsConfig};
-    use locktopus_protocol::{HostPort, TlsOptions};
-
-    use crate::connection::error::ConnectError;
+    use locktopus_protocol::{ConnectError, HostPort, TlsOptions};
 
     /// The settings of every encrypted connection.
     #[derive(Clone)]
@@ -79,9 +75,7 @@ mod enabled {
 #[cfg(not(feature = "tls"))]
 mod disabled {
     use fred::types::config::{Config, Server};
-    use locktopus_protocol::{HostPort, TlsOptions};
-
-    use crate::connection::error::ConnectError;
+    use locktopus_protocol::{ConnectError, HostPort, TlsOptions};
 
     /// Cannot be created: [`Tls::load`] fails.
     #[derive(Clone)]
@@ -90,7 +84,11 @@ mod disabled {
     impl Tls {
         #[expect(clippy::unused_async, reason = "the other build reads files here")]
         pub(super) async fn load(_: &TlsOptions) -> Result<Self, ConnectError> {
-            Err(ConnectError::TlsNotBuilt)
+            Err(ConnectError::NotBuiltIn {
+                option: "tls",
+                feature: "tls",
+                library: "locktopus-fred",
+            })
         }
 
         pub(super) fn server(&self, _: &HostPort, _: &str, _: u16) -> Server {

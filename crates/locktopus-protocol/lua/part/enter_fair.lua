@@ -21,12 +21,51 @@ local function arrival(note)
   return tonumber(string.match(note, '^%d+'))
 end
 
+-- Notes when a waiter arrived, and another library's waiter that was ahead then, if any.
+local function note_arrival(owner, arrived, theirs)
+  redis.call('HSET', KEYS[4], '#' .. owner, string.format('%.0f', arrived) .. (theirs and ' ' .. theirs or ''))
+end
+
+-- When the waiter at this place of the list arrived: now, but after those ahead and before the next
+-- one. So notes grow along the list, even if an earlier server's clock was ahead of this one's.
+local function arrival_at(place)
+  local from = math.max(place - LOOK, 0)
+  local fields = {'!aside'}
+  for _, owner in ipairs(redis.call('LRANGE', KEYS[3], from, place + 1)) do
+    fields[#fields + 1] = '#' .. owner
+  end
+  local notes = redis.call('HMGET', KEYS[4], unpack(fields))
+  local arrived, own = now, place - from + 2
+  for i = 1, own - 1 do
+    arrived = math.max(arrived, notes[i] and arrival(notes[i]) + 1 or 0)
+  end
+  return notes[own + 1] and math.min(arrived, arrival(notes[own + 1]) - 1) or arrived
+end
+
+-- Another library's first waiter among the `ahead` first ones, if there is one, and the most such
+-- waiters there can be.
+local function other_ahead(ahead)
+  local other, count = nil, math.max(0, ahead - LOOK)
+  for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, LOOK) - 1) or {}) do
+    if not native(before) then
+      other, count = other or before, count + 1
+    end
+  end
+  return other, count
+end
+
 -- Puts back one of our waiters that is no longer in the list: Redisson removed it as dead, by a
 -- clock that is ahead, or it was set aside. Both happen only to heads, so it belongs before other
--- libraries' waiters and before those of ours that arrived later. Returns how many are ahead.
+-- libraries' waiters and before those of ours that arrived later. Without a note of its arrival it
+-- becomes the last. Returns how many are ahead.
 local function put_back(owner)
-  local arrived = arrival(redis.call('HGET', KEYS[4], '#' .. owner) or '0')
-  local ahead = 0
+  local note, ahead = redis.call('HGET', KEYS[4], '#' .. owner), 0
+  if not note then
+    ahead = redis.call('RPUSH', KEYS[3], owner) - 1
+    note_arrival(owner, arrival_at(ahead), (other_ahead(ahead)))
+    return ahead
+  end
+  local arrived = arrival(note)
   for _ = 1, LOOKS do
     local owners, fields = redis.call('LRANGE', KEYS[3], ahead, ahead + LOOK - 1), {}
     if not owners[1] then
@@ -53,24 +92,14 @@ local function put_back(owner)
 end
 
 -- Keeps the hash for as long as this place, or longer if others need it. Only the hash may expire:
--- Redisson's two keys never do.
+-- Redisson's two keys never do. Returns whether the hash is new.
 local function keep_records(place)
   local ttl = math.max(60000, 2 * place)
-  if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 0 then
-    redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+  if redis.call('PEXPIRE', KEYS[4], ttl, 'NX') == 1 then
+    return true
   end
-end
-
--- Another library's first waiter among the `ahead` first ones, if there is one, and the most such
--- waiters there can be.
-local function other_ahead(ahead)
-  local other, count = nil, math.max(0, ahead - LOOK)
-  for _, before in ipairs(ahead > 0 and redis.call('LRANGE', KEYS[3], 0, math.min(ahead, LOOK) - 1) or {}) do
-    if not native(before) then
-      other, count = other or before, count + 1
-    end
-  end
-  return other, count
+  redis.call('PEXPIRE', KEYS[4], ttl, 'GT')
+  return false
 end
 
 -- The place of a waiter that returns: how many are ahead; another library's waiter among them if
@@ -104,25 +133,29 @@ local function rejoin(owner)
 end
 
 -- The same for a newcomer, whose place is the last. It reads the note of the waiter before it,
--- which searched when it came: the cost of a place must not grow with the queue.
+-- which searched when it came: the cost of a place must not grow with the queue. It has noted that
+-- it arrived now, and corrects that if the last one's note or '!aside' is not earlier.
 local function join(owner, place)
   local ahead = redis.call('RPUSH', KEYS[3], owner) - 1
   local before = ahead > 0 and redis.call('LRANGE', KEYS[3], -2, -2)[1]
-  local theirs, kept = before, false
+  local theirs, arrived, notes = before, now, {}
   if before and native(before) then
-    local note = redis.call('HGET', KEYS[4], '#' .. before)
-    theirs = string.match(note or '', '^%d+ (.*)$')
+    notes = redis.call('HMGET', KEYS[4], '#' .. before, '!aside')
+    theirs = string.match(notes[1] or '', '^%d+ (.*)$')
     if theirs and not redis.call('ZSCORE', KEYS[5], theirs) then
       -- That one is gone. Another may be further ahead.
       theirs = other_ahead(ahead)
     end
-    kept = note ~= false
   end
-  if kept then
+  if notes[1] then
+    arrived = math.max(now, arrival(notes[1]) + 1, (notes[2] or 0) + 1)
     -- The waiter before it has given the hash an expiry.
     redis.call('PEXPIRE', KEYS[4], math.max(60000, 2 * place), 'GT')
-  else
-    keep_records(place)
+  elseif not keep_records(place) then
+    arrived = arrival_at(ahead)
+  end
+  if theirs or arrived ~= now then
+    note_arrival(owner, arrived, theirs)
   end
   return ahead, theirs, 0, ahead
 end
@@ -137,17 +170,17 @@ local function enter(owner, kept, foreign, newcomer)
     redis.call('HDEL', KEYS[4], '!turn', '?' .. redis.call('HKEYS', KEYS[1])[1])
   end
   local now_ms = now / 1000
-  local record, arrived = string.format('%.0f', now_ms + place) .. ' ' .. rest, string.format('%.0f', now)
+  local record = string.format('%.0f', now_ms + place) .. ' ' .. rest
   local new
   if newcomer then
-    -- If this runs twice, the second run counts as the arrival: an instant later.
-    new = redis.call('HSET', KEYS[4], owner, record, '#' .. owner, arrived) == 2
+    new = redis.call('HSET', KEYS[4], owner, record, '#' .. owner, string.format('%.0f', now)) == 2
   else
     new = redis.call('HSET', KEYS[4], owner, record) == 1
   end
   local ahead, theirs, known, others = (new and newcomer and join or come_back)(owner, place, new)
-  if theirs and newcomer or new and not newcomer then
-    redis.call('HSET', KEYS[4], '#' .. owner, arrived .. (theirs and ' ' .. theirs or ''))
+  if new ~= newcomer then
+    -- Its note is missing, or is of now, because a newcomer's attempt has run twice.
+    note_arrival(owner, arrival_at(ahead), theirs)
   end
   -- Each of Redisson's grants takes one wait off every deadline, so a deadline needs one wait for
   -- each waiter ahead. Every heartbeat renews it, because Redisson removes a head whose deadline

@@ -1,7 +1,8 @@
--- Finds the first waiter that listens. Deaf waiters before it are set aside: they keep their places
--- but do not block others, and their next attempt puts them back into the queue. A waiter without
--- an inbox polls, and is not deaf. Needs `publish`; `first`, `parse`, `line_from`, `set_aside` of
--- the queue. Defines `say`, `next_waiter`.
+-- Finds the first waiter that listens: of those that live, as `first` of the queue has removed the
+-- dead. Deaf waiters before it are set aside: they keep their places but do not block others, and
+-- their next attempt puts them back into the queue. A waiter without an inbox polls, and is not
+-- deaf. Needs `publish`; `first`, `parse`, `line_from`, `set_aside` of the queue. Defines `say`,
+-- `next_waiter`.
 
 -- Publishes a message about a waiter to its process: a token is a grant, 0 makes the waiter check
 -- its lock. A polling waiter has no inbox.

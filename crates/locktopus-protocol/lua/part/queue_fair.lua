@@ -3,7 +3,9 @@
 -- except arrivals:
 --
 -- owner      -> '<alive until> <lease> <tokens> <permits> <mode> <inbox channel>'
--- '#<owner>' -> when it arrived, in us, and another library's waiter that was ahead then, if any
+-- '#<owner>' -> when it arrived, in us, but later than all of ours before it; and another library's
+--               waiter that was ahead then, if any
+-- '!aside'   -> when the last of those arrived that were set aside
 -- '?<owner>' -> '<since when> <looks> <deadline>' of another library's waiter that is deaf
 -- '!turn'    -> '<since when> <last look> <deadline> <owner>' of the one whose turn it is
 --
@@ -113,6 +115,9 @@ end
 -- Removes the dead among the waiters set aside, up to 64 per call. True if others may be left.
 local function forget_aside()
   local owners, records = set_aside_first(BATCH)
+  if not owners[1] then
+    redis.call('HDEL', KEYS[4], '!aside')
+  end
   local left = #owners == BATCH or nil
   for i, owner in ipairs(owners) do
     if records[i] and string.match(records[i], '^%d+') * 1000 > now then
@@ -142,9 +147,15 @@ local function line_from(_, owner)
 end
 
 -- Sets waiters of `line_from` aside. Their next attempt puts them back by the note of their arrival
--- (see `put_back` in `enter_fair`). Removes dead ones that were set aside before.
+-- (see `put_back` in `enter_fair`). Newcomers arrive later than they did, even by a clock that is
+-- behind, so '!aside' notes the last arrival. Removes dead ones that were set aside before.
 local function set_aside(waiters)
   forget_aside()
+  local notes = redis.call('HMGET', KEYS[4], '!aside', '#' .. waiters[#waiters][1])
+  local last = string.match(notes[2] or '', '^%d+')
+  if last and last - (notes[1] or 0) > 0 then
+    redis.call('HSET', KEYS[4], '!aside', last)
+  end
   local words = {}
   for i, waiter in ipairs(waiters) do
     redis.call('LREM', KEYS[3], 1, waiter[1])

@@ -1,12 +1,10 @@
 //! One attempt to take a lock, or a place in its queue.
 
-use locktopus_contract::{
-    AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, Executed, FencingToken, Mode,
-};
+use locktopus_contract::{AcquireAttempt, AttemptOutcome, BackendError, FencingToken, Mode};
 use tokio::time::Instant;
 
 use super::context::{Context, whole_millis};
-use crate::execution::call::{Call, Effect, OnSplit};
+use crate::execution::call::{Call, Effect};
 use crate::execution::replication::Confirmed;
 use crate::kinds;
 use crate::kinds::keys::Keys;
@@ -15,52 +13,8 @@ use crate::wire::reply::Acquired;
 use crate::wire::{other_kind, too_few};
 
 impl Context {
-    /// Sends the attempt. Sends it again if the server refused it as late only because this process
-    /// had misjudged the server's clock.
-    pub(super) async fn attempt(
-        &self,
-        attempt: &AcquireAttempt,
-    ) -> Result<AttemptOutcome, BackendError> {
-        let keys = self.keys(&attempt.target);
-        self.know_time(keys.slot(), attempt.deadline).await?;
-        loop {
-            let acquired = self.try_once(attempt, &keys).await?;
-            match acquired.outcome {
-                Some(outcome)
-                    if acquired.foreign
-                        && Box::pin(self.listen_for_waiter(attempt, &keys)).await =>
-                {
-                    // Something may have been published before the subscription was confirmed.
-                    let again = AcquireAttempt {
-                        first: false,
-                        ..attempt.clone()
-                    };
-                    return match Box::pin(self.try_once(&again, &keys)).await {
-                        Ok(acquired) => Ok(acquired.outcome.unwrap_or(outcome)),
-                        // This attempt got a grant and gave it back, as far as it could, so the
-                        // first answer is stale.
-                        Err(error) if error.kind() == BackendErrorKind::NotReplicated => Err(error),
-                        Err(_) => Ok(outcome),
-                    };
-                }
-                Some(outcome) => return Ok(outcome),
-                // The estimate of the server's clock was wrong; the answer has corrected it.
-                None if Instant::now() < attempt.deadline => {}
-                None => {
-                    let message =
-                        "the attempt reached the server after its deadline, which refused it";
-                    return Err(self.executor.error(
-                        BackendErrorKind::Timeout,
-                        Executed::No,
-                        message,
-                    ));
-                }
-            }
-        }
-    }
-
     /// One execution of the acquire script.
-    async fn try_once(
+    pub(super) async fn try_once(
         &self,
         attempt: &AcquireAttempt,
         keys: &Keys,
@@ -97,7 +51,7 @@ impl Context {
             lease,
             retention,
             not_after,
-            self.mode(kind)?,
+            self.held(kind)?.letter,
             permits,
             tokens_text,
             floor,
@@ -126,16 +80,10 @@ impl Context {
             args.resize(14, b"");
             args.push(former.as_bytes());
         }
-        let call = Call {
-            script,
-            keys: &keys.scripts(),
-            args: &args,
-            slot,
-            deadline: attempt.deadline,
-            on_split: OnSplit::Wait,
-        };
+        let (names, deadline) = (keys.scripts(), attempt.deadline);
+        let call = Call::new(Effect::Grant, script, &names, &args, slot, deadline);
         let Confirmed { reply, unconfirmed } = self
-            .run(Effect::Grant, call)
+            .run(call)
             .await
             .map_err(|error| other_kind::tell(error, |_| &attempt.target))
             .map_err(|error| too_few::tell(error, attempt))?;
@@ -158,7 +106,7 @@ impl Context {
 
     /// Subscribes the waiter of a fair lock to its own channel, because Redisson wakes each waiter
     /// by name. True if the subscription is new.
-    async fn listen_for_waiter(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
+    pub(super) async fn listen_for_waiter(&self, attempt: &AcquireAttempt, keys: &Keys) -> bool {
         let by_name = kinds::of(attempt.target.kind()).is_some_and(|row| row.wakes_by_name);
         let Some((topic, base)) = self
             .topic(&attempt.target)

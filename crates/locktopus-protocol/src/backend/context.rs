@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use locktopus_contract::{
     BackendError, BackendErrorKind, BackendInfo, Executed, LockKind, LockTarget, OwnerId,
-    PerRuntime, TokenRetention, WakeStream,
+    PerRuntime, TokenRetention,
 };
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use super::options::{BackendOptions, PubSubMode};
 use super::repeat::Repeats;
 use super::safety::Safety;
-use crate::client::{ChannelFlavour, ClientError, Deployment, RedisClient, Route};
+use crate::client::{ChannelFlavour, ClientError, RedisClient, Route};
 use crate::execution::executor::Executor;
 use crate::execution::gather::Gather;
-use crate::hub::{Hub, LockChannels};
+use crate::hub::Hub;
 use crate::kinds::keys::{KeyCache, Keys};
-use crate::kinds::{self, RedisKind};
-use crate::scripts::{KindScripts, Script};
+use crate::kinds::{self, HeldBy, RedisKind};
+use crate::scripts::Script;
 use crate::wire::reply::{self, Decoder};
 use crate::wire::server_clock::ServerClock;
 
@@ -53,8 +53,9 @@ pub(crate) struct Context {
 /// that opened them.
 #[derive(Debug)]
 pub(crate) struct Contexts {
-    first: Arc<Context>,
-    all: PerRuntime<Context>,
+    /// For questions that all contexts answer the same.
+    pub(super) first: Arc<Context>,
+    pub(super) all: PerRuntime<Context>,
     made: AtomicU64,
 }
 
@@ -87,23 +88,6 @@ impl Contexts {
     pub(super) fn are_several(&self) -> bool {
         self.made.load(Ordering::Relaxed) > 1
     }
-
-    /// Any context, for questions that all answer the same.
-    pub(super) fn any(&self) -> &Context {
-        &self.first
-    }
-
-    pub(super) async fn close(&self) {
-        let mut all = self.all.all();
-        // The first context's runtime may have ended.
-        if !all.iter().any(|context| Arc::ptr_eq(context, &self.first)) {
-            all.push(Arc::clone(&self.first));
-        }
-        for context in all {
-            context.hub.stop();
-            context.executor.close().await;
-        }
-    }
 }
 
 impl Context {
@@ -117,29 +101,57 @@ impl Context {
     ) -> Result<Self, BackendError> {
         // Servers cannot count longer times.
         options.call_timeout = options.call_timeout.min(LONGEST_CALL);
-        let executor = Executor::new(Arc::clone(&client));
+        let name = client.name();
+        let place = format!("{name} ({})", client.deployment());
+        let info = BackendInfo {
+            supports_queue: true,
+            supports_recall: true,
+            longest_linger: Duration::MAX,
+            token_retention: options.token_retention,
+            safety: options.safety,
+            ..BackendInfo::new(name, place, options.call_timeout)
+        };
+        let executor = Executor::new(client);
         let safety = Safety::new(options.safety, &executor, options.call_timeout).await?;
         let flavour = flavour(&executor, &options).await?;
-        let name = client.name();
-        let info = BackendInfo::new(
-            name,
-            format!("{name} ({})", client.deployment()),
-            options.call_timeout,
-        )
-        .with_queues()
-        .with_recalls()
-        .with_linger(Duration::MAX)
-        .with_token_retention(options.token_retention)
-        .with_safety(options.safety);
-        let several = client.deployment() == Deployment::Cluster;
-        let (repeats, unclaimed) = Repeats::new(client.server_changes());
-        let gather = Gather::of(&client);
-        let hub = Hub::start(client, flavour, options.call_timeout, unclaimed);
-        let context = Self {
-            executor,
+        let context = Self::with(executor, safety, (options, flavour, info), 0);
+        // If this fails, the first attempt asks again.
+        let deadline = Instant::now() + context.options.call_timeout;
+        let _untold = context.ask_time(0, deadline).await;
+        Ok(context)
+    }
+
+    /// A copy for the current runtime, with its own connections. Sends nothing.
+    fn again(&self, number: u64) -> Self {
+        let client = self.executor.client();
+        let client = client
+            .on_this_runtime()
+            .unwrap_or_else(|| Arc::clone(client));
+        let executor = self.executor.through(client);
+        let safety = self.safety.again(&executor, self.options.call_timeout);
+        let same = (self.options.clone(), self.flavour, self.info.clone());
+        let gather = self.gather.as_ref();
+        let gather = gather.map(|it| it.through(executor.client()));
+        Self {
             gather,
+            ..Self::with(executor, safety, same, number)
+        }
+    }
+
+    fn with(
+        executor: Executor,
+        safety: Safety,
+        (options, flavour, info): (BackendOptions, ChannelFlavour, BackendInfo),
+        number: u64,
+    ) -> Self {
+        let client = executor.client();
+        let (repeats, unclaimed) = Repeats::new(client.server_changes());
+        let hub = Hub::start(Arc::clone(client), flavour, options.call_timeout, unclaimed);
+        Self {
+            gather: Gather::of(client),
             hub,
-            clock: ServerClock::new(several),
+            clock: ServerClock::new(executor.is_cluster()),
+            executor,
             options,
             flavour,
             keys: KeyCache::default(),
@@ -147,12 +159,8 @@ impl Context {
             info,
             safety,
             repeats,
-            number: 0,
-        };
-        // If this fails, the first attempt asks again.
-        let deadline = Instant::now() + context.options.call_timeout;
-        let _untold = context.ask_time(0, deadline).await;
-        Ok(context)
+            number,
+        }
     }
 
     /// Asks for the server's time if it is unknown. Without an estimate an attempt has no time
@@ -175,6 +183,18 @@ impl Context {
         }
     }
 
+    /// # Errors
+    ///
+    /// Fails if no time is left for an attempt that the server has just refused as late.
+    pub(super) fn check_time(&self, deadline: Instant) -> Result<(), BackendError> {
+        if Instant::now() < deadline {
+            return Ok(());
+        }
+        let message = "the attempt reached the server after its deadline, which refused it";
+        let kind = BackendErrorKind::Timeout;
+        Err(self.executor.error(kind, Executed::No, message))
+    }
+
     async fn ask_time(&self, slot: u16, deadline: Instant) -> Result<(), BackendError> {
         let sent = self.clock.stamp();
         let question = self.executor.ask(Route::Slot(slot), &[b"TIME"], deadline);
@@ -183,31 +203,6 @@ impl Context {
             self.clock.observe(slot, sent, time);
         }
         Ok(())
-    }
-
-    /// A copy for the current runtime, with its own connections. Sends nothing.
-    fn again(&self, number: u64) -> Self {
-        let client = self.executor.client();
-        let client = client
-            .on_this_runtime()
-            .unwrap_or_else(|| Arc::clone(client));
-        let executor = self.executor.through(Arc::clone(&client));
-        let call_timeout = self.options.call_timeout;
-        let (repeats, unclaimed) = Repeats::new(client.server_changes());
-        Self {
-            safety: self.safety.again(&executor, call_timeout),
-            gather: Gather::of(&client),
-            hub: Hub::start(client, self.flavour, call_timeout, unclaimed),
-            executor,
-            clock: ServerClock::new(self.is_cluster()),
-            options: self.options.clone(),
-            flavour: self.flavour,
-            keys: KeyCache::default(),
-            inbox: inbox_name(),
-            info: self.info.clone(),
-            repeats,
-            number,
-        }
     }
 
     /// Changes whenever commands may use a different connection.
@@ -220,7 +215,7 @@ impl Context {
     }
 
     pub(super) fn is_cluster(&self) -> bool {
-        self.executor.client().deployment() == Deployment::Cluster
+        self.executor.is_cluster()
     }
 
     /// The command that scripts publish with. Lower case means that the number of receivers it
@@ -260,59 +255,19 @@ impl Context {
         })
     }
 
-    /// The channels to listen to for a target.
-    pub(super) fn topic(&self, target: &LockTarget) -> Option<LockChannels> {
-        let keys = self.keys(target);
-        let announced = keys.channel.clone()?;
-        Some(LockChannels {
-            inbox: self.inbox(&keys).map(Into::into),
-            native: keys.native.clone(),
-            wakes_all: kinds::of(target.kind()).is_some_and(RedisKind::opens),
-            plain: keys.is_plain(),
-            announced,
-        })
-    }
-
-    /// Subscribes to the channels of a lock and joins its waiters.
-    pub(super) async fn subscribe(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        self.executor.check_open()?;
-        let Some(topic) = self.topic(target) else {
-            let message = "a single-key mutex has no channel to listen on";
-            return Err(self
-                .executor
-                .error(BackendErrorKind::Unsupported, Executed::No, message));
-        };
-        self.hub
-            .join(topic, deadline)
-            .await
-            .map_err(|error| self.executor.read_error(error))
-    }
-
-    pub(super) fn scripts(&self, kind: &LockKind) -> Result<&'static KindScripts, BackendError> {
-        self.safety
-            .scripts(kind)
-            .ok_or_else(|| self.no_such_kind(kind))
-    }
-
     pub(super) fn row(&self, kind: &LockKind) -> Result<&'static RedisKind, BackendError> {
         kinds::of(kind).ok_or_else(|| self.no_such_kind(kind))
     }
 
-    /// The letter that tells scripts the kind of a lock and the wanted mode.
-    pub(super) fn mode(&self, kind: &LockKind) -> Result<&'static [u8], BackendError> {
+    /// The scripts of a kind, and its letter in them.
+    pub(super) fn held(&self, kind: &LockKind) -> Result<&'static HeldBy, BackendError> {
         let held = self.row(kind)?.scripts.as_ref();
-        held.map(|held| held.letter)
-            .ok_or_else(|| self.no_such_kind(kind))
+        held.ok_or_else(|| self.no_such_kind(kind))
     }
 
     fn no_such_kind(&self, kind: &LockKind) -> BackendError {
         let message = format!("there are no locks of kind {} on Redis", kind.as_str());
-        self.executor
-            .error(BackendErrorKind::Unsupported, Executed::No, message)
+        self.executor.unsupported(message)
     }
 
     pub(super) fn decoder(&self, script: &Script) -> Decoder {
@@ -333,14 +288,6 @@ impl Context {
         let keep = asked.unwrap_or(self.options.token_retention);
         keep.after_lease(lease).map_or(0, whole_millis)
     }
-
-    /// # Errors
-    ///
-    /// Fails if the safety mode does not allow a lease of this length.
-    pub(super) fn check_lease(&self, kind: &LockKind, lease: Duration) -> Result<(), BackendError> {
-        self.safety
-            .check_lease(&self.executor, kind.stored_lease(lease))
-    }
 }
 
 /// 128 random bits as text. Other processes know this process's uuid, so the rest of an owner id
@@ -355,14 +302,14 @@ async fn flavour(
     executor: &Executor,
     options: &BackendOptions,
 ) -> Result<ChannelFlavour, BackendError> {
-    let cluster = executor.client().deployment() == Deployment::Cluster;
+    let cluster = executor.is_cluster();
     match options.pubsub {
         PubSubMode::Plain => Ok(ChannelFlavour::Plain),
         PubSubMode::Sharded if cluster => Ok(ChannelFlavour::Sharded),
         PubSubMode::Sharded => {
             let message =
                 "sharded pub/sub exists only in a cluster; use pubsub=auto or pubsub=plain";
-            Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message))
+            Err(executor.unsupported(message))
         }
         PubSubMode::Auto if !cluster => Ok(ChannelFlavour::Plain),
         PubSubMode::Auto => {

@@ -2,30 +2,42 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use locktopus_contract::{
-    BackendError, BackendErrorKind, CounterAction, CounterOutcome, CounterRequest, Executed,
-    LockKind,
+    BackendError, CounterAction, CounterOutcome, CounterRequest, Counters, Executed, LockKind,
 };
 
+use super::RedisBackend;
 use super::context::Context;
-use crate::execution::call::{Call, Effect, OnSplit};
+use crate::execution::call::{Call, Effect};
 use crate::execution::replication::Confirmed;
 use crate::kinds::{Counter, Counts};
+use crate::wire::other_kind;
 
 /// How long the server remembers the answer to an operation, in ms: longer than any client repeats
 /// it.
 const REMEMBERED: &str = "120000";
 
-pub(crate) async fn run(
+#[async_trait]
+impl Counters for RedisBackend {
+    async fn counter(&self, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
+        let context = self.contexts.here()?;
+        let outcome = match request.action {
+            CounterAction::Read => read(&context, request).await,
+            _ => change(&context, request).await,
+        };
+        outcome.map_err(|error| other_kind::tell(error, |_| &request.target))
+    }
+}
+
+async fn change(
     context: &Context,
     request: &CounterRequest,
 ) -> Result<CounterOutcome, BackendError> {
-    if request.action == CounterAction::Read {
-        return read(context, request).await;
-    }
     let kind = request.target.kind();
     let number = number_of(context, kind)?;
-    let (script, counts) = (context.safety.counter(number), number.counts);
+    let counts = number.counts;
+    let script = context.safety.choose(number.plain, number.quarantined);
     let mut period = Duration::ZERO;
     let (word, number) = match (request.action, counts) {
         (CounterAction::Initialise(value), Counts::Permits | Counts::Down) => {
@@ -45,7 +57,7 @@ pub(crate) async fn run(
         (CounterAction::Delete, _) => ("delete", 0),
         (other, _) => {
             let message = format!("{other:?} is not for a {}", kind.as_str());
-            return Err(refused(context, message));
+            return Err(context.executor.unsupported(message));
         }
     };
     let keys = context.keys(&request.target);
@@ -63,20 +75,14 @@ pub(crate) async fn run(
         retention.as_bytes(),
         period.as_bytes(),
     ];
-    let call = Call {
-        script,
-        keys: &names,
-        args: &args,
-        slot: keys.slot(),
-        deadline: request.deadline,
-        on_split: OnSplit::Wait,
-    };
     // A latch grants nothing, so quarantine does not apply to it.
     let effect = match counts {
         Counts::Down => Effect::Extend,
         Counts::Permits | Counts::Rate => Effect::Grant,
     };
-    let Confirmed { reply, unconfirmed } = context.run(effect, call).await?;
+    let (slot, deadline) = (keys.slot(), request.deadline);
+    let call = Call::new(effect, script, &names, &args, slot, deadline);
+    let Confirmed { reply, unconfirmed } = context.run(call).await?;
     let outcome = context.decoder(script).counted(&reply)?;
     match unconfirmed {
         Some(unconfirmed) if outcome.changed => {
@@ -93,32 +99,25 @@ pub(crate) async fn run(
 async fn read(context: &Context, request: &CounterRequest) -> Result<CounterOutcome, BackendError> {
     let script = number_of(context, request.target.kind())?.read;
     let keys = context.keys(&request.target);
-    let call = Call {
-        script,
-        keys: &keys.scripts(),
-        args: &[],
-        slot: keys.slot(),
-        deadline: request.deadline,
-        on_split: OnSplit::Wait,
-    };
-    let read = context.run(Effect::Look, call).await?;
+    let (names, slot, deadline) = (keys.scripts(), keys.slot(), request.deadline);
+    let call = Call::new(Effect::Look, script, &names, &[], slot, deadline);
+    let read = context.run(call).await?;
     context.decoder(script).counted(&read.reply)
 }
 
 fn number_of(context: &Context, kind: &LockKind) -> Result<&'static Counter, BackendError> {
     let number = context.row(kind)?.counter.as_ref();
-    let none = || refused(context, format!("a {} has no number inside", kind.as_str()));
-    number.ok_or_else(none)
+    number.ok_or_else(|| {
+        let message = format!("a {} has no number inside", kind.as_str());
+        context.executor.unsupported(message)
+    })
 }
 
 /// Numbers up to 2^53 - 1 are exact in Lua.
 fn bounded(context: &Context, value: u64) -> Result<i64, BackendError> {
     let exact = i64::try_from(value).ok().filter(|value| *value < 1 << 53);
-    exact.ok_or_else(|| refused(context, format!("{value} is too large; at most 2^53 - 1")))
-}
-
-fn refused(context: &Context, message: String) -> BackendError {
-    context
-        .executor
-        .error(BackendErrorKind::Unsupported, Executed::No, message)
+    exact.ok_or_else(|| {
+        let message = format!("{value} is too large; at most 2^53 - 1");
+        context.executor.unsupported(message)
+    })
 }

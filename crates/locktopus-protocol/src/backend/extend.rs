@@ -2,24 +2,16 @@
 
 use std::borrow::Cow;
 
-use futures_util::future::join_all;
 use locktopus_contract::{BackendError, Executed, ExtendOutcome, ExtendRequest, LockTarget, Mode};
 use tokio::time::Instant;
 
 use super::context::{Context, millis};
 use crate::execution::call::{Call, Effect, HalfMoved, OnSplit};
-use crate::execution::replication::{Confirmed, Unconfirmed};
+use crate::execution::replication::Confirmed;
 use crate::kinds;
 use crate::kinds::keys::{self, Keys};
 use crate::layout::slot::key_slot;
 use crate::scripts::KEEP_TOKENS;
-
-/// The result of one script for several locks.
-enum Together {
-    Answered(Vec<Result<ExtendOutcome, BackendError>>),
-    /// Nothing was extended: their slot is migrating, and the locks are on two nodes.
-    Apart,
-}
 
 fn is_half_moved(error: &BackendError) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<HalfMoved>())
@@ -51,64 +43,30 @@ impl Context {
         slot << 4 | kinds::batch(target.kind())
     }
 
-    /// Extends the locks of a batch. The answers are in the same order.
+    /// Whether one script can extend them: they are of one shard and have one lease.
+    pub(super) fn is_uniform(&self, batch: &[ExtendRequest]) -> bool {
+        let terms = |request: &ExtendRequest| {
+            let lease = request.target.kind().stored_lease(request.lease);
+            (lease, self.shard(&request.target))
+        };
+        let first = batch.first().map(terms);
+        batch.iter().all(|request| Some(terms(request)) == first)
+    }
+
+    /// Extends locks of one shard with one lease in a single script. The answers are in the same
+    /// order. `None` if it extended nothing: their slot is being moved, and they are on two nodes.
     pub(super) async fn extend(
         &self,
         batch: &[ExtendRequest],
         deadline: Instant,
-    ) -> Vec<Result<ExtendOutcome, BackendError>> {
+    ) -> Option<Vec<Result<ExtendOutcome, BackendError>>> {
         let Some(first) = batch.first() else {
-            return Vec::new();
-        };
-        let shard = self.shard(&first.target);
-        let stored = |request: &ExtendRequest| request.target.kind().stored_lease(request.lease);
-        let uniform = batch.iter().all(|request| {
-            stored(request) == stored(first) && self.shard(&request.target) == shard
-        });
-        if uniform {
-            match self.extend_uniform(batch, deadline).await {
-                Together::Answered(answers) => return answers,
-                // Each lock is on one of the two nodes.
-                Together::Apart => {
-                    let each = batch
-                        .iter()
-                        .map(|request| self.extend_one(request, deadline));
-                    return join_all(each).await.into_iter().flatten().collect();
-                }
-            }
-        }
-        // The contract guarantees one shard, but leases may differ, so each lock gets its own
-        // script.
-        let mut answers = Vec::with_capacity(batch.len());
-        for request in batch {
-            answers.extend(self.extend_one(request, deadline).await);
-        }
-        answers
-    }
-
-    async fn extend_one(
-        &self,
-        request: &ExtendRequest,
-        deadline: Instant,
-    ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        match self
-            .extend_uniform(std::slice::from_ref(request), deadline)
-            .await
-        {
-            Together::Answered(answers) => answers,
-            Together::Apart => Vec::new(),
-        }
-    }
-
-    /// Extends locks of one shard with one lease in a single script.
-    async fn extend_uniform(&self, batch: &[ExtendRequest], deadline: Instant) -> Together {
-        let Some(first) = batch.first() else {
-            return Together::Answered(Vec::new());
+            return Some(Vec::new());
         };
         let checked = self.check_lease(first.target.kind(), first.lease);
         let script = match checked.and_then(|()| self.scripts(first.target.kind())) {
             Ok(scripts) => &scripts.extend,
-            Err(error) => return Together::Answered(self.all_failed(batch.len(), &error)),
+            Err(error) => return Some(self.all_failed(batch.len(), &error)),
         };
         let lease = millis(first.target.kind().stored_lease(first.lease));
         let names: Vec<Cow<'_, [u8]>> = batch
@@ -128,21 +86,17 @@ impl Context {
             args.push(request.owner.expose());
             args.extend(permits.get(index).map(String::as_bytes));
         }
+        let slot = key_slot(first.target.key().as_bytes());
         let call = Call {
-            script,
-            keys: &keys,
-            args: &args,
-            slot: key_slot(first.target.key().as_bytes()),
-            deadline,
             on_split: match batch.len() > 1 && self.is_cluster() {
                 true => OnSplit::Tell,
                 false => OnSplit::Wait,
             },
+            ..Call::new(Effect::Extend, script, &keys, &args, slot, deadline)
         };
-        let extended = self.run(Effect::Extend, call);
-        let (answer, kept) = tokio::join!(extended, self.keep_tokens(batch, &call));
+        let (answer, kept) = tokio::join!(self.run(call), self.keep_tokens(batch, &call));
         if answer.as_ref().is_err_and(is_half_moved) || kept.as_ref().is_err_and(is_half_moved) {
-            return Together::Apart;
+            return None;
         }
         let decoded = answer.and_then(|Confirmed { reply, unconfirmed }| {
             let answers = self.decoder(script).extended(&reply, batch.len())?;
@@ -150,12 +104,22 @@ impl Context {
         });
         let answers = match decoded {
             Ok((answers, None)) => answers,
-            Ok((answers, Some(unconfirmed))) => self.unconfirmed(answers, &unconfirmed),
+            // A hold found lost stays lost.
+            Ok((answers, Some(unconfirmed))) => not_in_full(answers, || {
+                let message = "extended, but not confirmed by enough replicas";
+                let unconfirmed = unconfirmed.clone();
+                self.executor
+                    .not_replicated(unconfirmed, Executed::Maybe, message)
+            }),
             Err(error) => self.all_failed(batch.len(), &error),
         };
-        Together::Answered(match kept {
+        Some(match kept {
             Ok(()) => answers,
-            Err(error) => self.not_kept(answers, &error),
+            // The caller repeats both.
+            Err(error) => not_in_full(answers, || {
+                let message = format!("extended, but its token was not kept: {}", error.message());
+                self.executor.error(error.kind(), Executed::Maybe, message)
+            }),
         })
     }
 
@@ -183,34 +147,7 @@ impl Context {
             ..*extension
         };
         // If no replica confirms this, the next such extension makes up for it.
-        self.run(Effect::Extend, call).await.map(drop)
-    }
-
-    /// Turns extensions that too few replicas confirmed into errors. A hold found lost stays lost.
-    fn unconfirmed(
-        &self,
-        answers: Vec<Result<ExtendOutcome, BackendError>>,
-        unconfirmed: &Unconfirmed,
-    ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let message = "extended, but not confirmed by enough replicas";
-        not_in_full(answers, || {
-            let unconfirmed = unconfirmed.clone();
-            self.executor
-                .not_replicated(unconfirmed, Executed::Maybe, message)
-        })
-    }
-
-    /// The same if the tokens may not have been kept: the caller repeats both.
-    fn not_kept(
-        &self,
-        answers: Vec<Result<ExtendOutcome, BackendError>>,
-        error: &BackendError,
-    ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let message = format!("extended, but its token was not kept: {}", error.message());
-        not_in_full(answers, || {
-            self.executor
-                .error(error.kind(), Executed::Maybe, &*message)
-        })
+        self.run(call).await.map(drop)
     }
 
     /// The same error for every lock of the batch.

@@ -1,37 +1,46 @@
 //! Several locks of one slot by one script, all or nothing.
 
+use async_trait::async_trait;
 use locktopus_contract::{
-    AcquireAttempt, BackendError, BackendErrorKind, Executed, FencingToken, GroupOutcome,
+    AcquireAttempt, BackendError, FencingToken, GroupOutcome, Groups, LockTarget,
 };
 use tokio::time::Instant;
 
+use super::RedisBackend;
 use super::context::{Context, millis};
-use crate::execution::call::{Call, Effect, OnSplit};
+use crate::execution::call::{Call, Effect};
 use crate::execution::replication::Confirmed;
+use crate::kinds;
+use crate::scripts::{GROUP_ACQUIRE, QUARANTINED_GROUP_ACQUIRE};
 use crate::wire::other_kind;
 
-pub(crate) async fn attempt(
-    context: &Context,
-    attempts: &[AcquireAttempt],
-) -> Result<GroupOutcome, BackendError> {
-    let Some(first) = attempts.first() else {
-        return Ok(GroupOutcome::Granted { tokens: Vec::new() });
-    };
-    let deadline = attempts
-        .iter()
-        .map(|attempt| attempt.deadline)
-        .fold(first.deadline, Instant::min);
-    let slot = context.keys(&first.target).slot();
-    context.know_time(slot, deadline).await?;
-    loop {
-        if let Some(outcome) = try_once(context, attempts, deadline).await? {
-            return Ok(outcome);
-        }
-        // The estimate of the server's clock was wrong; the answer has corrected it.
-        if Instant::now() >= deadline {
-            let message = "the attempt reached the server after its deadline, which refused it";
-            let executor = &context.executor;
-            return Err(executor.error(BackendErrorKind::Timeout, Executed::No, message));
+#[async_trait]
+impl Groups for RedisBackend {
+    /// Groups locks and mutexes by slot; outside a cluster all of them form one group.
+    fn group(&self, target: &LockTarget) -> Option<u32> {
+        let context = &self.contexts.first;
+        kinds::of(target.kind())?.in_groups?;
+        Some(match context.is_cluster() {
+            true => u32::from(context.keys(target).slot()),
+            false => 0,
+        })
+    }
+
+    async fn attempt_all(&self, attempts: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
+        let context = self.contexts.here()?;
+        let Some(first) = attempts.first() else {
+            return Ok(GroupOutcome::Granted { tokens: Vec::new() });
+        };
+        let deadlines = attempts.iter().map(|attempt| attempt.deadline);
+        let deadline = deadlines.fold(first.deadline, Instant::min);
+        let slot = context.keys(&first.target).slot();
+        context.know_time(slot, deadline).await?;
+        loop {
+            if let Some(outcome) = try_once(&context, attempts, deadline).await? {
+                return Ok(outcome);
+            }
+            // The estimate of the server's clock was wrong; the answer has corrected it.
+            context.check_time(deadline)?;
         }
     }
 }
@@ -46,7 +55,8 @@ async fn try_once(
     for attempt in attempts {
         context.check_lease(attempt.target.kind(), attempt.lease)?;
     }
-    let script = context.safety.group_acquire();
+    let safety = &context.safety;
+    let script = safety.choose(&GROUP_ACQUIRE, &QUARANTINED_GROUP_ACQUIRE);
     // All members share one retention: the longest, where 0 means forever.
     let retentions = attempts
         .iter()
@@ -68,8 +78,7 @@ async fn try_once(
         let kind = attempt.target.kind();
         let letter = context.row(kind)?.in_groups.ok_or_else(|| {
             let message = format!("a {} cannot be taken together with others", kind.as_str());
-            let executor = &context.executor;
-            executor.error(BackendErrorKind::Unsupported, Executed::No, message)
+            context.executor.unsupported(message)
         })?;
         let tokens = if kind.has_tokens() { attempt.tokens } else { 0 };
         let floor = attempt.floor.map_or(0, FencingToken::get);
@@ -87,19 +96,11 @@ async fn try_once(
         .flat_map(|keys| keys.scripts().to_vec())
         .collect();
     let args: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-    let call = Call {
-        script,
-        keys: &keys,
-        args: &args,
-        slot,
-        deadline,
-        on_split: OnSplit::Wait,
-    };
-    let Confirmed { reply, unconfirmed } =
-        context.run(Effect::Grant, call).await.map_err(|error| {
-            let member = |index| attempts.get(index).unwrap_or(&attempts[0]);
-            other_kind::tell(error, |index| &member(index).target)
-        })?;
+    let call = Call::new(Effect::Grant, script, &keys, &args, slot, deadline);
+    let Confirmed { reply, unconfirmed } = context.run(call).await.map_err(|error| {
+        let member = |index| attempts.get(index).unwrap_or(&attempts[0]);
+        other_kind::tell(error, |index| &member(index).target)
+    })?;
     let tokens: Vec<bool> = attempts
         .iter()
         .map(|attempt| attempt.target.kind().has_tokens())

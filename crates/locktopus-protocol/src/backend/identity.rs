@@ -1,9 +1,7 @@
 //! The identity of a server (run id, uptime), for quorums: a restarted server has forgotten its
 //! locks.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_contract::{
@@ -12,91 +10,84 @@ use locktopus_contract::{
 use tokio::time::Instant;
 
 use super::context::Contexts;
-use super::diagnose::clocks::server_time;
 use crate::client::{Deployment, Reply, Route};
 use crate::execution::executor::Executor;
+use crate::wire::reply;
 
 /// Notes about other nodes: a hash from a node's label to the run id and the time when a client
 /// first saw it, in milliseconds since 1970.
 const RUNS: &[u8] = b"locktopus_history_runs";
 
-/// Asks a standalone server for its identity. Created by
-/// [`RedisBackend::probe`](crate::RedisBackend::probe).
-#[derive(Debug)]
-pub(crate) struct ServerProbe {
-    contexts: Arc<Contexts>,
-}
-
-impl ServerProbe {
-    pub(crate) fn new(contexts: &Arc<Contexts>) -> Result<Self, BackendError> {
-        let executor = &contexts.any().executor;
-        let deployment = executor.client().deployment();
-        if deployment != Deployment::Standalone {
-            let message = format!(
-                "a node of a quorum must be one standalone server, not a {deployment}: what is promoted may have \
-                 lost locks without a restart"
-            );
-            return Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message));
-        }
-        let contexts = Arc::clone(contexts);
-        Ok(Self { contexts })
+/// # Errors
+///
+/// Fails unless the client is connected to one standalone server.
+pub(super) fn check(executor: &Executor) -> Result<(), BackendError> {
+    match executor.client().deployment() {
+        Deployment::Standalone => Ok(()),
+        deployment => Err(executor.unsupported(format!(
+            "a node of a quorum must be one standalone server, not a {deployment}: what is promoted may have \
+             lost locks without a restart"
+        ))),
     }
 }
 
 /// The server's clock, as time since 1970.
 async fn now(executor: &Executor, deadline: Instant) -> Result<Duration, BackendError> {
     let reply = executor.ask(Route::Any, &[b"TIME"], deadline).await?;
-    let time = server_time(&reply).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    time.ok_or_else(|| {
+    let micros = reply::time(&reply).and_then(|micros| u64::try_from(micros).ok());
+    micros.map(Duration::from_micros).ok_or_else(|| {
         let message = "TIME gave an answer that makes no sense";
         executor.error(BackendErrorKind::Protocol, Executed::No, message)
     })
 }
 
 #[async_trait]
-impl NodeProbe for ServerProbe {
+impl NodeProbe for Contexts {
     fn generation(&self) -> u64 {
-        match self.contexts.here() {
+        match self.here() {
             Ok(context) => context.generation(),
-            Err(_) => self.contexts.any().generation(),
+            Err(_) => self.first.generation(),
         }
     }
 
     async fn identity(&self, deadline: Instant) -> Result<NodeIdentity, BackendError> {
-        let context = self.contexts.here()?;
+        let context = self.here()?;
         let executor = &context.executor;
         // Both at once, so that a distant node takes only one round trip.
         let section = |name: &'static [u8]| async move {
             let words: [&[u8]; 2] = [b"INFO", name];
             let reply = executor.ask(Route::Any, &words, deadline).await;
-            reply.map(|reply| fields(&reply))
+            reply.map(|reply| match reply {
+                Reply::Bytes(text) => String::from_utf8_lossy(&text).into_owned(),
+                _ => String::new(),
+            })
         };
         let (server, replication) = tokio::try_join!(section(b"server"), section(b"replication"))?;
         let missing = |field: &str| {
             let message = format!("INFO does not tell {field}; may this user ask?");
             executor.error(BackendErrorKind::Protocol, Executed::No, message)
         };
-        let run_id = server.get("run_id").ok_or_else(|| missing("run_id"))?;
-        let uptime = server.get("uptime_in_seconds");
+        let run_id = reply::info(&server, "run_id").ok_or_else(|| missing("run_id"))?;
+        let uptime = reply::info(&server, "uptime_in_seconds");
         let uptime: Option<i64> = uptime.and_then(|seconds| seconds.parse().ok());
         let uptime = uptime.ok_or_else(|| missing("uptime_in_seconds"))?;
         // The server reports whole seconds, perhaps rounded up. The value is negative if its clock
         // was set back since it started.
         let uptime = Duration::from_secs(u64::try_from(uptime.saturating_sub(1)).unwrap_or(0));
-        let identity = NodeIdentity::new(run_id.as_str(), uptime);
-        Ok(match replication.get("master_replid") {
-            Some(id) => identity.with_replication_id(id.as_str()),
+        let identity = NodeIdentity::new(run_id, uptime);
+        Ok(match reply::info(&replication, "master_replid") {
+            Some(id) => identity.with_replication_id(id),
             None => identity,
         })
     }
 
-    async fn recall(
+    async fn sighting(
         &self,
         label: &str,
         deadline: Instant,
     ) -> Result<Option<Sighting>, BackendError> {
         let question: [&[u8]; 3] = [b"HGET", RUNS, label.as_bytes()];
-        let executor = &self.contexts.here()?.executor;
+        let executor = &self.here()?.executor;
         let told = executor.ask(Route::Any, &question, deadline);
         let (now, told) = tokio::try_join!(now(executor, deadline), told)?;
         let Reply::Bytes(text) = told else {
@@ -111,29 +102,17 @@ impl NodeProbe for ServerProbe {
         Ok(seen)
     }
 
-    async fn note(
+    async fn note_sighting(
         &self,
         label: &str,
         sighting: &Sighting,
         deadline: Instant,
     ) -> Result<(), BackendError> {
-        let executor = &self.contexts.here()?.executor;
+        let executor = &self.here()?.executor;
         let at = now(executor, deadline).await?.saturating_sub(sighting.age);
         let text = format!("{} {}", at.as_millis(), sighting.run_id);
         let words: [&[u8]; 4] = [b"HSET", RUNS, label.as_bytes(), text.as_bytes()];
         let told = executor.ask(Route::Any, &words, deadline).await;
         told.map(drop)
     }
-}
-
-/// The `name:value` lines of an `INFO` answer.
-fn fields(reply: &Reply) -> HashMap<String, String> {
-    let Reply::Bytes(text) = reply else {
-        return HashMap::new();
-    };
-    let text = String::from_utf8_lossy(text);
-    text.lines()
-        .filter_map(|line| line.trim_end().split_once(':'))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
 }

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use locktopus_contract::{Announcement, BackendError, InstanceQuery, InstanceRecord};
+use locktopus_contract::{Announcement, BackendError, InstanceQuery, InstanceRecord, Instances};
 
-use super::context::{Context, millis};
+use super::RedisBackend;
+use super::context::millis;
 use crate::client::{Reply, Route};
 use crate::kinds::keys::instance_key;
 use crate::layout::slot::key_slot;
@@ -17,8 +19,9 @@ const AT_ONCE: usize = 64;
 /// Servers count whole milliseconds.
 const MIN_KEEP: Duration = Duration::from_millis(1);
 
-impl Context {
-    pub(super) async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
+#[async_trait]
+impl Instances for RedisBackend {
+    async fn announce(&self, announcement: &Announcement) -> Result<(), BackendError> {
         let key = instance_key(&announcement.namespace, announcement.instance);
         let (key, slot) = (key.as_bytes(), key_slot(key.as_bytes()));
         let (text, keep);
@@ -31,21 +34,21 @@ impl Context {
             None => &[b"DEL", key],
         };
         // Running this twice has the same effect as once.
-        let asked = self
-            .executor
-            .ask(Route::Slot(slot), words, announcement.deadline);
+        let executor = &self.contexts.here()?.executor;
+        let asked = executor.ask(Route::Slot(slot), words, announcement.deadline);
         asked.await.map(drop)
     }
 
-    pub(super) async fn instances(
+    async fn records(
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
+        let executor = &self.contexts.here()?.executor;
         let one = |instance| async move {
             let key = instance_key(&query.namespace, instance);
             let (key, slot) = (key.as_bytes(), key_slot(key.as_bytes()));
             let words: [&[u8]; 2] = [b"GET", key];
-            let asked = self.executor.ask(Route::Slot(slot), &words, query.deadline);
+            let asked = executor.ask(Route::Slot(slot), &words, query.deadline);
             asked.await.map(|reply| match reply {
                 Reply::Bytes(text) => InstanceRecord::parse(&text),
                 _ => None,

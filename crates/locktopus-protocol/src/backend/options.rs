@@ -6,10 +6,6 @@ use locktopus_contract::{SafetyMode, TokenRetention};
 
 /// The options of a [`RedisBackend`](crate::RedisBackend).
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct BackendOptions {
     /// How long to wait for one answer. Default 1 s.
     pub call_timeout: Duration,
@@ -40,10 +36,6 @@ impl Default for BackendOptions {
 
 /// Which flavour of pub/sub announces releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum PubSubMode {
     /// Redisson's rule: sharded in a cluster whose servers support it, else plain.
     #[default]

@@ -32,7 +32,7 @@ impl Context {
         let [permits, retention] = numbers.each();
         let mut args = vec![
             request.owner.expose(),
-            self.mode(kind)?,
+            self.held(kind)?.letter,
             permits,
             self.publish_for(&keys),
             keys.channel.as_deref().unwrap_or_default(),
@@ -44,35 +44,32 @@ impl Context {
             None if keys.others_wait() => args.push(b"1"),
             None => {}
         }
-        let sought = request.sought.as_ref().map(|sought| {
-            let tokens = if kind.has_tokens() { sought.tokens } else { 0 };
+        let hint = request.place_hint.as_ref().map(|hint| {
+            let tokens = if kind.has_tokens() { hint.tokens } else { 0 };
             Numbers::of([
-                whole_millis(sought.place).into(),
-                whole_millis(kind.stored_lease(sought.lease)).into(),
+                whole_millis(hint.place).into(),
+                whole_millis(kind.stored_lease(hint.lease)).into(),
                 tokens.into(),
             ])
         });
         // The inbox of a waiter that polls, or did, may differ, so the script searches for its
         // place.
-        let inbox = sought.as_ref().and_then(|_| self.inbox_of_place(&keys));
-        if let (Some(sought), Some((inbox, None))) = (&sought, &inbox) {
+        let inbox = hint.as_ref().and_then(|_| self.inbox_of_place(&keys));
+        if let (Some(hint), Some((inbox, None))) = (&hint, &inbox) {
             args.resize(9, b"");
-            args.extend(sought.each());
+            args.extend(hint.each());
             args.push(inbox.as_bytes());
         }
+        let (names, slot, deadline) = (keys.scripts(), keys.slot(), request.deadline);
         let call = Call {
-            script,
-            keys: &keys.scripts(),
-            args: &args,
-            slot: keys.slot(),
-            deadline: request.deadline,
             on_split: match self.row(kind)?.is_one_key {
                 // Waiters in the queue find a lock of a migrating slot at their next heartbeat.
                 true => OnSplit::FirstKey,
                 false => OnSplit::Wait,
             },
+            ..Call::new(Effect::Release, script, &names, &args, slot, deadline)
         };
-        let told = self.run(Effect::Release, call).await?;
+        let told = self.run(call).await?;
         self.decoder(script).released(&told.reply)
     }
 
@@ -85,8 +82,7 @@ impl Context {
         let (keys, kind) = (self.keys(&request.target), request.target.kind());
         let script = self.row(kind)?.linger.ok_or_else(|| {
             let message = format!("a {} cannot be left held by nobody", kind.as_str());
-            let unsupported = BackendErrorKind::Unsupported;
-            self.executor.error(unsupported, Executed::No, message)
+            self.executor.unsupported(message)
         })?;
         self.keep_token(request, &keys, linger.time).await?;
         let time = millis(linger.time);
@@ -95,16 +91,17 @@ impl Context {
             linger.heir.expose(),
             time.as_bytes(),
         ];
+        let (names, slot) = ([keys.main().as_bytes()], keys.slot());
         // Runs like an extension: it counts once the safety mode is satisfied, and grants nothing.
-        let call = Call {
+        let call = Call::new(
+            Effect::Extend,
             script,
-            keys: &[keys.main().as_bytes()],
-            args: &args,
-            slot: keys.slot(),
-            deadline: request.deadline,
-            on_split: OnSplit::Wait,
-        };
-        let Confirmed { reply, unconfirmed } = Box::pin(self.run(Effect::Extend, call)).await?;
+            &names,
+            &args,
+            slot,
+            request.deadline,
+        );
+        let Confirmed { reply, unconfirmed } = Box::pin(self.run(call)).await?;
         if let Some(unconfirmed) = unconfirmed {
             let message = "left held by nobody, but not confirmed by enough replicas";
             let executed = Executed::Maybe;
@@ -126,16 +123,10 @@ impl Context {
         let Some(token) = keys.token().filter(|_| too_short) else {
             return Ok(());
         };
-        let needed = needed.to_string();
-        let call = Call {
-            script: &KEEP_TOKENS,
-            keys: &[token.as_bytes()],
-            args: &[needed.as_bytes()],
-            slot: keys.slot(),
-            deadline: request.deadline,
-            on_split: OnSplit::Wait,
-        };
-        Box::pin(self.run(Effect::Extend, call)).await.map(drop)
+        let (names, needed) = ([token.as_bytes()], needed.to_string());
+        let (args, slot, deadline) = ([needed.as_bytes()], keys.slot(), request.deadline);
+        let call = Call::new(Effect::Extend, &KEEP_TOKENS, &names, &args, slot, deadline);
+        Box::pin(self.run(call)).await.map(drop)
     }
 
     /// Releases grants that too few replicas confirmed, and returns the error for the caller.

@@ -12,13 +12,13 @@
 //! attempt follows under that owner id: only releases with [`ReleaseRequest::last`] are kept.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use locktopus_contract::{Linger, LockTarget, OwnerId, ReleaseRequest};
+use locktopus_contract::{Linger, LockTarget, OwnerId, ReleaseRequest, lock};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -159,11 +159,6 @@ impl Context {
         }
         self.repeats.keep(request, changes);
     }
-}
-
-/// Ignores poison: a panic in these short sections leaves the data whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A release to repeat.

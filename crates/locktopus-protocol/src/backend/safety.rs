@@ -1,18 +1,16 @@
-//! The safety mode of a backend: which scripts it runs, and which leases it allows.
+//! The safety mode of a backend: which scripts it runs and how, and which leases it allows.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktopus_contract::{
-    BackendError, BackendErrorKind, Executed, LockKind, MIN_LEASE, SafetyMode,
-};
+use locktopus_contract::{BackendError, LockKind, MIN_LEASE, SafetyMode};
 
-use crate::client::Deployment;
-use crate::execution::executor::Executor;
+use super::context::Context;
+use crate::execution::call::{Call, Effect};
+use crate::execution::executor::{Executor, Way};
 use crate::execution::quarantine::Quarantine;
-use crate::execution::replication::Replication;
-use crate::kinds::{self, Counter};
-use crate::scripts::{self, KindScripts, Script};
+use crate::execution::replication::{Confirmed, Replication};
+use crate::scripts::KindScripts;
 
 /// The safety mode with its state.
 #[derive(Debug)]
@@ -34,10 +32,7 @@ impl Safety {
         executor: &Executor,
         call_timeout: Duration,
     ) -> Result<Self, BackendError> {
-        let cluster = executor.client().deployment() == Deployment::Cluster;
-        let impossible = |message: String| {
-            Err(executor.error(BackendErrorKind::Unsupported, Executed::No, message))
-        };
+        let impossible = |message: String| Err(executor.unsupported(message));
         match mode {
             SafetyMode::Plain => Ok(Self::Plain),
             SafetyMode::Replicated { timeout, .. }
@@ -49,14 +44,14 @@ impl Safety {
                 ))
             }
             SafetyMode::Replicated { need, timeout } => {
-                let replication = Replication::new(need, timeout, cluster);
+                let replication = Replication::new(need, timeout, executor.is_cluster());
                 Ok(Self::Replicated(Arc::new(replication)))
             }
             SafetyMode::Quarantine { max_lease } if max_lease < MIN_LEASE => impossible(format!(
                 "a quarantine of {max_lease:?} is not possible: leases last at least {MIN_LEASE:?}"
             )),
             SafetyMode::Quarantine { max_lease } => {
-                Quarantine::begin(executor, max_lease, cluster, call_timeout)
+                Quarantine::begin(executor, max_lease, call_timeout)
                     .await
                     .map(Self::Quarantine)
             }
@@ -76,46 +71,58 @@ impl Safety {
             }
         }
     }
+
+    /// Which of two scripts this mode runs.
+    pub(super) fn choose<T>(&self, plain: &'static T, quarantined: &'static T) -> &'static T {
+        match self {
+            Self::Plain | Self::Replicated(_) => plain,
+            Self::Quarantine(_) => quarantined,
+        }
+    }
 }
 
-/// The scripts of a backend with a safety mode.
-impl Safety {
-    /// The scripts of a kind, or `None` if it has none.
-    pub(crate) fn scripts(&self, kind: &LockKind) -> Option<&'static KindScripts> {
-        let held = kinds::of(kind)?.scripts.as_ref()?;
-        Some(match self {
-            Self::Plain | Self::Replicated(_) => held.plain,
-            Self::Quarantine(_) => held.quarantined,
-        })
+impl Context {
+    /// Runs a script. `call` has the keys and arguments of the plain mode.
+    ///
+    /// Boxed parts belong to modes that most calls do not use, so that most calls stay small.
+    pub(super) async fn run(&self, call: Call<'_>) -> Result<Confirmed, BackendError> {
+        let executor = &self.executor;
+        let way = match (&self.safety, call.effect) {
+            (Safety::Replicated(replication), Effect::Grant | Effect::Extend) => {
+                return Box::pin(executor.run_replicated(replication, &call)).await;
+            }
+            (Safety::Quarantine(quarantine), Effect::Grant | Effect::Release) => {
+                let reply = Box::pin(quarantine.run(executor, &call)).await;
+                return reply.map(Confirmed::from);
+            }
+            (Safety::Replicated(_), Effect::Release) => Way::Blocking,
+            (Safety::Plain, Effect::Grant | Effect::Release) => {
+                self.gather.as_ref().map_or(Way::Usual, Way::Together)
+            }
+            (_, Effect::Look) | (Safety::Plain | Safety::Quarantine(_), Effect::Extend) => {
+                Way::Usual
+            }
+        };
+        executor.run(way, &call).await.map(Confirmed::from)
     }
 
-    /// The script that changes a counter.
-    pub(crate) fn counter(&self, counter: &Counter) -> &'static Script {
-        match self {
-            Self::Plain | Self::Replicated(_) => counter.plain,
-            Self::Quarantine(_) => counter.quarantined,
-        }
-    }
-
-    /// The script that takes several locks at once.
-    pub(crate) fn group_acquire(&self) -> &'static Script {
-        match self {
-            Self::Plain | Self::Replicated(_) => &scripts::GROUP_ACQUIRE,
-            Self::Quarantine(_) => &scripts::QUARANTINED_GROUP_ACQUIRE,
-        }
+    /// # Errors
+    ///
+    /// Fails if there are no locks of this kind.
+    pub(super) fn scripts(&self, kind: &LockKind) -> Result<&'static KindScripts, BackendError> {
+        let held = self.held(kind)?;
+        Ok(self.safety.choose(held.plain, held.quarantined))
     }
 
     /// # Errors
     ///
     /// Fails if the mode does not allow a lease of this length.
-    pub(crate) fn check_lease(
-        &self,
-        executor: &Executor,
-        lease: Duration,
-    ) -> Result<(), BackendError> {
-        match self {
-            Self::Plain | Self::Replicated(_) => Ok(()),
-            Self::Quarantine(quarantine) => quarantine.check(executor, lease),
+    pub(super) fn check_lease(&self, kind: &LockKind, lease: Duration) -> Result<(), BackendError> {
+        match &self.safety {
+            Safety::Plain | Safety::Replicated(_) => Ok(()),
+            Safety::Quarantine(quarantine) => {
+                quarantine.check(&self.executor, kind.stored_lease(lease))
+            }
         }
     }
 }

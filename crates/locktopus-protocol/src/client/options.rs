@@ -14,10 +14,6 @@ const SHORTEST_CONNECT: Duration = Duration::from_secs(2);
 ///
 /// The facade builds this from a URL. Adapters only read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct ConnectOptions {
     /// Addresses for the kind of deployment.
     pub servers: Servers,
@@ -103,10 +99,6 @@ impl ConnectOptions {
 
 /// The servers' addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum Servers {
     /// One server.
     Standalone(HostPort),
@@ -123,10 +115,6 @@ pub enum Servers {
 
 /// A host name or address with a port, or a unix socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct HostPort {
     /// Name, IPv4 or IPv6 address (without brackets). If it begins with `/`, the path of a unix
     /// socket.
@@ -166,10 +154,6 @@ impl fmt::Display for HostPort {
 
 /// A user and password.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct Credentials {
     /// ACL user; `None` logs in as `default`.
     pub username: Option<String>,
@@ -241,10 +225,6 @@ impl fmt::Debug for Secret {
 /// TLS settings. `Debug` shows no file names, because some people put a key where its file name
 /// should be.
 #[derive(Clone, PartialEq, Eq, Default)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct TlsOptions {
     /// PEM file with the authorities to trust; `None` trusts the system's.
     pub ca_file: Option<PathBuf>,
@@ -293,10 +273,6 @@ impl fmt::Debug for TlsOptions {
 
 /// TLS settings for the sentinels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum SentinelTls {
     /// The same as for the data servers.
     #[default]
@@ -309,10 +285,6 @@ pub enum SentinelTls {
 
 /// Who routes commands to the nodes of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "protocol and adapters are released together"
-)]
 pub enum ClusterRouter {
     /// The adapter, with its own connection to each primary.
     #[default]
@@ -324,10 +296,6 @@ pub enum ClusterRouter {
 
 /// Settings read from a client that the program configured itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct ReadSettings {
     /// Addresses, logins, database and TLS.
     pub options: ConnectOptions,
@@ -364,10 +332,6 @@ pub(crate) const PEM_MARK: &str = "-----BEGIN";
 
 /// A client certificate.
 #[derive(Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct ClientIdentity {
     /// PEM file with the certificate chain.
     pub cert_file: PathBuf,

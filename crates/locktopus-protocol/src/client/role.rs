@@ -13,13 +13,8 @@ pub const ROLE_QUESTION: &str = "HELLO";
 /// with some proxies.
 #[must_use]
 pub fn says_replica(answer: &Reply) -> bool {
-    let Reply::Array(fields) = answer else {
-        return false;
-    };
-    let is = |reply: &Reply, word: &[u8]| matches!(reply, Reply::Bytes(bytes) if bytes == word);
-    fields.chunks_exact(2).any(|field| {
-        is(&field[0], b"role") && (is(&field[1], b"replica") || is(&field[1], b"slave"))
-    })
+    let role = answer.field("role").and_then(Reply::text);
+    role.is_some_and(|role| ["replica", "slave"].contains(&role))
 }
 
 #[cfg(test)]

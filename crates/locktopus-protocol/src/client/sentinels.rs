@@ -20,6 +20,7 @@
 
 use std::cmp::Reverse;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -31,7 +32,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::client::backoff::Redial;
 use crate::client::budget::Budget;
 use crate::client::options::HostPort;
-use crate::client::{ClientError, Reply};
+use crate::client::{ClientError, Deployment, Reply};
 
 /// How much longer to wait for other sentinels once one has answered: as long as that answer took,
 /// and at least this.
@@ -85,6 +86,44 @@ impl NamedPrimary {
 
     fn is_newer_than(&self, other: &Self) -> bool {
         self.epoch > other.epoch
+    }
+}
+
+/// The server that a connection leads to.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// Always this server.
+    Server(HostPort),
+    /// The server that the sentinels call the primary at the time of connecting.
+    Primary(Arc<Sentinels>),
+}
+
+impl Target {
+    /// The sentinels, if there are any.
+    #[must_use]
+    pub fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+        match self {
+            Self::Server(_) => None,
+            Self::Primary(sentinels) => Some(sentinels),
+        }
+    }
+
+    /// The kind of deployment with this one primary.
+    #[must_use]
+    pub fn deployment(&self) -> Deployment {
+        match self {
+            Self::Server(_) => Deployment::Standalone,
+            Self::Primary(_) => Deployment::Sentinel,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(server) => server.fmt(f),
+            Self::Primary(_) => f.write_str("the primary named by the sentinels"),
+        }
     }
 }
 
@@ -326,37 +365,18 @@ impl fmt::Debug for Sentinels {
     }
 }
 
-fn is(reply: &Reply, word: &[u8]) -> bool {
-    matches!(reply, Reply::Bytes(bytes) if bytes == word)
-}
-
-fn text(reply: &Reply) -> Option<&str> {
-    match reply {
-        Reply::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
-        Reply::Nil | Reply::Int(_) | Reply::Array(_) => None,
-    }
-}
-
 fn parse_address(answer: &Reply) -> Option<HostPort> {
-    let Reply::Array(parts) = answer else {
-        return None;
-    };
-    let [host, port] = parts.as_slice() else {
+    let [host, port] = answer.items()? else {
         return None;
     };
     Some(HostPort {
-        host: text(host)?.to_owned(),
-        port: text(port)?.parse().ok()?,
+        host: host.text()?.to_owned(),
+        port: port.text()?.parse().ok()?,
     })
 }
 
 fn parse_epoch(record: &Reply) -> Option<u64> {
-    let Reply::Array(fields) = record else {
-        return None;
-    };
-    let mut fields = fields.chunks_exact(2);
-    let field = fields.find(|field| is(&field[0], b"config-epoch"))?;
-    text(&field[1])?.parse().ok()
+    record.field("config-epoch")?.text()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -11,14 +11,11 @@ use crate::client::Reply;
 use crate::client::options::HostPort;
 use crate::layout::slot::SLOTS;
 
-pub use crate::client::slot_table::{Informants, SlotTable};
+pub use crate::client::cluster_map::ClusterMap;
+pub use crate::client::slot_table::SlotTable;
 
 /// Consecutive hash slots and the primary that serves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct SlotRange {
     /// The first slot.
     pub first: u16,
@@ -72,10 +69,6 @@ pub(crate) fn first_slots(answer: &Reply) -> Vec<u16> {
 
 /// The target of a `MOVED` or `ASK` refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct Redirect {
     /// The slot of the refused command.
     pub slot: u16,
@@ -118,21 +111,16 @@ struct Row<'a> {
 }
 
 fn rows(answer: &Reply) -> impl Iterator<Item = Row<'_>> {
-    let rows = match answer {
-        Reply::Array(rows) => rows.as_slice(),
-        Reply::Nil | Reply::Int(_) | Reply::Bytes(_) => &[],
-    };
-    rows.iter().filter_map(row)
+    answer.items().unwrap_or_default().iter().filter_map(row)
 }
 
 fn row(row: &Reply) -> Option<Row<'_>> {
-    let Reply::Array(row) = row else { return None };
     let [
         Reply::Int(first),
         Reply::Int(last),
         Reply::Array(primary),
         ..,
-    ] = row.as_slice()
+    ] = row.items()?
     else {
         return None;
     };

@@ -1,10 +1,11 @@
 //! The slot table of a cluster, and the order of the nodes that a client asks for a new one.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::select_ok;
+use locktopus_contract::lock;
 
 use crate::client::options::HostPort;
 use crate::client::slot_map::{Redirect, SlotRange};
@@ -130,7 +131,7 @@ impl<N: Clone> SlotTable<N> {
 /// the cluster may be old. The others take turns, because a node cut off from the rest answers
 /// fast, and wrongly.
 #[derive(Debug, Default)]
-pub struct Informants {
+pub(crate) struct Informants {
     hints: Mutex<Hints>,
     turn: AtomicUsize,
 }
@@ -144,13 +145,13 @@ struct Hints {
 
 impl Informants {
     /// Notes that a refusal named this node.
-    pub fn prefer(&self, node: HostPort) {
-        self.hints().better = Some(node);
+    pub(crate) fn prefer(&self, node: HostPort) {
+        lock(&self.hints).better = Some(node);
     }
 
     /// Notes that this node failed.
-    pub fn doubt(&self, node: HostPort) {
-        self.hints().doubtful.insert(node);
+    pub(crate) fn doubt(&self, node: HostPort) {
+        lock(&self.hints).doubtful.insert(node);
     }
 
     /// Calls `ask` for the primaries of a table and for `seeds`, three at a time, until one call
@@ -163,7 +164,7 @@ impl Informants {
     /// # Cancel safety
     ///
     /// Cancel safe, but it loses the hints given before.
-    pub async fn ask<T, E, A>(
+    pub(crate) async fn ask<T, E, A>(
         &self,
         primaries: &[HostPort],
         seeds: &[HostPort],
@@ -173,7 +174,7 @@ impl Informants {
     where
         A: Future<Output = Result<T, E>>,
     {
-        let Hints { better, doubtful } = std::mem::take(&mut *self.hints());
+        let Hints { better, doubtful } = std::mem::take(&mut *lock(&self.hints));
         let mut failure = nobody;
         if let Some(better) = better {
             match ask(better).await {
@@ -209,11 +210,6 @@ impl Informants {
         let mut others: Vec<_> = seeds.cloned().chain::<Vec<_>>(failed).collect();
         others.sort_by_key(|node| doubtful.contains(node));
         [likely, others]
-    }
-
-    /// A panic cannot leave the hints half written, so poison is ignored.
-    fn hints(&self) -> MutexGuard<'_, Hints> {
-        self.hints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,13 +16,14 @@ pub(crate) struct Call<'a> {
     pub(crate) args: &'a [&'a [u8]],
     pub(crate) slot: u16,
     pub(crate) deadline: Instant,
+    pub(crate) effect: Effect,
     pub(crate) on_split: OnSplit,
 }
 
 /// The effect of a script on locks. The safety mode decides by this how it runs the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It changes nothing.
+    /// It changes no lock.
     Look,
     /// It may grant a lock. The grant counts once the safety mode is satisfied.
     Grant,
@@ -47,6 +48,26 @@ pub(crate) enum OnSplit {
 }
 
 impl<'a> Call<'a> {
+    /// A call that waits while its slot is being moved.
+    pub(crate) fn new(
+        effect: Effect,
+        script: &'static Script,
+        keys: &'a [&'a [u8]],
+        args: &'a [&'a [u8]],
+        slot: u16,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            script,
+            keys,
+            args,
+            slot,
+            deadline,
+            effect,
+            on_split: OnSplit::Wait,
+        }
+    }
+
     /// `EVALSHA` with the script's digest. `count` is the number of keys.
     pub(super) fn command(&self, count: &'a str) -> Vec<&'a [u8]> {
         let mut command: Vec<&[u8]> = Vec::with_capacity(3 + self.keys.len() + self.args.len());

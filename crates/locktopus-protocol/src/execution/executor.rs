@@ -13,7 +13,7 @@ use std::time::Duration;
 use locktopus_contract::{BackendError, BackendErrorKind, Executed};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::client::{ClientError, RedisClient, Reply, Route};
+use crate::client::{ClientError, Deployment, Pipelined, RedisClient, Reply, Route};
 use crate::execution::call::{
     Call, HalfMoved, ONE_NODE, OnSplit, count_of, is_half_moved, names_a_node,
 };
@@ -26,10 +26,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Which of a client's connections to a node, and whether calls share a request.
 #[derive(Debug, Clone, Copy)]
-enum Way<'a> {
+pub(crate) enum Way<'a> {
     Usual,
     /// The usual connection, perhaps in one request with other calls.
     Together(&'a Arc<Gather>),
+    /// The connection for blocking commands, after everything that was sent there before. A call on
+    /// it waits while its slot is being moved.
     Blocking,
 }
 
@@ -64,6 +66,10 @@ impl Executor {
         self.client.name()
     }
 
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.client.deployment() == Deployment::Cluster
+    }
+
     /// Closes the client. Later calls are answered without it.
     pub(crate) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
@@ -80,33 +86,54 @@ impl Executor {
     }
 
     /// Runs a script.
-    pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, BackendError> {
-        self.run_by(Way::Usual, call).await
-    }
-
-    /// Runs a script, perhaps in one request with other calls.
-    pub(crate) async fn run_together(
-        &self,
-        gather: &Arc<Gather>,
-        call: &Call<'_>,
-    ) -> Result<Reply, BackendError> {
-        self.run_by(Way::Together(gather), call).await
-    }
-
-    /// Runs a script on the connection for blocking commands, after everything that was sent there
-    /// before.
-    pub(crate) async fn run_in_line(&self, call: &Call<'_>) -> Result<Reply, BackendError> {
-        let call = Call {
-            on_split: OnSplit::Wait,
-            ..*call
+    pub(crate) async fn run(&self, way: Way<'_>, call: &Call<'_>) -> Result<Reply, BackendError> {
+        let (route, deadline) = (Route::Slot(call.slot), call.deadline);
+        let count = count_of(call.keys);
+        let mut command = call.command(&count);
+        let mut on_split = match way {
+            Way::Blocking => OnSplit::Wait,
+            Way::Usual | Way::Together(_) => call.on_split,
         };
-        self.run_by(Way::Blocking, &call).await
-    }
-
-    async fn run_by(&self, way: Way<'_>, call: &Call<'_>) -> Result<Reply, BackendError> {
-        let (count, route) = (count_of(call.keys), (Route::Slot(call.slot), way));
-        let command = call.command(&count);
-        self.send(route, command, Some(call), call.deadline).await
+        let mut patience = Patience::until(deadline);
+        loop {
+            self.check_open()?;
+            let answer = match way {
+                // `EVAL` goes alone, so that the server knows the script afterwards.
+                Way::Together(gather) if command[0] == b"EVALSHA" => {
+                    timeout_at(deadline, gather.send(call, &command)).await
+                }
+                Way::Usual | Way::Together(_) => {
+                    timeout_at(deadline, self.client.command(route, &command)).await
+                }
+                Way::Blocking => {
+                    let commands: [&[&[u8]]; 1] = [&command];
+                    let answers =
+                        timeout_at(deadline, self.client.pipeline(route, &commands)).await;
+                    let only = |answers: Pipelined| answers.replies.into_iter().next();
+                    answers.map(|answers| only(answers?).unwrap_or_else(missing))
+                }
+            };
+            match answer {
+                Err(_) => return Err(self.timed_out(route, patience)),
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(error)) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
+                    (command[0], command[1]) = (b"EVAL", call.script.source.as_bytes());
+                }
+                Ok(Err(error)) => match on_split {
+                    OnSplit::FirstKey if is_half_moved(&error) => {
+                        command[2] = b"1";
+                        command.drain(4..3 + call.keys.len());
+                        on_split = OnSplit::Wait;
+                    }
+                    OnSplit::Tell if is_half_moved(&error) => {
+                        let (kind, message) = (BackendErrorKind::Unavailable, explained(&error));
+                        let told = self.error(kind, Executed::No, message);
+                        return Err(told.with_source(HalfMoved));
+                    }
+                    _ => patience.outlast(self, error).await?,
+                },
+            }
+        }
     }
 
     /// Sends a command that changes nothing, or has the effect of once however often it runs.
@@ -116,63 +143,13 @@ impl Executor {
         args: &[&[u8]],
         deadline: Instant,
     ) -> Result<Reply, BackendError> {
-        let (route, words) = ((route, Way::Usual), args.to_vec());
-        self.send(route, words, None, deadline).await
-    }
-
-    async fn send(
-        &self,
-        (route, way): (Route, Way<'_>),
-        mut command: Vec<&[u8]>,
-        call: Option<&Call<'_>>,
-        deadline: Instant,
-    ) -> Result<Reply, BackendError> {
-        let mut on_split = call.map_or(OnSplit::Wait, |call| call.on_split);
         let mut patience = Patience::until(deadline);
         loop {
             self.check_open()?;
-            let answer = timeout_at(deadline, self.once(route, way, &command, call)).await;
-            match answer {
+            match timeout_at(deadline, self.client.command(route, args)).await {
                 Err(_) => return Err(self.timed_out(route, patience)),
                 Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(error)) => match (call, on_split) {
-                    (Some(call), _) if is_unknown_script(&error) && command[0] == b"EVALSHA" => {
-                        (command[0], command[1]) = (b"EVAL", call.script.source.as_bytes());
-                    }
-                    (Some(call), OnSplit::FirstKey) if is_half_moved(&error) => {
-                        command[2] = b"1";
-                        command.drain(4..3 + call.keys.len());
-                        on_split = OnSplit::Wait;
-                    }
-                    (_, OnSplit::Tell) if is_half_moved(&error) => {
-                        let kind = BackendErrorKind::Unavailable;
-                        let message = explained(&error);
-                        return Err(self
-                            .error(kind, Executed::No, message)
-                            .with_source(HalfMoved));
-                    }
-                    _ => patience.outlast(self, error).await?,
-                },
-            }
-        }
-    }
-
-    async fn once(
-        &self,
-        route: Route,
-        way: Way<'_>,
-        command: &[&[u8]],
-        call: Option<&Call<'_>>,
-    ) -> Result<Reply, ClientError> {
-        match (way, call) {
-            // `EVAL` goes alone, so that the server knows the script afterwards.
-            (Way::Together(gather), Some(call)) if command[0] == b"EVALSHA" => {
-                gather.send(call, command).await
-            }
-            (Way::Usual | Way::Together(_), _) => self.client.command(route, command).await,
-            (Way::Blocking, _) => {
-                let answers = self.client.pipeline(route, &[command]).await?;
-                answers.replies.into_iter().next().unwrap_or_else(missing)
+                Ok(Err(error)) => patience.outlast(self, error).await?,
             }
         }
     }
@@ -232,6 +209,11 @@ impl Executor {
         message: impl Into<String>,
     ) -> BackendError {
         BackendError::new(self.name(), kind, executed, message)
+    }
+
+    /// The error for what this backend cannot do. Nothing was sent.
+    pub(crate) fn unsupported(&self, message: impl Into<String>) -> BackendError {
+        self.error(BackendErrorKind::Unsupported, Executed::No, message)
     }
 
     /// Turns the error of a call that changes nothing into one for the user.

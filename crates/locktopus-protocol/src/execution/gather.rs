@@ -5,17 +5,17 @@
 //! background task sends it, so the other members do not notice when a caller drops its future.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locktopus_contract::lock;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::client::{ClientError, Deployment, RedisClient, Reply, Route};
-use crate::execution::call::{Call, count_of};
+use crate::execution::call::Call;
 use crate::execution::refusals::{is_passing, is_unknown_script, was_refused};
 use crate::scripts::Script;
 
@@ -38,31 +38,33 @@ pub(crate) struct Gather {
     /// Runs the tasks that send batches. The runtime of a caller may stop too early.
     runtime: Handle,
     turns: Semaphore,
-    /// The server refuses keys of several slots in one request, as a proxy of a cluster does: calls
-    /// go alone from then on.
-    apart: AtomicBool,
+    /// A proxy before several servers cannot run a request for locks of all of them: calls go
+    /// alone.
+    apart: Arc<AtomicBool>,
     /// Batches, the oldest first. There is one task for each; when it has a turn, it sends the
     /// oldest.
     waiting: Mutex<VecDeque<Batch>>,
 }
 
-/// Calls of one script.
+/// Calls of one script, each with as many keys and arguments as the others.
 #[derive(Debug)]
 struct Batch {
     script: &'static Script,
-    /// The last deadline of its members.
-    deadline: Instant,
-    /// The words of all calls, and where each ends.
+    keys: usize,
+    args: usize,
+    /// The keys and arguments of each call, and where each of these words ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    members: Vec<Member>,
+    /// The places of the arguments that differ between calls. The others are sent once.
+    own: Vec<usize>,
+    callers: Vec<Caller>,
 }
 
-/// The words of one call. Its arguments come after the number of keys and the number of arguments.
+/// A call, and its caller, which waits for the outcome.
 #[derive(Debug)]
-struct Member {
-    keys: Range<usize>,
-    args: Range<usize>,
+struct Caller {
+    /// The first word of the call.
+    call: usize,
     tell: oneshot::Sender<Told>,
 }
 
@@ -70,17 +72,27 @@ impl Gather {
     /// For clients that gain by it, and whose calls go to one server.
     pub(crate) fn of(client: &Arc<dyn RedisClient>) -> Option<Arc<Self>> {
         let gains = client.shares_requests() && client.deployment() != Deployment::Cluster;
-        gains.then(|| Self::new(Arc::clone(client)))
+        gains.then(|| Self::new(client, Arc::default()))
     }
 
-    fn new(client: Arc<dyn RedisClient>) -> Arc<Self> {
+    /// The same on this runtime, for another client of the same server.
+    pub(crate) fn through(&self, client: &Arc<dyn RedisClient>) -> Arc<Self> {
+        Self::new(client, Arc::clone(&self.apart))
+    }
+
+    fn new(client: &Arc<dyn RedisClient>, apart: Arc<AtomicBool>) -> Arc<Self> {
         Arc::new(Self {
-            client,
+            client: Arc::clone(client),
             runtime: Handle::current(),
             turns: Semaphore::new(UNDER_WAY),
-            apart: AtomicBool::new(false),
+            apart,
             waiting: Mutex::default(),
         })
+    }
+
+    /// Sends every call alone from now on.
+    pub(crate) fn keep_apart(&self) {
+        self.apart.store(true, Ordering::Relaxed);
     }
 
     /// Sends a call at once, or in a batch if enough others wait for their answers. `command` is
@@ -95,8 +107,6 @@ impl Gather {
             match self.join(call).await {
                 Ok(Some(answer)) => return answer,
                 Ok(None) => {}
-                // The caller's own deadline ends this.
-                Err(_) if call.deadline <= Instant::now() => std::future::pending().await,
                 Err(_) => {
                     let message = "the batch ended without an answer";
                     return Err(ClientError::MaybeExecuted(message.to_owned()));
@@ -108,7 +118,7 @@ impl Gather {
 
     fn join(self: &Arc<Self>, call: &Call<'_>) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         if let Some(batch) = waiting.iter_mut().rev().find(|batch| batch.has_room(call)) {
             batch.add(call, tell);
             return told;
@@ -123,15 +133,30 @@ impl Gather {
 
     async fn send_oldest(self: Arc<Self>) {
         let _turn = timeout(LONGEST_WAIT, self.turns.acquire()).await;
-        let oldest = self.waiting().pop_front();
+        let oldest = lock(&self.waiting).pop_front();
         if let Some(batch) = oldest {
             batch.send(&self).await;
         }
     }
 
-    /// Ignores poison: nothing here panics half-way.
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Batch>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The outcome of each of so many calls that were sent together.
+    fn outcomes(&self, answer: Result<Reply, ClientError>, count: usize) -> Vec<Told> {
+        match answer {
+            Ok(reply) if count == 1 => vec![Some(Ok(reply))],
+            Ok(reply) => each(reply, count).unwrap_or_else(|| {
+                let message = "the answer to a batch is malformed".to_owned();
+                vec![Some(Err(ClientError::MaybeExecuted(message))); count]
+            }),
+            Err(ClientError::Rejected { code, message })
+                if is_passing(&code) || was_refused(&code, &message) =>
+            {
+                if code == "CROSSSLOT" {
+                    self.keep_apart();
+                }
+                vec![None; count]
+            }
+            Err(error) => vec![Some(Err(error)); count],
+        }
     }
 }
 
@@ -139,102 +164,115 @@ impl Batch {
     fn new(call: &Call<'_>) -> Self {
         Self {
             script: call.script,
-            deadline: call.deadline,
+            keys: call.keys.len(),
+            args: call.args.len(),
             bytes: Vec::new(),
             ends: Vec::new(),
-            members: Vec::new(),
+            own: Vec::new(),
+            callers: Vec::new(),
         }
     }
 
     fn has_room(&self, call: &Call<'_>) -> bool {
         let words = call.keys.iter().chain(call.args);
         std::ptr::eq(self.script, call.script)
-            && self.members.len() < MEMBERS
+            && (self.keys, self.args) == (call.keys.len(), call.args.len())
+            && self.callers.len() < MEMBERS
             && self.bytes.len() + words.map(|word| word.len()).sum::<usize>() <= BYTES
     }
 
     fn add(&mut self, call: &Call<'_>, tell: oneshot::Sender<Told>) {
-        let counts = [call.keys, call.args].map(count_of);
-        let counts = counts.iter().map(|count| count.as_bytes());
         let first = self.ends.len();
-        for word in call
-            .keys
-            .iter()
-            .copied()
-            .chain(counts)
-            .chain(call.args.iter().copied())
-        {
+        for word in call.keys.iter().chain(call.args) {
             self.bytes.extend_from_slice(word);
             self.ends.push(self.bytes.len());
         }
-        let args = first + call.keys.len();
-        self.deadline = self.deadline.max(call.deadline);
-        self.members.push(Member {
-            keys: first..args,
-            args: args..self.ends.len(),
-            tell,
-        });
-    }
-
-    fn words(&self, range: Range<usize>) -> impl Iterator<Item = &[u8]> {
-        let begin = |at: usize| at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        range.map(move |at| &self.bytes[begin(at)..self.ends[at]])
-    }
-
-    /// Sends the calls whose callers still wait, and gives each its outcome.
-    async fn send(mut self, gather: &Gather) {
-        self.members.retain(|member| !member.tell.is_closed());
-        let told = self.outcomes(gather).await;
-        for (member, told) in self.members.into_iter().zip(told) {
-            // Fails if the caller dropped its future meanwhile.
-            let _ = member.tell.send(told);
-        }
-    }
-
-    async fn outcomes(&self, gather: &Gather) -> Vec<Told> {
-        let client = &*gather.client;
-        let count = self.members.len();
-        // A single call is sent as it is, without the counts before its arguments.
-        let (script, counts) = match count {
-            0 => return Vec::new(),
-            1 => (self.script, 2),
-            _ => (self.script.together(), 0),
-        };
-        let keys: usize = self.members.iter().map(|it| it.keys.len()).sum();
-        let keys = keys.to_string();
-        let mut command = Vec::with_capacity(3 + self.ends.len());
-        command.extend([&b"EVALSHA"[..], script.digest().as_bytes(), keys.as_bytes()]);
-        for member in &self.members {
-            command.extend(self.words(member.keys.clone()));
-        }
-        for member in &self.members {
-            command.extend(self.words(member.args.clone()).skip(counts));
-        }
-        let mut answer = timeout_at(self.deadline, client.command(Route::Any, &command)).await;
-        if let Ok(Err(error)) = &answer
-            && is_unknown_script(error)
-        {
-            (command[0], command[1]) = (b"EVAL", script.source.as_bytes());
-            answer = timeout_at(self.deadline, client.command(Route::Any, &command)).await;
-        }
-        match answer {
-            Ok(Ok(reply)) if count == 1 => vec![Some(Ok(reply))],
-            Ok(Ok(reply)) => each(reply, count).unwrap_or_else(|| {
-                let message = "the answer to a batch is malformed".to_owned();
-                vec![Some(Err(ClientError::MaybeExecuted(message))); count]
-            }),
-            Ok(Err(ClientError::Rejected { code, message }))
-                if is_passing(&code) || was_refused(&code, &message) =>
-            {
-                if code == "CROSSSLOT" {
-                    gather.apart.store(true, Ordering::Relaxed);
-                }
-                vec![None; count]
+        // The words of the oldest call stay, even if its caller leaves.
+        for (at, arg) in call.args.iter().enumerate() {
+            if self.word(self.keys + at) != *arg && !self.own.contains(&at) {
+                self.own.push(at);
             }
-            Ok(Err(error)) => vec![Some(Err(error)); count],
-            // Every caller's own deadline has passed.
-            Err(_) => Vec::new(),
         }
+        self.callers.push(Caller { call: first, tell });
+    }
+
+    fn word(&self, at: usize) -> &[u8] {
+        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[begin..self.ends[at]]
+    }
+
+    /// Sends the calls whose callers still wait, and gives each its outcome. Ends early once no
+    /// caller waits.
+    async fn send(mut self, gather: &Gather) {
+        let client = &*gather.client;
+        let mut callers = std::mem::take(&mut self.callers);
+        // Meanwhile callers may leave, and release what their calls would take.
+        let ready = tokio::select! {
+            ready = client.ready() => ready,
+            () = all_left(&mut callers) => return,
+        };
+        callers.retain(|caller| !caller.tell.is_closed());
+        if callers.is_empty() {
+            return;
+        }
+        let calls: Vec<usize> = callers.iter().map(|caller| caller.call).collect();
+        let answer = match ready {
+            Ok(()) => tokio::select! {
+                answer = self.ask(client, &calls) => answer,
+                () = all_left(&mut callers) => return,
+            },
+            Err(error) => Err(error),
+        };
+        for (caller, told) in callers
+            .into_iter()
+            .zip(gather.outcomes(answer, calls.len()))
+        {
+            // Fails if the caller dropped its future meanwhile.
+            let _ = caller.tell.send(told);
+        }
+    }
+
+    /// Sends these calls: a single one as it is, several as `lua/together.lua` takes them.
+    async fn ask(&self, client: &dyn RedisClient, calls: &[usize]) -> Result<Reply, ClientError> {
+        let script = match calls {
+            [_] => self.script,
+            _ => self.script.together(),
+        };
+        let (count, keys) = (
+            calls.len().to_string(),
+            (calls.len() * self.keys).to_string(),
+        );
+        let own: String = self.own.iter().map(|at| format!("{} ", at + 1)).collect();
+        let mut command = Vec::with_capacity(5 + self.ends.len());
+        command.extend([&b"EVALSHA"[..], script.digest().as_bytes(), keys.as_bytes()]);
+        for call in calls {
+            command.extend((*call..call + self.keys).map(|at| self.word(at)));
+        }
+        if calls.len() > 1 {
+            command.extend([count.as_bytes(), own.as_bytes()]);
+        }
+        for (number, call) in calls.iter().enumerate() {
+            let arg = |at: &usize| self.word(call + self.keys + at);
+            match number {
+                0 => command.extend((0..self.args).map(|at| arg(&at))),
+                _ => command.extend(self.own.iter().map(arg)),
+            }
+        }
+        let answer = client.command(Route::Any, &command).await;
+        match answer {
+            Err(error) if is_unknown_script(&error) => {
+                (command[0], command[1]) = (b"EVAL", script.source.as_bytes());
+                client.command(Route::Any, &command).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+/// Resolves when no caller waits any longer.
+async fn all_left(callers: &mut [Caller]) {
+    for caller in callers {
+        caller.tell.closed().await;
     }
 }
 
@@ -255,5 +293,7 @@ fn each(reply: Reply, count: usize) -> Option<Vec<Told>> {
     Some(told)
 }
 
+#[cfg(test)]
+mod bench;
 #[cfg(test)]
 mod tests;

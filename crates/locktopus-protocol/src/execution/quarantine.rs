@@ -5,38 +5,33 @@
 //! for the first time is quarantined too, unless the client has observed its server for long
 //! enough: this module does so.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktopus_contract::{BackendError, BackendErrorKind, Executed};
+use locktopus_contract::{BackendError, BackendErrorKind, Executed, lock};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::client::{ClientError, NodeReply, Reply};
 use crate::execution::call::{Call, OnSplit};
-use crate::execution::executor::Executor;
+use crate::execution::executor::{Executor, Way};
 use crate::layout::slot;
+use crate::wire::reply;
 
 /// How often the client looks where the slots are, at least and at most.
 const OFTENEST: Duration = Duration::from_millis(100);
 const SELDOMEST: Duration = Duration::from_secs(1);
+
+/// The field of `INFO replication` that changes with a failover.
+const REPLICATION_ID: &str = "master_replid";
 
 /// Quarantine of one backend.
 #[derive(Debug)]
 pub(crate) struct Quarantine {
     max_lease: Duration,
     longest: String,
-    cluster: bool,
     watched: Arc<Watched>,
     watcher: AbortHandle,
-}
-
-/// What quarantine adds to the keys and arguments of a script that grants.
-#[derive(Debug)]
-struct Terms<'a> {
-    record: String,
-    longest: &'a str,
-    seen: String,
 }
 
 impl Quarantine {
@@ -48,13 +43,11 @@ impl Quarantine {
     pub(crate) async fn begin(
         executor: &Executor,
         max_lease: Duration,
-        cluster: bool,
         call_timeout: Duration,
     ) -> Result<Self, BackendError> {
         let watched = Arc::<Watched>::default();
         let look = Look {
             executor: executor.clone(),
-            cluster,
             limit: call_timeout,
         };
         match look.at_servers().await {
@@ -71,35 +64,42 @@ impl Quarantine {
     pub(crate) fn again(&self, executor: &Executor, call_timeout: Duration) -> Self {
         let look = Look {
             executor: executor.clone(),
-            cluster: self.cluster,
             limit: call_timeout,
         };
         Self::with(look, self.max_lease, Arc::default())
     }
 
     fn with(look: Look, max_lease: Duration, watched: Arc<Watched>) -> Self {
-        let cluster = look.cluster;
         let every = (max_lease / 8).clamp(OFTENEST, SELDOMEST);
         let watcher = tokio::spawn(watch(look, Arc::clone(&watched), every)).abort_handle();
         Self {
             max_lease,
             longest: max_lease.as_millis().to_string(),
-            cluster,
             watched,
             watcher,
         }
     }
 
-    async fn terms(&self, executor: &Executor, slot: u16, deadline: Instant) -> Terms<'_> {
-        let slot = self.cluster.then_some(slot);
+    /// Runs a script that finds out whether its slot is quarantined before it grants anything.
+    pub(crate) async fn run(
+        &self,
+        executor: &Executor,
+        call: &Call<'_>,
+    ) -> Result<Reply, BackendError> {
+        let slot = executor.is_cluster().then_some(call.slot);
         // Whatever takes too long fails the command as well.
         let epoch = executor.client().configuration_epoch();
-        let epoch = timeout_at(deadline, epoch).await.ok().flatten();
-        Terms {
-            record: slot::key_in("locktopus_history", slot),
-            longest: &self.longest,
-            seen: self.watched.seen(slot, epoch, Instant::now()),
-        }
+        let epoch = timeout_at(call.deadline, epoch).await.ok().flatten();
+        let record = slot::key_in("locktopus_history", slot);
+        let seen = self.watched.seen(slot, epoch, Instant::now());
+        let more = [self.longest.as_bytes(), seen.as_bytes()];
+        let call = Call {
+            keys: &[call.keys, &[record.as_bytes()]].concat(),
+            args: &[call.args, &more].concat(),
+            on_split: OnSplit::Wait,
+            ..*call
+        };
+        executor.run(Way::Usual, &call).await
     }
 
     /// # Errors
@@ -114,25 +114,6 @@ impl Quarantine {
             self.max_lease
         );
         Err(executor.error(BackendErrorKind::Refused, Executed::No, message))
-    }
-}
-
-impl Executor {
-    /// Runs a script that finds out whether its slot is quarantined before it grants anything.
-    pub(crate) async fn run_quarantined(
-        &self,
-        quarantine: &Quarantine,
-        call: &Call<'_>,
-    ) -> Result<Reply, BackendError> {
-        let terms = quarantine.terms(self, call.slot, call.deadline).await;
-        let more: [&[u8]; 2] = [terms.longest.as_bytes(), terms.seen.as_bytes()];
-        let call = Call {
-            keys: &[call.keys, &[terms.record.as_bytes()]].concat(),
-            args: &[call.args, &more].concat(),
-            on_split: OnSplit::Wait,
-            ..*call
-        };
-        self.run(&call).await
     }
 }
 
@@ -169,7 +150,7 @@ impl Watched {
     /// Records what all primaries said before `at`. A primary that is missing or changed starts
     /// from zero.
     fn note(&self, found: Vec<Primary>, at: Instant) {
-        let mut known = self.lock();
+        let mut known = lock(&self.primaries);
         let since = |primary: &Primary| {
             let before = known.iter().find(|(known, _)| known == primary);
             before.map_or(at, |(_, since)| *since)
@@ -185,7 +166,7 @@ impl Watched {
     /// there is one. Empty if the primary is not known, or was seen only in another epoch. The time
     /// is cut by a hundredth, in case this machine's clock is fast.
     fn seen(&self, slot: Option<u16>, epoch: Option<u64>, now: Instant) -> String {
-        let known = self.lock();
+        let known = lock(&self.primaries);
         let serves = |primary: &Primary| match (slot, &primary.domain) {
             (None, None) => true,
             (Some(slot), Some(domain)) => domain
@@ -211,13 +192,6 @@ impl Watched {
         }
         seen
     }
-
-    /// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Primary, Instant)>> {
-        self.primaries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 async fn watch(look: Look, watched: Arc<Watched>, every: Duration) {
@@ -238,7 +212,6 @@ async fn watch(look: Look, watched: Arc<Watched>, every: Duration) {
 #[derive(Debug)]
 struct Look {
     executor: Executor,
-    cluster: bool,
     limit: Duration,
 }
 
@@ -247,7 +220,8 @@ impl Look {
         let epoch = self.executor.client().configuration_epoch();
         let epoch = timeout(self.limit, epoch).await.ok().flatten();
         let histories = self.ask(&[b"INFO", b"replication"]).await?;
-        let nodes = if self.cluster {
+        let cluster = self.executor.is_cluster();
+        let nodes = if cluster {
             self.ask(&[b"CLUSTER", b"NODES"]).await?
         } else {
             Vec::new()
@@ -262,7 +236,7 @@ impl Look {
                 // Those that answer are known, at least.
                 Ok(_) | Err(_) => continue,
             };
-            let Some(history) = replication_id(&text) else {
+            let Some(history) = reply::info(&text, REPLICATION_ID) else {
                 continue;
             };
             let own = nodes.iter().find(|other| other.node == node);
@@ -270,7 +244,7 @@ impl Look {
                 Some(Ok(Reply::Bytes(text))) => domain(&String::from_utf8_lossy(text)),
                 _ => None,
             };
-            if self.cluster && domain.is_none() {
+            if cluster && domain.is_none() {
                 continue;
             }
             let history = history.to_owned();
@@ -305,12 +279,6 @@ impl Look {
         self.executor
             .error(BackendErrorKind::Denied, Executed::No, message)
     }
-}
-
-fn replication_id(info: &str) -> Option<&str> {
-    info.lines()
-        .find_map(|line| line.strip_prefix("master_replid:"))
-        .map(str::trim)
 }
 
 /// The answering node's own epoch and slots, from `CLUSTER NODES`. What is on its way to or from it
@@ -402,8 +370,8 @@ mod tests {
     #[test]
     fn servers_are_read() {
         let info = "# Replication\r\nrole:master\r\nmaster_replid:0123abcd\r\nmaster_replid2:9\r\n";
-        assert_eq!(replication_id(info), Some("0123abcd"));
-        assert_eq!(replication_id("# Replication\r\n"), None);
+        assert_eq!(reply::info(info, REPLICATION_ID), Some("0123abcd"));
+        assert_eq!(reply::info("# Replication\r\n", REPLICATION_ID), None);
         let nodes = "a 127.0.0.1:1@2 master - 0 0 9 connected 0-99\n\
                      b 127.0.0.1:3@4 myself,master - 0 0 7 connected 100-199 300 [93-<-a]\n";
         let domain = domain(nodes).unwrap();

@@ -6,10 +6,12 @@
 //! would have nothing to wait for.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use locktopus_contract::{BackendError, BackendErrorKind, Executed, NotReplicated, ReplicaNeed};
+use locktopus_contract::{
+    BackendError, BackendErrorKind, Executed, NotReplicated, ReplicaNeed, lock,
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{ClientError, Pipelined, Reply, Route};
@@ -156,7 +158,7 @@ impl Executor {
                 }
             };
             let asked_again = std::mem::replace(has_run, true);
-            let unconfirmed = replication.judge(slot, node, rest, guess, wait);
+            let unconfirmed = replication.judge(slot, node, rest, guess, wait).err();
             match unconfirmed {
                 // More replicas than it was told to wait for: with their number it may be enough.
                 Some(Unconfirmed::Short(ref short)) if short.needed > guess && !asked_again => {}
@@ -228,42 +230,33 @@ impl Replication {
         mut answers: impl Iterator<Item = Result<Reply, ClientError>>,
         guess: u32,
         waited: Duration,
-    ) -> Option<Unconfirmed> {
-        let (write, wait) = (
-            answers.next().unwrap_or_else(missing),
-            answers.next().unwrap_or_else(missing),
-        );
-        let wait = match write.and(wait) {
-            Ok(wait) => wait,
-            Err(error) => return Some(Unconfirmed::Refused(error)),
-        };
-        let Reply::Int(confirmed) = wait else {
-            return Some(Unconfirmed::Refused(unreadable("WAIT")));
+    ) -> Result<(), Unconfirmed> {
+        let mut next = || answers.next().unwrap_or_else(missing);
+        let (write, wait) = (next(), next());
+        let Reply::Int(confirmed) = write.and(wait).map_err(Unconfirmed::Refused)? else {
+            return Err(Unconfirmed::Refused(unreadable("WAIT")));
         };
         let confirmed = u32::try_from(confirmed).unwrap_or(0);
-        if self.need == ReplicaNeed::One {
-            let short = NotReplicated::new(node, confirmed, guess, waited);
-            return (confirmed < guess).then_some(Unconfirmed::Short(short));
-        }
-        let connected = match answers.next().unwrap_or_else(missing) {
-            Ok(role) => match replicas(&role) {
-                Some(connected) => connected,
-                None => return Some(Unconfirmed::Refused(unreadable("ROLE"))),
-            },
-            Err(error) => return Some(Unconfirmed::Refused(error)),
+        let (needed, short) = if self.need == ReplicaNeed::One {
+            (guess, NotReplicated::new(node, confirmed, guess, waited))
+        } else {
+            let role = next().map_err(Unconfirmed::Refused)?;
+            let connected = replicas(&role);
+            let connected = connected.ok_or_else(|| Unconfirmed::Refused(unreadable("ROLE")))?;
+            let needed = self.needed(slot, &node, connected);
+            let short = NotReplicated::new(node, confirmed, needed, waited);
+            (needed, short.of_connected(connected))
         };
-        let needed = self.needed(slot, &node, connected);
-        let short = || NotReplicated::new(node, confirmed, needed, waited).of_connected(connected);
-        (confirmed < needed).then(|| Unconfirmed::Short(short()))
+        match confirmed < needed {
+            true => Err(Unconfirmed::Short(short)),
+            false => Ok(()),
+        }
     }
 }
 
 /// How many replicas `ROLE` names.
 fn replicas(role: &Reply) -> Option<u32> {
-    let Reply::Array(parts) = role else {
-        return None;
-    };
-    match parts.as_slice() {
+    match role.items()? {
         [Reply::Bytes(role), Reply::Int(_), Reply::Array(replicas)] if role == "master" => {
             u32::try_from(replicas.len()).ok()
         }
@@ -273,11 +266,6 @@ fn replicas(role: &Reply) -> Option<u32> {
 
 fn unreadable(command: &str) -> ClientError {
     ClientError::MaybeExecuted(format!("{command} gave an answer that makes no sense"))
-}
-
-/// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

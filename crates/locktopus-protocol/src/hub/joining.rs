@@ -9,11 +9,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
+use locktopus_contract::lock;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::Shared;
 use super::topic::Topic;
-use super::{Shared, lock};
 use crate::client::ClientError;
 
 /// The most topics in one batch.
@@ -190,6 +191,8 @@ mod tests {
         /// For each subscription: its number of channels, and how many subscriptions were under
         /// way.
         seen: Mutex<Vec<(usize, usize)>>,
+        /// The channels that were left, in order.
+        left: Mutex<Vec<Bytes>>,
     }
 
     #[async_trait]
@@ -223,7 +226,9 @@ mod tests {
             }
             Ok(())
         }
-        async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
+        async fn unsubscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
+            let names = channels.iter().map(|channel| channel.name.clone());
+            lock(&self.left).extend(names);
             Ok(())
         }
         fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
@@ -257,6 +262,28 @@ mod tests {
             wakes_all: false,
             plain: false,
         }
+    }
+
+    /// A release in between would count the client as another library's.
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_lock_stops_being_announced_first() {
+        let (client, hub) = hub();
+        let channels = LockChannels {
+            inbox: Some(Bytes::from_static(b"inbox")),
+            native: Some(Bytes::from_static(b"native")),
+            ..channels("announced")
+        };
+        drop(hub.join(channels, Instant::now() + ROUND_TRIP * 100).await);
+        let all_left = async {
+            while lock(&client.left).len() < 3 {
+                sleep(ROUND_TRIP).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), all_left)
+            .await
+            .expect("an idle lock is left");
+        let left = lock(&client.left).clone();
+        assert_eq!(left, ["announced", "inbox", "native"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use locktopus_contract::lock;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::Shared;
 use super::topic::Topic;
 use super::topics::Topics;
-use super::{Shared, lock};
 use crate::client::backoff::Backoff;
 use crate::client::{Channel, ChannelFlavour};
 
@@ -132,6 +133,7 @@ impl Shared {
         if idle.is_empty() {
             return;
         }
+        idle.reverse(); // See `LockChannels::list`.
         let _ = timeout(self.call_timeout, self.client.unsubscribe(&idle)).await;
         // A waiter may have joined while its channel was being unsubscribed, and the server may
         // have processed its subscription first.

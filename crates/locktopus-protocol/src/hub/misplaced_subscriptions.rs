@@ -3,9 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use locktopus_contract::lock;
 use tokio::time::Instant;
-
-use super::lock;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use locktopus_contract::lock;
 use tokio::time::Instant;
 
-use super::lock;
 use crate::client::ClientError;
 use crate::execution::refusals::is_passing;
 

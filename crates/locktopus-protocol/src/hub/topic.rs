@@ -34,21 +34,23 @@ impl LockChannels {
         self.inbox.as_ref().unwrap_or(&self.announced)
     }
 
+    /// The channels, in the order to subscribe to them. Unsubscribe in the reverse order.
+    ///
+    /// A server may run other commands in between. If a client listened to `announced` but not to
+    /// `native`, a release would take it for another library's, and leave the lock to it.
     pub(super) fn list(&self, flavour: ChannelFlavour) -> Vec<Channel> {
-        let announced = Channel {
-            name: self.announced.clone(),
-            flavour: if self.plain {
-                ChannelFlavour::Plain
-            } else {
-                flavour
-            },
+        let announced = match self.plain {
+            true => ChannelFlavour::Plain,
+            false => flavour,
         };
-        let own = [self.inbox.as_ref(), self.native.as_ref()];
-        let own = own.into_iter().flatten().map(|name| Channel {
-            name: name.clone(),
-            flavour,
-        });
-        std::iter::once(announced).chain(own).collect()
+        let own = [self.native.as_ref(), self.inbox.as_ref()];
+        let own = own.into_iter().flatten().map(|name| (name, flavour));
+        own.chain([(&self.announced, announced)])
+            .map(|(name, flavour)| Channel {
+                name: name.clone(),
+                flavour,
+            })
+            .collect()
     }
 }
 
@@ -125,5 +127,26 @@ impl Topic {
             b"d" => Heard::WrongServer,
             _ => Heard::Nothing,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A release between the two subscriptions would count the client as another library's.
+    #[test]
+    fn a_client_is_seen_as_native_before_it_is_seen_at_all() {
+        let channels = LockChannels {
+            announced: Bytes::from_static(b"announced"),
+            inbox: Some(Bytes::from_static(b"inbox")),
+            native: Some(Bytes::from_static(b"native")),
+            wakes_all: false,
+            plain: false,
+        };
+        let order = channels.list(ChannelFlavour::Sharded);
+        let place = |name: &[u8]| order.iter().position(|channel| &channel.name[..] == name);
+        assert!(place(b"native") < place(b"announced"), "{order:?}");
+        assert_eq!(order.len(), 3);
     }
 }

@@ -6,10 +6,10 @@
 //! resubscribe here.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
-use locktopus_contract::{OwnerId, WakeGroup};
+use locktopus_contract::{OwnerId, WakeGroup, lock};
 
 #[derive(Debug, Default)]
 pub(crate) struct WaiterChannels {
@@ -33,7 +33,7 @@ impl WaiterChannels {
         owner: &OwnerId,
         generation: u64,
     ) -> bool {
-        let mut channels = self.lock();
+        let mut channels = lock(&self.channels);
         let waiter = channels
             .entry(channel.clone())
             .or_insert_with(|| WaiterChannel {
@@ -46,14 +46,14 @@ impl WaiterChannels {
 
     /// Notes that the server confirmed a channel. False if its waiter has left.
     pub(crate) fn confirmed(&self, channel: &Bytes, generation: u64) -> bool {
-        let mut channels = self.lock();
+        let mut channels = lock(&self.channels);
         let waiter = channels.get_mut(channel);
         waiter.map(|waiter| waiter.confirmed = generation).is_some()
     }
 
     /// Handles a message on this channel: its waiter checks for itself.
     pub(crate) fn hear(&self, channel: &Bytes) {
-        let channels = self.lock();
+        let channels = lock(&self.channels);
         if let Some(waiter) = channels.get(channel)
             && let Some(group) = waiter.group.upgrade()
         {
@@ -62,13 +62,13 @@ impl WaiterChannels {
     }
 
     pub(crate) fn all(&self) -> Vec<Bytes> {
-        self.lock().keys().cloned().collect()
+        lock(&self.channels).keys().cloned().collect()
     }
 
     /// Removes the channels of waiters that have left, and returns them.
     pub(crate) fn forget_gone(&self) -> Vec<Bytes> {
         let mut gone = Vec::new();
-        self.lock().retain(|channel, waiter| {
+        lock(&self.channels).retain(|channel, waiter| {
             let group = waiter.group.upgrade();
             let waits = group.is_some_and(|group| group.awaits(waiter.owner.expose()));
             if !waits {
@@ -80,12 +80,7 @@ impl WaiterChannels {
     }
 
     pub(crate) fn forget_all(&self) {
-        self.lock().clear();
-    }
-
-    /// A panic while one of these short sections runs leaves the data whole, so poison is ignored.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Bytes, WaiterChannel>> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.channels).clear();
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use locktopus_contract::OwnerId;
+use locktopus_contract::{OwnerId, lock};
 use tokio::time::timeout;
 
-use super::{Hub, LockChannels, lock};
+use super::{Hub, LockChannels};
 
 impl Hub {
     /// Subscribes to the channel of one waiter of a lock until that waiter is gone. True if the

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use locktopus_contract::{InstanceId, LockKind, LockTarget, NameError, Notification, OwnerId};
+use locktopus_contract::{
+    InstanceId, LockKind, LockTarget, NameError, Notification, OwnerId, lock,
+};
 
 use super::{Names, RedisKind, of};
 use crate::layout::slot::key_slot;
@@ -275,7 +277,7 @@ const REMEMBERED: usize = 4096;
 
 impl KeyCache {
     pub(crate) fn of(&self, target: &LockTarget) -> Arc<Keys> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if let Some(keys) = known.get(target) {
             return Arc::clone(keys);
         }
@@ -320,7 +322,7 @@ mod tests {
         for (kind, last) in [
             (LockKind::Semaphore, [holders, kind_key, expiries]),
             (LockKind::RateLimiter, [holders, kind_key, expiries]),
-            (LockKind::Permits, [expiries, kind_key, holders]),
+            (LockKind::PermitSemaphore, [expiries, kind_key, holders]),
             (LockKind::Latch, [kind_key, holders, expiries]),
         ] {
             let names = keys("order", kind).names;
@@ -347,7 +349,7 @@ mod tests {
         }
         for kind in [
             LockKind::Semaphore,
-            LockKind::Permits,
+            LockKind::PermitSemaphore,
             LockKind::RateLimiter,
         ] {
             let (keys, names) = extended(kind);

@@ -8,10 +8,6 @@ use super::script::{Script, script};
 
 /// The scripts of one kind of lock.
 #[derive(Debug)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "protocol and adapters are released together"
-)]
 pub struct KindScripts {
     /// Takes the lock, or a place in its queue.
     pub acquire: Script,

@@ -1,30 +1,5 @@
 //! Decimal numbers, as scripts take them.
 
-/// A number that a script takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Number {
-    Unsigned(u64),
-    Signed(i64),
-}
-
-impl From<u64> for Number {
-    fn from(number: u64) -> Self {
-        Self::Unsigned(number)
-    }
-}
-
-impl From<u32> for Number {
-    fn from(number: u32) -> Self {
-        Self::Unsigned(number.into())
-    }
-}
-
-impl From<i64> for Number {
-    fn from(number: i64) -> Self {
-        Self::Signed(number)
-    }
-}
-
 /// Several numbers as text, stored in place: requests carry many short ones, which must not cost an
 /// allocation.
 ///
@@ -39,15 +14,12 @@ pub(crate) struct Numbers<const N: usize> {
 const LONGEST: usize = 20;
 
 impl<const N: usize> Numbers<N> {
-    pub(crate) fn of(numbers: [Number; N]) -> Self {
+    pub(crate) fn of(numbers: [i128; N]) -> Self {
         let mut buffer = itoa::Buffer::new();
         let mut texts = [[0; LONGEST]; N];
         let mut lengths = [0; N];
         for ((number, text), length) in numbers.into_iter().zip(&mut texts).zip(&mut lengths) {
-            let digits = match number {
-                Number::Unsigned(number) => buffer.format(number),
-                Number::Signed(number) => buffer.format(number),
-            };
+            let digits = buffer.format(number);
             text[..digits.len()].copy_from_slice(digits.as_bytes());
             *length = digits.len();
         }

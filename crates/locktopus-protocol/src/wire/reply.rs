@@ -51,19 +51,19 @@ impl Decoder {
         let (outcome, server_micros) = match *ints {
             [0, remaining, micros] => {
                 let remaining = millis(remaining);
-                (Some(AttemptOutcome::Held { remaining }), micros)
+                (Some(AttemptOutcome::Busy { remaining }), micros)
             }
             [1, token, micros] => {
                 let token = self.token(reply, token, wants_token)?;
                 (Some(AttemptOutcome::Granted { token }), micros)
             }
             [2, _, micros] => (None, micros),
-            [3, remaining, micros, ahead, fence, others] => {
+            [3, remaining, micros, ahead, last_token, others] => {
                 foreign = others == 1;
                 let queued = AttemptOutcome::Queued {
                     remaining: millis(remaining),
                     ahead: u64::try_from(ahead).map_err(|_| self.nonsense(reply))?,
-                    fence: u64::try_from(fence).map_err(|_| self.nonsense(reply))?,
+                    last_token: u64::try_from(last_token).map_err(|_| self.nonsense(reply))?,
                 };
                 (Some(queued), micros)
             }
@@ -89,7 +89,7 @@ impl Decoder {
                 let index = usize::try_from(index).ok().filter(|i| *i < wants.len());
                 let index = index.ok_or_else(|| self.nonsense(reply))?;
                 let remaining = millis(remaining);
-                Ok((Some(GroupOutcome::Held { index, remaining }), micros))
+                Ok((Some(GroupOutcome::Busy { index, remaining }), micros))
             }
             [1, _, micros, ref tokens @ ..] if tokens.len() == wants.len() => {
                 let tokens = tokens.iter().zip(wants);
@@ -116,10 +116,7 @@ impl Decoder {
     }
 
     pub(crate) fn evicted(self, reply: &Reply) -> Result<Eviction, BackendError> {
-        let Reply::Array(items) = reply else {
-            return Err(self.nonsense(reply));
-        };
-        let Some((Reply::Int(fence), owners)) = items.split_first() else {
+        let Some((Reply::Int(fence), owners)) = self.items(reply)?.split_first() else {
             return Err(self.nonsense(reply));
         };
         let owners = owners.iter().map(|owner| self.owner(owner));
@@ -128,10 +125,8 @@ impl Decoder {
     }
 
     pub(crate) fn counted(self, reply: &Reply) -> Result<CounterOutcome, BackendError> {
-        let Reply::Array(items) = reply else {
-            return Err(self.nonsense(reply));
-        };
-        let value = match items.as_slice() {
+        let items = self.items(reply)?;
+        let value = match items {
             [Reply::Int(value), Reply::Int(_)] => Some(*value),
             [Reply::Bytes(_), Reply::Int(_)] => None,
             _ => return Err(self.nonsense(reply)),
@@ -142,9 +137,7 @@ impl Decoder {
 
     /// Decodes one letter for each of `count` keys.
     pub(crate) fn letters(self, reply: &Reply, count: usize) -> Result<Vec<u8>, BackendError> {
-        let Reply::Array(items) = reply else {
-            return Err(self.nonsense(reply));
-        };
+        let items = self.items(reply)?;
         let letter = |item: &Reply| match item {
             Reply::Bytes(word) if word.len() == 1 => Ok(word[0]),
             other => Err(self.nonsense(other)),
@@ -200,8 +193,7 @@ impl Decoder {
                 let all = std::iter::repeat_with(|| Ok(ExtendOutcome::Extended));
                 return Ok(all.take(count).collect());
             }
-            Reply::Array(items) => items,
-            _ => return Err(self.nonsense(reply)),
+            reply => self.items(reply)?,
         };
         if items.len() != count {
             return Err(self.nonsense(reply));
@@ -225,36 +217,31 @@ impl Decoder {
     }
 
     pub(crate) fn state(self, reply: &Reply) -> Result<LockState, BackendError> {
-        let Reply::Array(items) = reply else {
-            return Err(self.nonsense(reply));
-        };
         let [
             Reply::Array(holders),
-            Reply::Bytes(token),
+            token @ Reply::Bytes(_),
             Reply::Array(waiters),
             available,
             Reply::Int(now),
-        ] = items.as_slice()
+        ] = self.items(reply)?
         else {
             return Err(self.nonsense(reply));
         };
         let mut state = LockState::default();
-        let token = std::str::from_utf8(token).ok();
-        let token = token.and_then(|token| token.parse().ok());
+        let token = token.text().and_then(|token| token.parse().ok());
         state.last_token = token.and_then(FencingToken::new);
         for holder in holders {
-            let (owner, mode, holds, remaining) = self.entry(holder)?;
+            let (owner, mode, [holds, remaining]) = self.entry(holder)?;
             let holds = u64::try_from(holds).unwrap_or(0);
             let held_for = held_for(&owner, mode, state.last_token, *now);
             let holder = HolderState::new(owner, mode, holds, millis(remaining));
             state.holders.push(holder.held_for(held_for));
         }
         for waiter in waiters {
-            let (owner, mode, permits, kept) = self.entry(waiter)?;
+            let (owner, mode, [permits, kept, waited]) = self.entry(waiter)?;
             let permits = u32::try_from(permits).unwrap_or(0);
-            state
-                .waiters
-                .push(WaiterState::new(owner, mode, permits, millis(kept)));
+            let waiter = WaiterState::new(owner, mode, permits, millis(kept));
+            state.waiters.push(waiter.waited_for(millis(waited)));
         }
         state.available = match available {
             Reply::Int(free) => Some(*free),
@@ -263,27 +250,27 @@ impl Decoder {
         Ok(state)
     }
 
-    fn entry(self, reply: &Reply) -> Result<(OwnerId, Mode, i64, i64), BackendError> {
-        let Reply::Array(items) = reply else {
-            return Err(self.nonsense(reply));
+    /// A holder or waiter: its id, its mode and numbers.
+    fn entry<const N: usize>(
+        self,
+        reply: &Reply,
+    ) -> Result<(OwnerId, Mode, [i64; N]), BackendError> {
+        let nonsense = || self.nonsense(reply);
+        let [Reply::Bytes(owner), Reply::Bytes(mode), numbers @ ..] = self.items(reply)? else {
+            return Err(nonsense());
         };
-        let [
-            Reply::Bytes(owner),
-            Reply::Bytes(mode),
-            Reply::Int(count),
-            Reply::Int(time),
-        ] = items.as_slice()
-        else {
-            return Err(self.nonsense(reply));
-        };
-        let mode = kinds::mode(mode).ok_or_else(|| self.nonsense(reply))?;
-        Ok((OwnerId::from_bytes(owner.to_vec()), mode, *count, *time))
+        let mode = kinds::mode(mode).ok_or_else(nonsense)?;
+        let numbers = self.int_list(&Reply::Array(numbers.to_vec()))?;
+        let numbers = numbers.try_into().map_err(|_| nonsense())?;
+        Ok((OwnerId::from_bytes(owner.to_vec()), mode, numbers))
+    }
+
+    fn items(self, reply: &Reply) -> Result<&[Reply], BackendError> {
+        reply.items().ok_or_else(|| self.nonsense(reply))
     }
 
     fn int_list(self, reply: &Reply) -> Result<Vec<i64>, BackendError> {
-        let Reply::Array(items) = reply else {
-            return Err(self.nonsense(reply));
-        };
+        let items = self.items(reply)?;
         let int = |item: &Reply| match item {
             Reply::Int(value) => Ok(*value),
             _ => Err(self.nonsense(reply)),
@@ -323,17 +310,20 @@ fn held_for(
     Some(Duration::from_micros(micros))
 }
 
+/// The value of a field in the text that answers `INFO`.
+pub(crate) fn info<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(value.trim())
+}
+
 /// Decodes the answer to `TIME`, in microseconds.
 pub(crate) fn time(reply: &Reply) -> Option<i64> {
     let number = |reply: &Reply| match reply {
         Reply::Int(number) => Some(*number),
-        Reply::Bytes(digits) => std::str::from_utf8(digits).ok()?.parse().ok(),
-        Reply::Nil | Reply::Array(_) => None,
+        digits => digits.text()?.parse().ok(),
     };
-    let Reply::Array(parts) = reply else {
-        return None;
-    };
-    let [seconds, micros] = parts.as_slice() else {
+    let [seconds, micros] = reply.items()? else {
         return None;
     };
     number(seconds)?

@@ -5,9 +5,10 @@
 //! time, and every reply that carries the time corrects it. A wrong estimate costs one more round
 //! trip, never a wrong grant: a server that finds an attempt late refuses it and sends its time.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use locktopus_contract::lock;
 use tokio::time::Instant;
 
 use crate::layout::slot::SLOTS;
@@ -68,7 +69,7 @@ impl ServerClock {
 
     /// Whether no server has sent its time yet.
     pub(crate) fn is_unknown(&self) -> bool {
-        self.lock().iter().all(Option::is_none)
+        lock(&self.guesses).iter().all(Option::is_none)
     }
 
     /// The latest server time, in microseconds, at which a request to this slot may run; 0 if
@@ -78,7 +79,7 @@ impl ServerClock {
     /// plus the slack. It is early by at most the time that the quickest answer took to come back.
     /// An attempt that runs later is useless, because its own answer arrives after the deadline.
     pub(crate) fn not_after(&self, slot: u16, now: i64, time_left: Duration) -> i64 {
-        let guesses = self.lock();
+        let guesses = lock(&self.guesses);
         // An unknown slot may be on any server. Using the slowest clock errs towards refusing.
         let least = guesses[index(&guesses, slot)].map(|range| range.least);
         let least = least.or_else(|| guesses.iter().flatten().map(|range| range.least).min());
@@ -100,15 +101,10 @@ impl ServerClock {
             least: server_micros.saturating_sub(received),
             most: server_micros.saturating_sub(sent),
         };
-        let mut guesses = self.lock();
+        let mut guesses = lock(&self.guesses);
         let guess = index(&guesses, slot);
         let known = guesses[guess].map_or(answer, |known| known.narrowed_by(answer));
         guesses[guess] = Some(known);
-    }
-
-    /// Ignores poison: a panic in these short sections leaves the data whole.
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Range>>> {
-        self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -156,7 +152,7 @@ mod tests {
         let one = ServerClock::new(false);
         one.note(0, (0, 0), 9 * SECOND);
         one.note(SLOTS - 1, (0, 0), 9 * SECOND);
-        assert_eq!(one.lock().len(), 1);
+        assert_eq!(lock(&one.guesses).len(), 1);
     }
 
     /// Random numbers that are the same in every run.

@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn how_many_there_are_is_said() {
-        let target = LockTarget::new(LockName::new("it").unwrap(), LockKind::Permits);
+        let target = LockTarget::new(LockName::new("it").unwrap(), LockKind::PermitSemaphore);
         let deadline = clock::timer_in(Duration::from_secs(1));
         let (owner, lease) = (OwnerId::generate(), Duration::from_secs(1));
         let mut attempt = AcquireAttempt::new(target, owner, lease, deadline);

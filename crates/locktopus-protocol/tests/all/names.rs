@@ -206,7 +206,7 @@ fn belongings(target: &LockTarget) -> Vec<(bool, String)> {
             let readers = names.pop().unwrap();
             names.push(format!("{readers}{OWNER}:rwlock_timeout:1"));
         }
-        LockKind::Semaphore | LockKind::Permits | LockKind::Latch => {
+        LockKind::Semaphore | LockKind::PermitSemaphore | LockKind::Latch => {
             let name = target.key();
             let tagged = if name.contains('{') {
                 name.into_owned()
@@ -268,8 +268,8 @@ fn names_are_refused_for_a_reason() {
     let lock = |name: &str, kind| LockTarget::new(LockName::new(name).unwrap(), kind);
     for (name, other, kind) in [
         ("{n}", "n", LockKind::Reentrant),
-        ("{n}:timeout", "n", LockKind::Permits),
-        ("a{n}:timeout", "a{n}", LockKind::Permits),
+        ("{n}:timeout", "n", LockKind::PermitSemaphore),
+        ("a{n}:timeout", "a{n}", LockKind::PermitSemaphore),
         ("redisson_lock_token:{n}", "n", LockKind::Reentrant),
         ("locktopus_kind:{n}", "n", LockKind::Latch),
         ("locktopus_queue:a{n}", "a{n}", LockKind::Write),

@@ -237,7 +237,7 @@ async fn a_failed_round_leaves_nothing_on_any_node() {
         let _ = peer.store.attempt(&attempt(&target, &other)).await.unwrap();
     }
     let held = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
-    assert!(matches!(held, AttemptOutcome::Held { remaining: Some(left) } if left <= LEASE));
+    assert!(matches!(held, AttemptOutcome::Busy { remaining: Some(left) } if left <= LEASE));
     assert_eq!(holders(&peers), 3, "those of the other one");
     // The same owner may try again, and its own remains do not block it.
     for peer in &peers[..3] {
@@ -414,13 +414,13 @@ async fn single_key_mutexes_have_no_token_and_their_values_on_every_node() {
         .await
         .unwrap();
     assert_eq!(guard.token(), None);
-    assert_eq!(guard.owner().expose().len(), 24);
+    assert_eq!(guard.owner_id().expose().len(), 24);
     let name = LockName::new("job").unwrap();
     let target = LockTarget::new(name, LockKind::Mutex(Arc::new(profile)));
     all_answered(&peers, &quorum, 3).await;
     for peer in &peers {
         let state = peer.store.inspect(&target, soon()).await.unwrap();
-        assert_eq!(&state.holder().unwrap().owner, guard.owner());
+        assert_eq!(&state.holder().unwrap().owner, guard.owner_id());
     }
 }
 
@@ -459,7 +459,7 @@ async fn a_node_that_is_always_the_last_to_answer_is_given_the_key_back_too() {
     until("put back", || holders(&peers[2..]) == 1).await;
     guard.ensure_valid().unwrap();
     let state = peers[2].store.inspect(&mutex("job"), soon()).await.unwrap();
-    assert_eq!(&state.holder().unwrap().owner, guard.owner());
+    assert_eq!(&state.holder().unwrap().owner, guard.owner_id());
     assert!(state.last_token >= guard.token());
     guard.release().await.unwrap();
     settled(&peers, &quorum).await;
@@ -578,7 +578,7 @@ async fn the_state_is_that_of_a_majority() {
 async fn a_forced_release_reaches_every_node_and_fences_the_holder() {
     let (peers, quorum, locks, guard) = held_by_three(15).await;
     let eviction = quorum.evict(&mutex("job"), soon()).await.unwrap();
-    assert_eq!(eviction.evicted, [guard.owner().clone()]);
+    assert_eq!(eviction.evicted, [guard.owner_id().clone()]);
     assert!(eviction.fence > guard.token());
     assert_eq!(holders(&peers), 0);
     let next = locks.mutex("job").acquire().await.unwrap();

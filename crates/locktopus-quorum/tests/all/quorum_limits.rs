@@ -549,7 +549,7 @@ async fn a_quorum_says_what_it_is() {
         (LockKind::Read, "readers and writers"),
         (LockKind::Write, "readers and writers"),
         (LockKind::Semaphore, "several permits"),
-        (LockKind::Permits, "several permits"),
+        (LockKind::PermitSemaphore, "several permits"),
         (LockKind::RateLimiter, "a clock of its own"),
         (LockKind::Latch, "a count"),
     ] {

@@ -82,7 +82,7 @@ impl NodeProbe for Server {
         Ok(NodeIdentity::new(exact.run_id, Duration::from_secs(up)))
     }
 
-    async fn recall(
+    async fn sighting(
         &self,
         label: &str,
         deadline: Instant,
@@ -97,7 +97,7 @@ impl NodeProbe for Server {
         Ok(seen)
     }
 
-    async fn note(
+    async fn note_sighting(
         &self,
         label: &str,
         sighting: &Sighting,
@@ -347,7 +347,7 @@ async fn what_one_program_has_seen_makes_no_restarted_server_older_for_others() 
     let deadline = Instant::now() + MAX_LEASE;
     let note = loop {
         let _ = program.mutex("other").try_acquire().await;
-        if let Ok(Some(note)) = servers[1].recall("a", deadline).await {
+        if let Ok(Some(note)) = servers[1].sighting("a", deadline).await {
             break note;
         }
         sleep(MOMENT).await;

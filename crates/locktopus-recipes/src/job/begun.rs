@@ -11,14 +11,14 @@ use locktopus_core::{LockError, LockRequest, LockState, Locktopus, Owner, TokenR
 
 /// The notes about the runs of one job.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct BegunRuns {
     locks: Locktopus,
     job: String,
     /// How long the notes are kept.
     keep: Duration,
 }
 
-impl Begun {
+impl BegunRuns {
     /// Notes that matter for as long as `remembered`.
     pub(super) fn new(locks: Locktopus, job: String, remembered: Duration) -> Self {
         let keep = kept_for(remembered);

@@ -1,9 +1,9 @@
 //! Times of a cron expression, in a time zone.
 
-use std::str::FromStr as _;
 use std::time::{Duration, SystemTime};
 
-use croner::{Cron, Direction};
+use croner::Direction;
+use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use locktopus_core::OptionError;
@@ -19,7 +19,7 @@ pub(super) struct CronTimes {
 }
 
 /// How many times to look ahead for the longest gap: a week of working days, and the weekend.
-const AHEAD: usize = 8;
+const GAPS_AHEAD: usize = 8;
 
 /// Reads an expression. The times begin `back` before `now`.
 pub(super) fn read(
@@ -30,7 +30,15 @@ pub(super) fn read(
 ) -> Result<CronTimes, OptionError> {
     let unreadable =
         |error: &dyn std::fmt::Display| OptionError::new("cron", expression, error.to_string());
-    let cron = Cron::from_str(expression).map_err(|error| unreadable(&error))?;
+    // As in crontab. A star too many would otherwise mean every second.
+    if expression.split_whitespace().count() != 5 {
+        let rule = "must have five fields: minute, hour, day of the month, month, day of the week";
+        return Err(OptionError::new("cron", expression, rule));
+    }
+    let parser = CronParser::builder();
+    let parser = parser.seconds(Seconds::Disallowed).year(Year::Disallowed);
+    let cron = parser.build().parse(expression);
+    let cron = cron.map_err(|error| unreadable(&error))?;
     let tz = TimeZone::get(zone).map_err(|_| {
         let rule = "must be a time zone of the IANA database, such as UTC or Europe/Berlin";
         OptionError::new("zone", zone, rule)
@@ -38,7 +46,7 @@ pub(super) fn read(
     let now = Timestamp::try_from(now).map_err(|error| unreadable(&error))?;
     let now = now.to_zoned(tz);
     let ahead = cron.iter_from(now.clone(), Direction::Forward);
-    let next: Vec<Zoned> = ahead.clone().take(AHEAD).collect();
+    let next: Vec<Zoned> = ahead.clone().take(GAPS_AHEAD).collect();
     if next.is_empty() {
         return Err(unreadable(&"it names no time that ever comes"));
     }
@@ -154,7 +162,8 @@ mod tests {
         let now = SystemTime::now();
         for (expression, zone, said) in [
             ("", "UTC", "cron = \"\""),
-            ("0 3 * *", "UTC", "cron = \"0 3 * *\""),
+            ("0 3 * *", "UTC", "must have five fields"),
+            ("* * * * * *", "UTC", "must have five fields"),
             ("61 * * * *", "UTC", "cron = \"61 * * * *\""),
             ("0 0 30 2 *", "UTC", "no time that ever comes"),
             ("0 3 * * *", "Berlin", "zone = \"Berlin\""),

@@ -8,24 +8,24 @@ use locktopus_core::{
 };
 use tokio::runtime::Handle;
 
-use super::begun::Begun;
+use super::begun::BegunRuns;
 use super::catch_up::CatchUp;
-use super::round::Runner;
+use super::round::JobRunner;
 use super::tick::Tick;
 use super::times::Times;
 use crate::pauses::{Pauses, may_pass, unless_cancelled};
 
-/// Clocks of instances may differ by this much, for any period.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(10 * 60);
+/// Runs are remembered at least this long, because clocks of instances may differ by as much.
+const MIN_REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
 /// How many periods to remember beyond those that may be caught up.
-const PERIODS: u32 = 30;
+const REMEMBERED_RUNS: u32 = 30;
 
 /// How long runs at given times are remembered.
-pub(super) const GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+pub(super) const REMEMBERED_GIVEN_TIMES: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// How often to check the wall clock: it may be set, or the machine may have slept.
-const LOOK: Duration = Duration::from_secs(10);
+const MAX_SLEEP: Duration = Duration::from_secs(10);
 
 /// A job with a schedule, from [`Job::every`](crate::Job::every) and its siblings.
 ///
@@ -170,6 +170,32 @@ impl ScheduledJob {
         self
     }
 
+    /// When the job is due next, by the clock of this machine. `None` if there are no more [given
+    /// times](crate::Job::at_times). Sends nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use std::time::{Duration, SystemTime};
+    /// use locktopus::Job;
+    /// let mut job = Job::new(&locks, "report").every(Duration::from_secs(60));
+    /// assert!(job.next_due().await?.expect("it never ends") > SystemTime::now());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`] for given times that do not grow.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn next_due(&mut self) -> Result<Option<SystemTime>, OptionError> {
+        let now = SystemTime::now();
+        Ok(self.times.due(now, CatchUp::MOST).await?.next)
+    }
+
     /// Waits for each time when the job is due, then does `work`, unless another instance does.
     /// Every instance calls this, with the same schedule.
     ///
@@ -225,7 +251,7 @@ impl ScheduledJob {
         }
     }
 
-    fn runner(self) -> Result<Runner, LockError> {
+    fn runner(self) -> Result<JobRunner, LockError> {
         self.times.check()?;
         if let CatchUp::All { at_most } = self.catch_up
             && !(1..=CatchUp::MOST).contains(&at_most)
@@ -239,8 +265,8 @@ impl ScheduledJob {
         }
         let keep = self.remembered();
         TokenRetention::from(keep).check()?;
-        let begun = Begun::new(self.locks, self.name.clone(), keep);
-        Ok(Runner {
+        let begun = BegunRuns::new(self.locks, self.name.clone(), keep);
+        Ok(JobRunner {
             job: self.name,
             times: self.times,
             request: self.request.token_retention(keep),
@@ -250,6 +276,7 @@ impl ScheduledJob {
             tolerance: self.tolerance,
             remembered: keep,
             settled: None,
+            ran: None,
             known: false,
         })
     }
@@ -258,17 +285,18 @@ impl ScheduledJob {
         let longest = TokenRetention::LONGEST - TokenRetention::SHORTEST;
         let usual = || match self.times.period() {
             Some(period) => {
-                let runs = PERIODS + u32::try_from(self.catch_up.look_back()).unwrap_or(u32::MAX);
-                period.saturating_mul(runs).clamp(CLOCKS_DIFFER, longest)
+                let runs =
+                    REMEMBERED_RUNS + u32::try_from(self.catch_up.look_back()).unwrap_or(u32::MAX);
+                period.saturating_mul(runs).clamp(MIN_REMEMBERED, longest)
             }
-            None => GIVEN_TIMES,
+            None => REMEMBERED_GIVEN_TIMES,
         };
         self.remember_for
             .map_or_else(usual, |time| time.min(longest))
     }
 }
 
-async fn go_on<F, Fut>(mut runner: Runner, mut work: F) -> Result<(), LockError>
+async fn go_on<F, Fut>(mut runner: JobRunner, mut work: F) -> Result<(), LockError>
 where
     F: FnMut(Tick) -> Fut,
     Fut: Future<Output = ()>,
@@ -296,6 +324,6 @@ async fn sleep_until(time: SystemTime) {
         if left.is_zero() {
             return;
         }
-        tokio::time::sleep(left.min(LOOK)).await;
+        tokio::time::sleep(left.min(MAX_SLEEP)).await;
     }
 }

@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 
 pub use catch_up::CatchUp;
 #[cfg(feature = "cron")]
-use instance::GIVEN_TIMES;
+use instance::REMEMBERED_GIVEN_TIMES;
 pub use instance::ScheduledJob;
 use locktopus_core::Locktopus;
 pub use tick::Tick;
@@ -178,9 +178,27 @@ impl Job {
         expression: &str,
         zone: &str,
     ) -> Result<ScheduledJob, locktopus_core::OptionError> {
-        let read = cron::read(expression, zone, SystemTime::now(), GIVEN_TIMES)?;
-        let remember = GIVEN_TIMES.max(read.longest_gap * 2);
+        let read = cron::read(expression, zone, SystemTime::now(), REMEMBERED_GIVEN_TIMES)?;
+        let remember = REMEMBERED_GIVEN_TIMES.max(read.longest_gap * 2);
         Ok(self.at_times(read.times).remember_for(remember))
+    }
+
+    /// Checks a cron expression and a zone for [`cron`](Self::cron), without a `Locktopus`: for
+    /// programs that check their configuration before they connect.
+    ///
+    /// ```
+    /// # use locktopus::Job;
+    /// assert!(Job::check_cron("0 3 * * MON-FRI", "Europe/Berlin").is_ok());
+    /// let error = Job::check_cron("0 3 * * MON-FRI", "Berlin").unwrap_err();
+    /// assert_eq!(error.option, "zone");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`cron`](Self::cron).
+    #[cfg(feature = "cron")]
+    pub fn check_cron(expression: &str, zone: &str) -> Result<(), locktopus_core::OptionError> {
+        cron::read(expression, zone, SystemTime::now(), REMEMBERED_GIVEN_TIMES).map(drop)
     }
 
     fn scheduled(self, times: Times) -> ScheduledJob {

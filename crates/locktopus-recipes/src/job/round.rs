@@ -7,26 +7,26 @@ use locktopus_core::{
     BackendError, LockError, LockGuard, LockRequest, Owner, Phase, UnlessBusy as _,
 };
 
-use super::begun::{Begun, was_used};
+use super::begun::{BegunRuns, was_used};
 use super::catch_up::CatchUp;
 use super::tick::Tick;
-use super::times::{Due, Times};
+use super::times::{DueTimes, Times};
 use crate::pauses::jitter;
 
 /// The longest default tolerance.
-const TOLERANCE: Duration = Duration::from_secs(60);
+const MAX_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// By then, an instance that has just taken the job's mutex has noted which run it begins.
-const NOTED_BY_THEN: Duration = Duration::from_millis(50);
+const NOTE_DELAY: Duration = Duration::from_millis(50);
 
 /// One instance of a job.
 #[derive(Debug)]
-pub(super) struct Runner {
+pub(super) struct JobRunner {
     pub(super) job: String,
     pub(super) times: Times,
     /// For the job's mutex.
     pub(super) request: LockRequest,
-    pub(super) begun: Begun,
+    pub(super) begun: BegunRuns,
     pub(super) at_least: Duration,
     pub(super) catch_up: CatchUp,
     pub(super) tolerance: Option<Duration>,
@@ -34,27 +34,29 @@ pub(super) struct Runner {
     pub(super) remembered: Duration,
     /// Nothing is left to do about the run of this time, or any before.
     pub(super) settled: Option<SystemTime>,
+    /// The run of this instance that has just ended.
+    pub(super) ran: Option<SystemTime>,
     /// The job has run before, so a run that has not begun was missed.
     pub(super) known: bool,
 }
 
 /// The answer to whether a run is due.
-enum Sight {
+enum Situation {
     /// A run is due.
-    Due(Look),
+    Due(DueRuns),
     /// Nothing is due until this time, if there are more.
     Nothing(Option<SystemTime>),
 }
 
 /// The due runs, and what they mean.
-struct Look {
-    due: Due,
+struct DueRuns {
+    due: DueTimes,
     newest: SystemTime,
     /// The newest run is late: no longer due but missed.
     missed: bool,
 }
 
-impl Runner {
+impl JobRunner {
     /// Does everything that is due now. Returns when to check again, or `None` for never.
     pub(super) async fn round<F, Fut>(
         &mut self,
@@ -65,24 +67,24 @@ impl Runner {
         Fut: Future<Output = ()>,
     {
         loop {
-            let look = match self.look().await? {
-                Sight::Due(look) => look,
-                Sight::Nothing(next) => return Ok(next),
+            let runs = match self.due_runs().await? {
+                Situation::Due(runs) => runs,
+                Situation::Nothing(next) => return Ok(next),
             };
-            if !self.concerns(&look).await? {
-                self.settled = Some(look.newest);
+            if !self.concerns(&runs).await? {
+                self.settled = Some(runs.newest);
                 continue;
             }
             if !self.known {
                 // Before taking the mutex, because taking it makes the job known.
                 self.known = was_used(&self.request.clone().inspect().await?);
             }
-            let Some(guard) = self.turn(&look).await? else {
+            let Some(guard) = self.turn(&runs).await? else {
                 // Another instance runs it. The next due run checks what is still missing.
-                if self.begun.has(look.newest).await? {
-                    self.settled = Some(look.newest);
+                if self.begun.has(runs.newest).await? {
+                    self.settled = Some(runs.newest);
                 }
-                return Ok(look.due.next);
+                return Ok(runs.due.next);
             };
             match self.choose().await? {
                 Some(run) => self.begin(guard, run, work).await?,
@@ -92,56 +94,83 @@ impl Runner {
     }
 
     /// The runs that are due and not settled, or else when to check again.
-    async fn look(&mut self) -> Result<Sight, LockError> {
+    async fn due_runs(&mut self) -> Result<Situation, LockError> {
         let now = SystemTime::now();
-        let mut due = self.times.due(now, self.catch_up.look_back()).await?;
+        let mut due = self.times.due(now, CatchUp::MOST).await?;
+        if let Some(ran) = self.ran.take() {
+            self.tell_missed(ran, &due, now);
+        }
+        due.past.truncate(self.catch_up.look_back());
         // It is forgotten whether an older run was missed or has begun.
         due.past
             .retain(|run| now.duration_since(*run).unwrap_or_default() < self.remembered);
         Ok(match due.past.first() {
             Some(&newest) if self.settled.is_none_or(|settled| settled < newest) => {
                 let limit = self.in_time_until(newest, due.next);
-                Sight::Due(Look {
+                Situation::Due(DueRuns {
                     newest,
                     missed: limit.is_some_and(|limit| now > limit),
                     due,
                 })
             }
-            _ => Sight::Nothing(due.next),
+            _ => Situation::Nothing(due.next),
         })
+    }
+
+    /// Logs how many times passed while a run lasted. The newest may still be run.
+    fn tell_missed(&self, ran: SystemTime, due: &DueTimes, now: SystemTime) {
+        let passed = due.past.iter().filter(|time| **time > ran).count();
+        let Some(newest) = due.past.first().filter(|_| passed > 0) else {
+            return;
+        };
+        let limit = self.in_time_until(*newest, due.next);
+        let in_time = limit.is_none_or(|limit| now <= limit);
+        let missed = match self.catch_up {
+            CatchUp::Skip => passed - usize::from(in_time),
+            CatchUp::Once => passed - 1,
+            CatchUp::All { at_most } => passed.saturating_sub(at_most),
+        };
+        if missed > 0 {
+            let job = &self.job;
+            tracing::warn!(
+                job,
+                missed,
+                "a run lasted so long that later ones were missed"
+            );
+        }
     }
 
     /// The last moment for a run to begin in time. `None`: later than any clock can show.
     fn in_time_until(&self, newest: SystemTime, next: Option<SystemTime>) -> Option<SystemTime> {
         newest.checked_add(self.tolerance.unwrap_or_else(|| {
             let gap = next.and_then(|next| next.duration_since(newest).ok());
-            gap.map_or(TOLERANCE, |gap| (gap / 2).min(TOLERANCE))
+            gap.map_or(MAX_TOLERANCE, |gap| (gap / 2).min(MAX_TOLERANCE))
         }))
     }
 
     /// Whether there is anything to do.
-    async fn concerns(&self, look: &Look) -> Result<bool, LockError> {
-        if look.missed && self.catch_up == CatchUp::Skip {
+    async fn concerns(&self, runs: &DueRuns) -> Result<bool, LockError> {
+        if runs.missed && self.catch_up == CatchUp::Skip {
             return Ok(false);
         }
-        Ok(!self.begun.has(look.newest).await?)
+        Ok(!self.begun.has(runs.newest).await?)
     }
 
     /// The job's mutex, unless another instance runs what is due. An instance that merely arrives
     /// at the same moment does not wait in its queue.
-    async fn turn(&self, look: &Look) -> Result<Option<LockGuard>, LockError> {
+    async fn turn(&self, runs: &DueRuns) -> Result<Option<LockGuard>, LockError> {
         let request = self.request.clone().owner(&Owner::new());
         if let Some(guard) = request.clone().try_acquire().await? {
             return Ok(Some(guard));
         }
-        tokio::time::sleep(jitter(NOTED_BY_THEN, NOTED_BY_THEN * 2)).await;
-        if self.begun.has(look.newest).await? {
+        tokio::time::sleep(jitter(NOTE_DELAY, NOTE_DELAY * 2)).await;
+        if self.begun.has(runs.newest).await? {
             return Ok(None);
         }
         // Another instance is still busy with an earlier run.
         let patience = match self.catch_up {
-            CatchUp::Skip => self.in_time_until(look.newest, look.due.next),
-            CatchUp::Once | CatchUp::All { .. } => look.due.next,
+            CatchUp::Skip => self.in_time_until(runs.newest, runs.due.next),
+            CatchUp::Once | CatchUp::All { .. } => runs.due.next,
         };
         let request = match patience {
             Some(until) => {
@@ -155,22 +184,22 @@ impl Runner {
 
     /// Which run to begin, now that no other instance can.
     async fn choose(&mut self) -> Result<Option<SystemTime>, LockError> {
-        let Sight::Due(look) = self.look().await? else {
+        let Situation::Due(runs) = self.due_runs().await? else {
             return Ok(None);
         };
-        if !self.concerns(&look).await? {
-            self.settled = Some(look.newest);
+        if !self.concerns(&runs).await? {
+            self.settled = Some(runs.newest);
             return Ok(None);
         }
-        if look.missed && !self.known {
+        if runs.missed && !self.known {
             // A new job cannot have missed it. From here on, it can.
-            self.begun.note(look.newest).await?;
-            (self.settled, self.known) = (Some(look.newest), true);
+            self.begun.note(runs.newest).await?;
+            (self.settled, self.known) = (Some(runs.newest), true);
             return Ok(None);
         }
-        let mut run = look.newest;
+        let mut run = runs.newest;
         if self.known {
-            for earlier in look.due.past.into_iter().skip(1) {
+            for earlier in runs.due.past.into_iter().skip(1) {
                 if self.begun.has(earlier).await? {
                     break;
                 }
@@ -204,8 +233,8 @@ impl Runner {
         let lease = guard.lease();
         // The run has begun, so an error of later times waits for the next round.
         let missed = matches!(
-            self.look().await,
-            Ok(Sight::Due(look)) if look.missed || run < look.newest
+            self.due_runs().await,
+            Ok(Situation::Due(runs)) if runs.missed || run < runs.newest
         );
         let tick = Tick {
             scheduled_at: run,
@@ -219,6 +248,7 @@ impl Runner {
                 let rest = self.at_least.saturating_sub(lease.held_for());
                 let _ = lease.while_held(tokio::time::sleep(rest)).await;
                 release(guard, &self.job).await;
+                self.ran = Some(run);
             }
             Err(error) => {
                 tracing::warn!(job = self.job, %error, "a run was ended before it was done");

@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use locktopus_core::OptionError;
 
 /// Requests to the backend take time. Anything due more often than this needs a loop.
-const SHORTEST: Duration = Duration::from_millis(100);
+const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 
 /// The longest period.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+const LONGEST_PERIOD: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// How many past times of an iterator to skip before other tasks get a turn.
-const AT_ONCE: u32 = 1_000;
+const TIMES_PER_YIELD: u32 = 1_000;
 
 /// When a job is due.
 pub(super) enum Times {
@@ -34,7 +34,7 @@ pub(super) enum Times {
 
 /// The due times at some moment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct DueTimes {
     /// The past times, newest first.
     pub(super) past: Vec<SystemTime>,
     /// The next one.
@@ -65,7 +65,7 @@ impl Times {
 
     pub(super) fn check(&self) -> Result<(), OptionError> {
         match self.period() {
-            Some(period) if !(SHORTEST..=LONGEST).contains(&period) => {
+            Some(period) if !(SHORTEST_PERIOD..=LONGEST_PERIOD).contains(&period) => {
                 let rule = "a period must be between 100 ms and ten years";
                 Err(OptionError::new("every", period, rule))
             }
@@ -76,7 +76,11 @@ impl Times {
     /// The newest `most` times that are due at `now`. Yields now and then, because an iterator may
     /// have many past times. Fails if the iterator does not grow, because skipping would never end.
     /// Times before the bad one are returned first.
-    pub(super) async fn due(&mut self, now: SystemTime, most: usize) -> Result<Due, OptionError> {
+    pub(super) async fn due(
+        &mut self,
+        now: SystemTime,
+        most: usize,
+    ) -> Result<DueTimes, OptionError> {
         let (ahead, past, last) = match self {
             Self::Every { period, offset } => return Ok(multiples(*period, *offset, now, most)),
             Self::Given { ahead, past, last } => (ahead, past, last),
@@ -99,11 +103,11 @@ impl Times {
                 }
                 _ => break,
             }
-            if skipped % AT_ONCE == 0 {
+            if skipped % TIMES_PER_YIELD == 0 {
                 tokio::task::yield_now().await;
             }
         }
-        Ok(Due {
+        Ok(DueTimes {
             past: past.iter().copied().collect(),
             next: ahead.peek().copied(),
         })
@@ -117,7 +121,7 @@ fn not_growing(time: SystemTime) -> OptionError {
     OptionError::new("at_times", since, rule)
 }
 
-fn multiples(period: Duration, offset: Duration, now: SystemTime, most: usize) -> Due {
+fn multiples(period: Duration, offset: Duration, now: SystemTime, most: usize) -> DueTimes {
     let period = period.as_millis().max(1);
     let offset = offset.as_millis() % period;
     let at = |index: u128| {
@@ -126,14 +130,14 @@ fn multiples(period: Duration, offset: Duration, now: SystemTime, most: usize) -
     };
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let Some(since_first) = since.as_millis().checked_sub(offset) else {
-        return Due {
+        return DueTimes {
             past: Vec::new(),
             next: at(0),
         };
     };
     let newest = since_first / period;
     let past = (0..=newest).rev().take(most).filter_map(at).collect();
-    Due {
+    DueTimes {
         past,
         next: at(newest + 1),
     }
@@ -159,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn multiples_since_the_epoch_are_due_newest_first() {
         let mut times = Times::every(Duration::from_secs(1), Duration::from_millis(2_250));
-        let due = |past: &[u64], next| Due {
+        let due = |past: &[u64], next| DueTimes {
             past: past.iter().copied().map(at).collect(),
             next: Some(at(next)),
         };
@@ -224,9 +228,13 @@ mod tests {
 
     #[test]
     fn periods_have_bounds() {
-        for period in [Duration::ZERO, SHORTEST / 2, LONGEST * 2] {
+        for period in [Duration::ZERO, SHORTEST_PERIOD / 2, LONGEST_PERIOD * 2] {
             assert!(Times::every(period, Duration::ZERO).check().is_err());
         }
-        assert!(Times::every(SHORTEST, Duration::ZERO).check().is_ok());
+        assert!(
+            Times::every(SHORTEST_PERIOD, Duration::ZERO)
+                .check()
+                .is_ok()
+        );
     }
 }

@@ -46,7 +46,9 @@ impl Incumbent {
             last_token: state.last_token,
             remaining: holder.remaining,
             candidates: state.waiters.len(),
-            is_here: held.iter().any(|lock| lock.lease.owner() == &holder.owner),
+            is_here: held
+                .iter()
+                .any(|lock| lock.lease.owner_id() == &holder.owner),
         })
     }
 }

@@ -114,7 +114,7 @@ impl Leadership {
     #[must_use]
     pub fn mark(&self) -> Option<HolderMark> {
         self.is_leading()
-            .then(|| HolderMark::of(self.guard.owner()))
+            .then(|| HolderMark::of(self.guard.owner_id()))
     }
 
     /// How long you may trust this without another renewal. Zero once it no longer leads.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::pauses::{Pauses, may_pass, unless_cancelled};
 
 /// A term that lasted longer went well. Its end is no reason to hesitate.
-const GOOD_TERM: Duration = Duration::from_secs(5);
+const STABLE_TERM: Duration = Duration::from_secs(5);
 
 /// An election: of all candidates under its name, one leads at a time. Cheap to clone. Each
 /// campaign is a candidate of its own.
@@ -282,7 +282,7 @@ impl LeaderElection {
                             return Ok(output);
                         }
                         Some(Err(error)) => {
-                            if elected.elapsed() > GOOD_TERM {
+                            if elected.elapsed() > STABLE_TERM {
                                 pauses.reset();
                             }
                             error

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_protocol::slot_map::Redirect;
-use locktopus_protocol::{ClientError, HostPort, Reply, Route};
+use locktopus_protocol::{ClientError, HostPort, Reply, Route, lock};
 use tokio::time::Instant;
 
 use super::{Cluster, Table};
-use crate::connection::sync::lock;
 
 /// How long to bypass redis-rs for the slots of a silent node.
 const DOUBTED: Duration = Duration::from_secs(60);
@@ -41,9 +40,15 @@ impl Cluster {
         self.router.as_ref()
     }
 
+    /// The same, unless a request for this slot was not answered.
+    pub(super) fn router_for(&self, route: Route) -> Option<&Router> {
+        let is_doubted = || matches!(route, Route::Slot(slot) if self.is_doubted(slot));
+        self.router().filter(|_| !is_doubted())
+    }
+
     /// Notes that a request for this slot was not answered.
     pub(super) fn doubt(&self, slot: u16) {
-        let table = self.table();
+        let table = self.map.table();
         let Some(owner) = table.server(slot).filter(|_| self.router.is_some()) else {
             return;
         };
@@ -75,11 +80,6 @@ impl Cluster {
         route: Route,
         args: &[&[u8]],
     ) -> Result<Reply, ClientError> {
-        if let Route::Slot(slot) = route
-            && self.is_doubted(slot)
-        {
-            return self.by_own_map(route, args).await;
-        }
         let answer = router.command(route, args).await;
         let Err(error) = &answer else { return answer };
         // redis-rs does not say which node refused, so a redirect to "the same host" is useless.
@@ -96,7 +96,7 @@ impl Cluster {
             if !asking {
                 self.moved(message, &unknown);
             }
-            return self.redirected_to(redirect.node, args, asking).await;
+            return self.redirected_to(&redirect.node, args, asking).await;
         }
         let in_the_wrong_place = match error {
             ClientError::Rejected { code, .. } => matches!(
@@ -107,7 +107,7 @@ impl Cluster {
         };
         if in_the_wrong_place {
             // Subscriptions may be misplaced too.
-            self.mark_stale();
+            self.map.mark_stale();
         }
         if let (ClientError::MaybeExecuted(_), Route::Slot(slot)) = (error, route) {
             self.doubt(slot);
@@ -121,9 +121,9 @@ impl Cluster {
 
 #[cfg(not(feature = "cluster-async"))]
 mod disabled {
-    use locktopus_protocol::{Budget, ClientError, ConnectOptions, HostPort, Reply, Route};
-
-    use crate::connection::error::ConnectError;
+    use locktopus_protocol::{
+        Budget, ClientError, ConnectError, ConnectOptions, HostPort, Reply, Route,
+    };
 
     /// Cannot be created: [`Router::new`] fails.
     #[derive(Debug)]
@@ -135,7 +135,11 @@ mod disabled {
             _: &[HostPort],
             _: Budget,
         ) -> Result<Self, ConnectError> {
-            Err(ConnectError::RouterNotBuiltIn)
+            Err(ConnectError::NotBuiltIn {
+                option: "cluster_router",
+                feature: "cluster-async",
+                library: "locktopus-redis",
+            })
         }
 
         pub(crate) fn again(&self) -> Self {

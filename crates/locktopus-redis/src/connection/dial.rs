@@ -14,13 +14,12 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::connection::duplex::Stream;
 use crate::connection::error::not_connected;
 use crate::connection::greeting::{Greeted, Greeting};
 use crate::connection::health::{Health, Listener};
 use crate::connection::reply::reply_of;
 use crate::connection::send::Live;
-use crate::connection::stream::{self, Address};
+use crate::connection::stream::{self, Address, Stream};
 use crate::connection::tls::Tls;
 
 /// Capacity of the queue to the writing task. Small, so that a stuck socket is noticed early; large

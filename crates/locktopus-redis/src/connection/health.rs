@@ -4,12 +4,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use locktopus_protocol::HostPort;
+use locktopus_protocol::{HostPort, lock};
 use redis::{PushInfo, PushKind};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-
-use crate::connection::sync::lock;
 
 /// Receives events of a connection, other than answers to commands.
 pub(crate) trait Listener: Send + Sync {

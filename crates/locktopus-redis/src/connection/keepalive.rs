@@ -49,13 +49,8 @@ pub(crate) async fn watch(mut live: Live, limit: Duration, mut disturbances: wat
 
 /// Checks a connection after a caller timed out on it.
 pub(crate) async fn check(mut live: Live, limit: Duration) {
-    if answers_within(&mut live, limit).await {
-        live.health().end_check();
-    } else {
-        live.health().kill("the server does not answer");
+    match timeout(limit, live.answers()).await {
+        Ok(true) => live.health().end_check(),
+        Ok(false) | Err(_) => live.health().kill("the server does not answer"),
     }
-}
-
-async fn answers_within(live: &mut Live, limit: Duration) -> bool {
-    timeout(limit, live.answers()).await.unwrap_or(false)
 }

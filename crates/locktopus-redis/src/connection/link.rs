@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use locktopus_protocol::backoff::Redial;
-use locktopus_protocol::sentinels::Sentinels;
-use locktopus_protocol::{ClientError, HostPort};
+use locktopus_protocol::sentinels::Target;
+use locktopus_protocol::{ClientError, HostPort, lock};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -15,16 +15,6 @@ use crate::connection::health::Listener;
 use crate::connection::keepalive;
 use crate::connection::send::Live;
 use crate::connection::sentinel;
-use crate::connection::sync::lock;
-
-/// The server that a link connects to.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    /// Always to this server.
-    Server(HostPort),
-    /// The server that the sentinels call the primary at the time of connecting.
-    Primary(Arc<Sentinels>),
-}
 
 /// Holds one connection.
 pub(crate) struct Link {
@@ -107,14 +97,6 @@ impl Link {
             Ok(None) | Err(_) => Err(ClientError::NotSent(
                 "the attempt to connect was given up; its runtime has ended, or was built without `enable_all`".to_owned(),
             )),
-        }
-    }
-
-    /// The server, if the link always leads to the same one.
-    pub(crate) fn server(&self) -> Option<&HostPort> {
-        match &self.target {
-            Target::Server(server) => Some(server),
-            Target::Primary(_) => None,
         }
     }
 

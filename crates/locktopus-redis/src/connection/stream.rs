@@ -11,13 +11,20 @@ use std::time::Duration;
 use futures_util::future::select_ok;
 use locktopus_protocol::HostPort;
 use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
-use crate::connection::duplex::Stream;
 use crate::connection::tls::Tls;
 
 /// How long a peer may be silent before the kernel probes it.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// A plain TCP stream, or TLS over one.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+pub(crate) type Stream = Box<dyn Duplex>;
 
 /// An address that a server's name resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,8 +129,9 @@ pub(crate) mod names {
     use std::net::SocketAddr;
     use std::sync::Mutex;
 
+    use locktopus_protocol::lock;
+
     use super::Address;
-    use crate::connection::sync::lock;
 
     static NAMES: Mutex<Option<HashMap<String, Vec<Address>>>> = Mutex::new(None);
 

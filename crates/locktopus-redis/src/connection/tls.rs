@@ -10,13 +10,12 @@ pub(crate) use disabled::Tls;
 mod enabled {
     use std::io;
 
-    use locktopus_protocol::TlsOptions;
+    use locktopus_protocol::{ConnectError, TlsOptions};
     use rustls::pki_types::ServerName;
     use tokio::net::TcpStream;
     use tokio_rustls::TlsConnector;
 
-    use crate::connection::duplex::Stream;
-    use crate::connection::error::ConnectError;
+    use crate::connection::stream::Stream;
 
     /// The settings of every encrypted connection, loaded once.
     #[derive(Clone)]
@@ -52,11 +51,10 @@ mod enabled {
 mod disabled {
     use std::io;
 
-    use locktopus_protocol::TlsOptions;
+    use locktopus_protocol::{ConnectError, TlsOptions};
     use tokio::net::TcpStream;
 
-    use crate::connection::duplex::Stream;
-    use crate::connection::error::ConnectError;
+    use crate::connection::stream::Stream;
 
     /// Cannot be created: [`Tls::load`] fails.
     #[derive(Clone)]
@@ -65,7 +63,11 @@ mod disabled {
     impl Tls {
         #[expect(clippy::unused_async, reason = "the other build reads files here")]
         pub(crate) async fn load(_: &TlsOptions) -> Result<Self, ConnectError> {
-            Err(ConnectError::TlsNotBuiltIn)
+            Err(ConnectError::NotBuiltIn {
+                option: "tls",
+                feature: "tls",
+                library: "locktopus-redis",
+            })
         }
 
         #[expect(clippy::unused_async, reason = "the other build shakes hands here")]

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use locktopus_protocol::{Channel, ChannelFlavour, HostPort, PushEvent};
+use locktopus_protocol::{Channel, ChannelFlavour, HostPort, PushEvent, lock};
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use crate::connection::health::{Health, Listener};
-use crate::connection::sync::lock;
 use crate::topology::{Location, Topology};
 
 /// The state of the subscriptions. Listens on every connection that carries one.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use locktopus_protocol::{
-    Channel, ChannelFlavour, ClientError, PushEvent, ROLE_QUESTION, says_replica,
+    Channel, ChannelFlavour, ClientError, PushEvent, ROLE_QUESTION, lock, says_replica,
 };
 use redis::{Pipeline, PushKind, Value};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -22,7 +22,6 @@ use crate::connection::keepalive::REPLICA;
 use crate::connection::link::Link;
 use crate::connection::reply::reply_of;
 use crate::connection::send::Live;
-use crate::connection::sync::lock;
 use crate::subscriptions::placements::Placements;
 use crate::topology::{Location, Topology};
 

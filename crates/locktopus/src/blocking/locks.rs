@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_core::{
-    HeldLock, LocktopusBuilder, MutexProfile, OwnerId, RawName, ShutdownReport, Who,
+    HeldLock, KnownInstances, LocktopusBuilder, MutexProfile, OwnerId, RawName, ShutdownReport,
 };
 
 use super::counted::{Latch, RateLimiter, RwLock, Semaphore};
@@ -237,7 +237,7 @@ impl Locktopus {
     pub fn who<'a>(
         &self,
         owners: impl IntoIterator<Item = &'a OwnerId>,
-    ) -> Result<Who, BlockingError> {
+    ) -> Result<KnownInstances, BlockingError> {
         Ok(self.background.wait(self.locks.who(owners))??)
     }
 

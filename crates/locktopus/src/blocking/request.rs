@@ -147,7 +147,7 @@ impl<G: AnyGuard + Into<locktopus_core::LockGuard>> LockRequest<G> {
     /// # let locks = locktopus::blocking::connect("memory:")?;
     /// let guard = locks.lock("invoice:42").acquire()?;
     /// let state = locks.lock("invoice:42").inspect()?;
-    /// assert_eq!(state.holder().map(|holder| &holder.owner), Some(guard.owner()));
+    /// assert_eq!(state.holder().map(|holder| &holder.owner), Some(guard.owner_id()));
     /// # Ok(()) }
     /// ```
     ///

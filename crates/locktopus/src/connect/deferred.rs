@@ -20,10 +20,10 @@ use locktopus_protocol::backoff::Redial;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 
-use super::place::place;
+use super::node_address::node_address;
 use super::servers;
-use crate::connect_error::{ConnectError, with_causes};
-use crate::url::{BackendUrl, Place};
+use crate::connect_error::{ConnectError, why_unreachable, with_causes};
+use crate::url::{BackendUrl, Endpoint};
 
 #[derive(Debug)]
 pub(super) struct Deferred {
@@ -37,13 +37,13 @@ struct Shared {
     url: BackendUrl,
     connected: OnceLock<Connected>,
     /// Held while a connection is being made.
-    connecting: Arc<Mutex<Attempts>>,
+    connecting: Arc<Mutex<DialState>>,
     closed: CancellationToken,
 }
 
 /// When the next attempt may begin, and why the last one failed.
 #[derive(Debug)]
-struct Attempts {
+struct DialState {
     redial: Redial,
     why: String,
 }
@@ -62,9 +62,9 @@ impl Deferred {
     /// Unless the URL names one standalone server.
     pub(super) fn new(url: BackendUrl, label: &str) -> Result<Self, ConnectError> {
         let standalone = matches!(
-            &url.place,
-            Place::Servers {
-                shape: crate::url::Shape::Standalone { .. },
+            &url.endpoint,
+            Endpoint::Servers {
+                topology: crate::url::Topology::Standalone { .. },
                 ..
             }
         );
@@ -79,15 +79,17 @@ impl Deferred {
                 mode: url.options.safety.as_str(),
             });
         }
-        let info = BackendInfo::new("redis", label, url.options.timeout)
-            .with_linger(std::time::Duration::MAX)
-            .with_token_retention(url.options.token_retention);
+        let info = BackendInfo {
+            longest_linger: std::time::Duration::MAX,
+            token_retention: url.options.token_retention,
+            ..BackendInfo::new("redis", label, url.options.timeout)
+        };
         Ok(Self {
             info,
             shared: Arc::new(Shared {
                 url,
                 connected: OnceLock::new(),
-                connecting: Arc::new(Mutex::new(Attempts {
+                connecting: Arc::new(Mutex::new(DialState {
                     redial: Redial::new("node"),
                     why: String::new(),
                 })),
@@ -142,7 +144,7 @@ impl Drop for Deferred {
 /// Makes one attempt. It outlives its caller, but not the backend.
 async fn connect(
     shared: Arc<Shared>,
-    mut attempts: OwnedMutexGuard<Attempts>,
+    mut attempts: OwnedMutexGuard<DialState>,
 ) -> Result<(), String> {
     let outcome = shared.closed.run_until_cancelled(open(&shared.url)).await;
     match outcome.unwrap_or_else(|| Err("closed".to_owned())) {
@@ -159,15 +161,15 @@ async fn connect(
 }
 
 async fn open(url: &BackendUrl) -> Result<Connected, String> {
-    let Place::Servers {
+    let Endpoint::Servers {
         tls,
         authority,
-        shape,
-    } = &url.place
+        topology,
+    } = &url.endpoint
     else {
         return Err("no server".to_owned());
     };
-    let backend = servers::open_backend(url, *tls, authority, shape).await;
+    let backend = servers::open_backend(url, *tls, authority, topology).await;
     let backend = backend.map_err(|error| reason(&error))?;
     let probe = backend.probe().map_err(|error| error.to_string())?;
     Ok(Connected { backend, probe })
@@ -176,7 +178,7 @@ async fn open(url: &BackendUrl) -> Result<Connected, String> {
 /// The reason why a node is not connected. The errors of the quorum add its URL.
 fn reason(error: &ConnectError) -> String {
     match error {
-        ConnectError::Unreachable { source, .. } => with_causes(&**source),
+        ConnectError::Unreachable { source, .. } => why_unreachable(&**source),
         ConnectError::Backend { source, .. } => with_causes(source),
         other => other.to_string(),
     }
@@ -329,23 +331,26 @@ impl NodeProbe for Deferred {
         inner.probe.identity(deadline).await
     }
 
-    async fn recall(
+    async fn sighting(
         &self,
         label: &str,
         deadline: Instant,
     ) -> Result<Option<Sighting>, BackendError> {
         let inner = self.inner(deadline).await?;
-        inner.probe.recall(&place(label), deadline).await
+        inner.probe.sighting(&node_address(label), deadline).await
     }
 
-    async fn note(
+    async fn note_sighting(
         &self,
         label: &str,
         sighting: &Sighting,
         deadline: Instant,
     ) -> Result<(), BackendError> {
         let inner = self.inner(deadline).await?;
-        inner.probe.note(&place(label), sighting, deadline).await
+        inner
+            .probe
+            .note_sighting(&node_address(label), sighting, deadline)
+            .await
     }
 }
 

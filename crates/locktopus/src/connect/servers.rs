@@ -10,19 +10,19 @@ use locktopus_protocol::{
 
 use crate::connect_error::ConnectError;
 #[cfg(feature = "cluster-async")]
-use crate::url::HandedIn;
+use crate::url::OwnConnection;
 use crate::url::{
-    Authority, BackendUrl, Begin, ClientChoice, PubSub, Routing, SentinelTlsSettings, Shape,
-    TlsSettings,
+    Authority, BackendUrl, ClientChoice, ConnectWhen, PubSub, Routing, SentinelTlsSettings,
+    TlsSettings, Topology,
 };
 
 pub(super) async fn open(
     url: &BackendUrl,
     tls: bool,
     authority: &Authority,
-    shape: &Shape,
+    topology: &Topology,
 ) -> Result<DynBackend, ConnectError> {
-    Ok(Arc::new(open_backend(url, tls, authority, shape).await?))
+    Ok(Arc::new(open_backend(url, tls, authority, topology).await?))
 }
 
 /// As [`open`], with the concrete type, which knows its server.
@@ -30,9 +30,9 @@ pub(super) async fn open_backend(
     url: &BackendUrl,
     tls: bool,
     authority: &Authority,
-    shape: &Shape,
+    topology: &Topology,
 ) -> Result<RedisBackend, ConnectError> {
-    let client = open_client(url, tls, authority, shape).await?;
+    let client = open_client(url, tls, authority, topology).await?;
     let options = BackendOptions {
         call_timeout: url.options.timeout,
         token_retention: url.options.token_retention,
@@ -56,9 +56,9 @@ pub(super) async fn open_client(
     url: &BackendUrl,
     tls: bool,
     authority: &Authority,
-    shape: &Shape,
+    topology: &Topology,
 ) -> Result<Arc<dyn RedisClient>, ConnectError> {
-    let options = connect_options(url, tls, authority, shape);
+    let options = connect_options(url, tls, authority, topology);
     let tls = options.tls.is_some() || matches!(options.sentinel_tls, SentinelTls::Own(_));
     if options.cluster_router == ClusterRouter::Client && cfg!(not(feature = "cluster-async")) {
         return Err(ConnectError::FeatureMissing {
@@ -79,19 +79,19 @@ pub(crate) fn connect_options(
     url: &BackendUrl,
     tls: bool,
     authority: &Authority,
-    shape: &Shape,
+    topology: &Topology,
 ) -> ConnectOptions {
     let options = &url.options;
     let mut hosts = authority.hosts.iter().map(|(host, port)| HostPort {
         host: host.clone(),
         port: *port,
     });
-    let (servers, database) = match shape {
-        Shape::Standalone { database } => {
+    let (servers, database) = match topology {
+        Topology::Standalone { database } => {
             let host = hosts.next().expect("the parser gives at least one address");
             (Servers::Standalone(host), *database)
         }
-        Shape::Sentinel {
+        Topology::Sentinel {
             master_name,
             database,
         } => {
@@ -104,7 +104,7 @@ pub(crate) fn connect_options(
                 *database,
             )
         }
-        Shape::Cluster => (Servers::Cluster(hosts.collect()), 0),
+        Topology::Cluster => (Servers::Cluster(hosts.collect()), 0),
     };
     let login = |username: &Option<String>, password: &Option<String>| {
         password.as_ref().map(|password| Credentials {
@@ -133,7 +133,7 @@ pub(crate) fn connect_options(
             .unwrap_or_else(|| ConnectOptions::usual_connect_timeout(options.timeout)),
         command_timeout: options.timeout,
         client_name: options.client_name.clone(),
-        lazy: options.begin == Begin::Lazy,
+        lazy: options.connect_when == ConnectWhen::Lazy,
         ..ConnectOptions::new(servers)
     }
 }
@@ -209,7 +209,7 @@ async fn redis_client(
     options: &ConnectOptions,
 ) -> Result<locktopus_redis::RedisRsClient, locktopus_redis::ConnectError> {
     #[cfg(feature = "cluster-async")]
-    if let Some(HandedIn(connection)) = &url.connection {
+    if let Some(OwnConnection(connection)) = &url.connection {
         let connection = connection.as_ref().clone();
         return locktopus_redis::connect_through(options, connection).await;
     }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::shown::{Fault, decode};
+use super::shown::{UrlFault, decode};
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Authority {
@@ -12,7 +12,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    pub(super) fn parse(text: &str, default_port: u16) -> Result<Self, Fault> {
+    pub(super) fn parse(text: &str, default_port: u16) -> Result<Self, UrlFault> {
         let ((username, password), hosts) = login(text)?;
         let hosts = addresses(hosts, default_port)?;
         Ok(Self {
@@ -23,11 +23,11 @@ impl Authority {
     }
 
     /// `text` is the part before the path: nothing, or a login with `@`.
-    pub(super) fn of_socket(text: &str, path: String) -> Result<Self, Fault> {
+    pub(super) fn of_socket(text: &str, path: String) -> Result<Self, UrlFault> {
         let ((username, password), host) = login(text)?;
         if !host.is_empty() {
             let problem = "stands where a unix socket has none; write redis+unix:///PATH";
-            return Err(Fault::new("a host", problem));
+            return Err(UrlFault::new("a host", problem));
         }
         Ok(Self {
             username,
@@ -40,7 +40,7 @@ impl Authority {
 type Login = (Option<String>, Option<String>);
 
 /// The login before the last `@`, and the rest.
-fn login(text: &str) -> Result<(Login, &str), Fault> {
+fn login(text: &str) -> Result<(Login, &str), UrlFault> {
     // The last `@`, because a password may contain one.
     let Some((login, hosts)) = text.rsplit_once('@') else {
         return Ok(((None, None), text));
@@ -54,7 +54,7 @@ fn login(text: &str) -> Result<(Login, &str), Fault> {
         .transpose()?;
     let username = (!user.is_empty()).then_some(user);
     if username.is_some() && password.is_none() {
-        return Err(Fault::new(
+        return Err(UrlFault::new(
             "the user name",
             "has no password; write USER:PASSWORD@HOST, or leave it out",
         ));
@@ -63,12 +63,12 @@ fn login(text: &str) -> Result<(Login, &str), Fault> {
 }
 
 /// `HOST:PORT,HOST:PORT`.
-pub(crate) fn addresses(text: &str, default_port: u16) -> Result<Vec<(String, u16)>, Fault> {
+pub(crate) fn addresses(text: &str, default_port: u16) -> Result<Vec<(String, u16)>, UrlFault> {
     let of = text.split(',').count();
     let address = |(at, address)| {
         host_port(address, default_port).map_err(|problem| match of {
-            1 => Fault::new("the address", problem),
-            _ => Fault::new(format!("address {} of {of}", at + 1), problem),
+            1 => UrlFault::new("the address", problem),
+            _ => UrlFault::new(format!("address {} of {of}", at + 1), problem),
         })
     };
     text.split(',').enumerate().map(address).collect()

@@ -6,7 +6,7 @@ use std::fmt;
 use super::authority::addresses;
 use super::options::{FOR_ANY_BACKEND, UrlOptions};
 use super::parse::address_and_path;
-use super::shown::{Fault, HIDDEN, Shown, UrlError, decode, is_legible};
+use super::shown::{HIDDEN, RedactedUrl, UrlError, UrlFault, decode, is_legible};
 
 /// A URL with a scheme that a [`Connector`](crate::Connector) offers.
 ///
@@ -39,7 +39,7 @@ pub struct CustomUrl {
     scheme: String,
     exposed: String,
     pub(crate) options: UrlOptions,
-    shown: Shown,
+    shown: RedactedUrl,
     /// Longest first, so that a shorter one never leaves part of a longer one.
     secrets: Vec<String>,
 }
@@ -47,14 +47,14 @@ pub struct CustomUrl {
 impl CustomUrl {
     /// `text` begins with `scheme` and a colon.
     pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, UrlError> {
-        let mut shown = Shown::default();
+        let mut shown = RedactedUrl::default();
         match Self::read(text, scheme, &mut shown) {
             Ok(url) => Ok(Self { shown, ..url }),
             Err(fault) => Err(shown.error(fault)),
         }
     }
 
-    fn read(text: &str, scheme: &str, shown: &mut Shown) -> Result<Self, Fault> {
+    fn read(text: &str, scheme: &str, shown: &mut RedactedUrl) -> Result<Self, UrlFault> {
         let rest = &text[scheme.len() + ":".len()..];
         let rest = rest.strip_prefix("//").unwrap_or(rest);
         shown.add(&text[..text.len() - rest.len()]);
@@ -80,7 +80,7 @@ impl CustomUrl {
             exposed,
             options,
             secrets: secrets(text, address, &theirs, shown),
-            shown: Shown::default(),
+            shown: RedactedUrl::default(),
         })
     }
 
@@ -101,7 +101,7 @@ impl CustomUrl {
     /// how. Removes from both texts every piece of the URL that messages do not show.
     #[must_use]
     pub fn error(&self, part: &str, problem: &str) -> UrlError {
-        let fault = Fault::new(self.scrub(part), self.scrub(problem));
+        let fault = UrlFault::new(self.scrub(part), self.scrub(problem));
         self.shown.error(fault)
     }
 
@@ -131,7 +131,7 @@ impl CustomUrl {
 }
 
 /// Shows the addresses and the path of a connector's URL, if they look like such.
-fn show_place(address: &str, path: &str, shown: &mut Shown) {
+fn show_place(address: &str, path: &str, shown: &mut RedactedUrl) {
     let hosts = address.rsplit_once('@').map_or(address, |(_, hosts)| hosts);
     if !hosts.is_empty() && addresses(hosts, 1).is_err() {
         shown.add(HIDDEN);
@@ -145,7 +145,7 @@ fn show_place(address: &str, path: &str, shown: &mut Shown) {
 }
 
 /// The pieces of the URL that no message shows: as written, as decoded, and as `Debug` writes them.
-fn secrets(text: &str, address: &str, options: &[&str], shown: &Shown) -> Vec<String> {
+fn secrets(text: &str, address: &str, options: &[&str], shown: &RedactedUrl) -> Vec<String> {
     let mut pieces = vec![text, address];
     if let Some((login, _)) = address.rsplit_once('@') {
         pieces.push(login);

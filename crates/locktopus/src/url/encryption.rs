@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::rule::Rule;
-use super::shown::Fault;
+use super::shown::UrlFault;
 
 /// The URL's TLS options for one group of servers.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -43,12 +43,12 @@ impl TlsSettings {
     }
 
     /// `prefix` is the prefix of these options' names.
-    pub(super) fn check(&self, prefix: &str) -> Result<(), Fault> {
+    pub(super) fn check(&self, prefix: &str) -> Result<(), UrlFault> {
         if self.cert.is_some() == self.key.is_some() {
             return Ok(());
         }
         let both = format!("options \"{prefix}cert\" and \"{prefix}key\"");
-        Err(Fault::new(both, "must be given together"))
+        Err(UrlFault::new(both, "must be given together"))
     }
 }
 
@@ -79,11 +79,11 @@ impl SentinelTlsSettings {
         self.wanted.is_some() || self.own.says_anything()
     }
 
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), UrlFault> {
         self.own.check("sentinel_")?;
         if self.wanted == Some(false) && self.own.says_anything() {
             let problem = "leaves the other TLS options for sentinels without meaning";
-            return Err(Fault::new("option sentinel_tls=off", problem));
+            return Err(UrlFault::new("option sentinel_tls=off", problem));
         }
         Ok(())
     }

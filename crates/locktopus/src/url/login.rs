@@ -7,7 +7,7 @@ use locktopus_protocol::{CredentialsProvider, ProvideCredentials};
 use super::options::Routing;
 use super::parse::BackendUrl;
 #[cfg(any(feature = "redis", feature = "fred"))]
-use super::parse::{Place, Shape};
+use super::parse::{Endpoint, Topology};
 use super::shown::UrlError;
 
 /// A URL as text, or a [`BackendUrl`], which can carry more than text.
@@ -112,16 +112,16 @@ impl BackendUrl {
         mut self,
         provider: CredentialsProvider,
     ) -> Result<Self, UrlError> {
-        let problem = match &self.place {
-            Place::Memory { .. } => Some("means nothing for a memory: URL"),
-            Place::Servers { authority, .. } if authority.password.is_some() => {
+        let problem = match &self.endpoint {
+            Endpoint::Memory { .. } => Some("means nothing for a memory: URL"),
+            Endpoint::Servers { authority, .. } if authority.password.is_some() => {
                 Some("is given, and the URL has a login too; leave one of them out")
             }
-            Place::Servers { .. } if self.options.router == Routing::Client => {
+            Endpoint::Servers { .. } if self.options.router == Routing::Client => {
                 let problem = "cannot be asked with router=client, whose connections log in by themselves; leave that option out";
                 Some(problem)
             }
-            Place::Servers { .. } => None,
+            Endpoint::Servers { .. } => None,
         };
         match problem {
             Some(problem) => Err(self.error("a credentials provider", problem)),
@@ -137,9 +137,9 @@ impl BackendUrl {
         provider: CredentialsProvider,
     ) -> Result<Self, UrlError> {
         let has_sentinels = matches!(
-            self.place,
-            Place::Servers {
-                shape: Shape::Sentinel { .. },
+            self.endpoint,
+            Endpoint::Servers {
+                topology: Topology::Sentinel { .. },
                 ..
             }
         );

@@ -1,6 +1,6 @@
 //! The names of the options, and the error for an unknown name.
 
-use super::shown::Fault;
+use super::shown::UrlFault;
 
 /// The option that holds a password.
 pub(super) const SECRET_OPTION: &str = "sentinel_password";
@@ -48,7 +48,7 @@ pub(super) const OPTIONS: [&str; 32] = [
 
 /// The error for an unknown option that follows these. It suggests a similar known option, and
 /// never quotes the text itself, which may be a piece of a password.
-pub(super) fn unknown(name: &str, before: &[&str]) -> Fault {
+pub(super) fn unknown(name: &str, before: &[&str]) -> UrlFault {
     let name = name.to_ascii_lowercase();
     let begins = |known: &str| name.len() > 3 && known.starts_with(&name);
     let alike = |known: &&&str| begins(known) || edits(&name, known) * 3 <= known.len();
@@ -62,7 +62,7 @@ pub(super) fn unknown(name: &str, before: &[&str]) -> Fault {
         "see the table of URL options"
     };
     let part = format!("option number {}", before.len() + 1);
-    Fault::new(part, format!("is unknown; {hint}{meant}"))
+    UrlFault::new(part, format!("is unknown; {hint}{meant}"))
 }
 
 /// The edit distance: how many letters to change, add or remove to turn one word into the other.

@@ -8,7 +8,7 @@ use locktopus_core::{Label, NameEncoding, SafetyMode, TokenRetention};
 use super::encryption::{SentinelTlsSettings, TlsSettings};
 use super::option_names::{OPTIONS, SECRET_OPTION, is_hidden, unknown};
 use super::safety::SafetyOptions;
-use super::shown::{Fault, HIDDEN, Shown, decode, legible};
+use super::shown::{HIDDEN, RedactedUrl, UrlFault, decode, legible};
 
 /// The client library that talks to the servers.
 ///
@@ -54,7 +54,7 @@ pub enum Checks {
 
 /// Whether connecting needs a server that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Begin {
+pub(crate) enum ConnectWhen {
     /// Connecting fails unless a server answers.
     #[default]
     Now,
@@ -79,7 +79,7 @@ pub(crate) struct UrlOptions {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) pubsub: PubSub,
     pub(crate) checks: Checks,
-    pub(crate) begin: Begin,
+    pub(crate) connect_when: ConnectWhen,
     pub(crate) router: Routing,
     pub(crate) namespace: String,
     pub(crate) names: NameEncoding,
@@ -105,7 +105,7 @@ impl Default for UrlOptions {
             connect_timeout: None,
             pubsub: PubSub::default(),
             checks: Checks::default(),
-            begin: Begin::default(),
+            connect_when: ConnectWhen::default(),
             router: Routing::default(),
             namespace: String::new(),
             names: NameEncoding::default(),
@@ -164,12 +164,12 @@ impl UrlOptions {
         })
     }
 
-    fn check_label(&self) -> Result<(), Fault> {
+    fn check_label(&self) -> Result<(), UrlFault> {
         match self.label() {
             Some(label) => label
                 .check()
-                .map_err(|error| Fault::new(format!("option {}", error.option), &error.rule)),
-            None if self.label_host.is_some() => Err(Fault::new(
+                .map_err(|error| UrlFault::new(format!("option {}", error.option), &error.rule)),
+            None if self.label_host.is_some() => Err(UrlFault::new(
                 "option label_host",
                 "means nothing without label",
             )),
@@ -177,7 +177,11 @@ impl UrlOptions {
         }
     }
 
-    pub(crate) fn parse(query: &str, memory: bool, shown: &mut Shown) -> Result<Self, Fault> {
+    pub(crate) fn parse(
+        query: &str,
+        memory: bool,
+        shown: &mut RedactedUrl,
+    ) -> Result<Self, UrlFault> {
         let mut options = Self::default();
         let mut safety = SafetyOptions::default();
         let mut seen = Vec::new();
@@ -186,7 +190,7 @@ impl UrlOptions {
             let name = decode(name, "name of an option")?;
             let known = OPTIONS.iter().find(|known| **known == name);
             let name = *known.ok_or_else(|| unknown(&name, &seen))?;
-            let refuse = |problem: &str| Fault::new(format!("option {name:?}"), problem);
+            let refuse = |problem: &str| UrlFault::new(format!("option {name:?}"), problem);
             if memory && !FOR_ANY_BACKEND.contains(&name) {
                 return Err(refuse("means nothing for a memory: URL"));
             }
@@ -211,9 +215,9 @@ impl UrlOptions {
         options.check_label()?;
         options.tls.check("")?;
         options.sentinel_tls.check()?;
-        if options.begin == Begin::Lazy && options.checks == Checks::Refuse {
+        if options.connect_when == ConnectWhen::Lazy && options.checks == Checks::Refuse {
             let problem = "exclude each other: what does not answer cannot be checked";
-            return Err(Fault::new(
+            return Err(UrlFault::new(
                 "options connect=lazy and checks=refuse",
                 problem,
             ));
@@ -262,9 +266,9 @@ impl UrlOptions {
                 };
             }
             "connect" => {
-                self.begin = match value {
-                    "now" => Begin::Now,
-                    "lazy" => Begin::Lazy,
+                self.connect_when = match value {
+                    "now" => ConnectWhen::Now,
+                    "lazy" => ConnectWhen::Lazy,
                     _ => return Err("must be now or lazy".into()),
                 };
             }

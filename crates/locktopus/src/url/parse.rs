@@ -12,7 +12,7 @@ use super::authority::Authority;
 use super::login::Providers;
 use super::options::{ClientChoice, Routing, UrlOptions};
 use super::scheme::with_small_scheme;
-use super::shown::{Fault, SCHEMES, Shown, UrlError, decode, legible};
+use super::shown::{RedactedUrl, SCHEMES, UrlError, UrlFault, decode, legible};
 
 /// A checked backend URL. See the [module's tables](super) for all URLs and options.
 ///
@@ -28,7 +28,7 @@ use super::shown::{Fault, SCHEMES, Shown, UrlError, decode, legible};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct BackendUrl {
-    pub(crate) place: Place,
+    pub(crate) endpoint: Endpoint,
     pub(crate) options: UrlOptions,
     /// Settings of the program's own client that a URL cannot carry.
     #[cfg(any(feature = "redis", feature = "fred"))]
@@ -37,41 +37,41 @@ pub struct BackendUrl {
     pub(crate) providers: Providers,
     /// A cluster connection that the program has handed in.
     #[cfg(feature = "cluster-async")]
-    pub(crate) connection: Option<HandedIn>,
-    shown: Shown,
+    pub(crate) connection: Option<OwnConnection>,
+    shown: RedactedUrl,
 }
 
 /// The program's own connection. Equal only to itself.
 #[cfg(feature = "cluster-async")]
 #[derive(Clone)]
-pub(crate) struct HandedIn(
+pub(crate) struct OwnConnection(
     pub(crate) std::sync::Arc<locktopus_redis::redis::cluster_async::ClusterConnection>,
 );
 
 #[cfg(feature = "cluster-async")]
-impl PartialEq for HandedIn {
+impl PartialEq for OwnConnection {
     fn eq(&self, other: &Self) -> bool {
         std::sync::Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
 #[cfg(feature = "cluster-async")]
-impl Eq for HandedIn {}
+impl Eq for OwnConnection {}
 
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Endpoint {
     Memory {
         name: Option<String>,
     },
     Servers {
         tls: bool,
         authority: Authority,
-        shape: Shape,
+        topology: Topology,
     },
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum Topology {
     Standalone { database: u32 },
     Sentinel { master_name: String, database: u32 },
     Cluster,
@@ -103,10 +103,10 @@ impl BackendUrl {
     /// Parses a URL with one of this crate's schemes. The error for an unknown scheme lists
     /// `others` too.
     pub(crate) fn parse(text: &str, others: &[&str]) -> Result<Self, UrlError> {
-        let mut shown = Shown::default();
+        let mut shown = RedactedUrl::default();
         match read(&with_small_scheme(text), others, &mut shown) {
-            Ok((place, options)) => Ok(Self {
-                place,
+            Ok((endpoint, options)) => Ok(Self {
+                endpoint,
                 options,
                 #[cfg(any(feature = "redis", feature = "fred"))]
                 read: None,
@@ -122,57 +122,61 @@ impl BackendUrl {
 
     #[cfg(any(feature = "redis", feature = "fred"))]
     pub(super) fn error(&self, part: &str, problem: &str) -> UrlError {
-        self.shown.error(Fault::new(part, problem))
+        self.shown.error(UrlFault::new(part, problem))
     }
 }
 
-fn read(text: &str, others: &[&str], shown: &mut Shown) -> Result<(Place, UrlOptions), Fault> {
+fn read(
+    text: &str,
+    others: &[&str],
+    shown: &mut RedactedUrl,
+) -> Result<(Endpoint, UrlOptions), UrlFault> {
     let (rest, query) = text.split_once('?').unwrap_or((text, ""));
     let memory = rest.strip_prefix("memory:");
-    let mut place = match memory {
+    let mut endpoint = match memory {
         Some(name) => {
             shown.add("memory:");
             if text.contains('@') {
                 let problem = "has an @ in it, but no login; write @ as %40";
-                return Err(Fault::new("a memory: URL", problem));
+                return Err(UrlFault::new("a memory: URL", problem));
             }
             legible(name, "the name")?;
             shown.add(name);
-            Place::Memory {
+            Endpoint::Memory {
                 name: (!name.is_empty()).then(|| name.to_owned()),
             }
         }
         None => servers(text, others, shown)?,
     };
     let options = UrlOptions::parse(query, memory.is_some(), shown)?;
-    check(&place, &options)?;
-    // The database of a unix socket is an option, but it is part of the place.
-    if let (Some(db), Place::Servers { shape, .. }) = (options.db, &mut place)
-        && let Shape::Standalone { database } = shape
+    check(&endpoint, &options)?;
+    // The database of a unix socket is an option, but it is part of the address.
+    if let (Some(db), Endpoint::Servers { topology, .. }) = (options.db, &mut endpoint)
+        && let Topology::Standalone { database } = topology
     {
         *database = db;
     }
-    Ok((place, options))
+    Ok((endpoint, options))
 }
 
-/// Checks that the options fit the place.
-fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
-    let Place::Servers {
+/// Checks that the options fit the address.
+fn check(endpoint: &Endpoint, options: &UrlOptions) -> Result<(), UrlFault> {
+    let Endpoint::Servers {
         tls,
         authority,
-        shape,
-    } = place
+        topology,
+    } = endpoint
     else {
         return Ok(());
     };
-    let error = |part: &str, problem: &str| Err(Fault::new(part, problem));
+    let error = |part: &str, problem: &str| Err(UrlFault::new(part, problem));
     if !tls && options.tls.says_anything() {
         return error(
             "a TLS option",
             "needs a rediss scheme, or it would be ignored",
         );
     }
-    let has_sentinels = matches!(shape, Shape::Sentinel { .. });
+    let has_sentinels = matches!(topology, Topology::Sentinel { .. });
     if options.sentinel_tls.differ() && !has_sentinels {
         return error(
             "a TLS option for sentinels",
@@ -186,7 +190,7 @@ fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
         return error("option \"db\"", problem);
     }
     if options.router == Routing::Client {
-        if *shape != Shape::Cluster {
+        if *topology != Topology::Cluster {
             return error("option router=client", "means nothing without a cluster");
         }
         if options.client == Some(ClientChoice::Fred) {
@@ -207,7 +211,7 @@ fn check(place: &Place, options: &UrlOptions) -> Result<(), Fault> {
 pub(crate) const SERVER_PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
 
-fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Fault> {
+fn servers(text: &str, others: &[&str], shown: &mut RedactedUrl) -> Result<Endpoint, UrlFault> {
     let known = text.split_once("://");
     let known = known.filter(|(scheme, _)| SCHEMES.contains(scheme));
     let (scheme, rest) = known.ok_or_else(|| no_scheme(text, others))?;
@@ -219,7 +223,7 @@ fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Faul
         return socket(address, path, shown);
     }
     let (base, tls) = match base.strip_prefix("rediss") {
-        Some(shape) => (format!("redis{shape}"), true),
+        Some(topology) => (format!("redis{topology}"), true),
         None => (base, false),
     };
     let default_port = match base.as_str() {
@@ -229,24 +233,24 @@ fn servers(text: &str, others: &[&str], shown: &mut Shown) -> Result<Place, Faul
     let authority = Authority::parse(address, default_port)?;
     if base == "redis" && authority.hosts.len() > 1 {
         let hint = "names several servers; write redis-sentinel:// or redis-cluster://";
-        return Err(Fault::new("a redis:// URL", hint));
+        return Err(UrlFault::new("a redis:// URL", hint));
     }
     shown.add_authority(address);
-    let shape = shape(&base, path)?;
+    let topology = topology(&base, path)?;
     if !path.is_empty() {
         shown.add(&format!("/{path}"));
     }
-    Ok(Place::Servers {
+    Ok(Endpoint::Servers {
         tls,
         authority,
-        shape,
+        topology,
     })
 }
 
 /// The deployment, from the path after the addresses.
-fn shape(base: &str, path: &str) -> Result<Shape, Fault> {
+fn topology(base: &str, path: &str) -> Result<Topology, UrlFault> {
     match base {
-        "redis" => Ok(Shape::Standalone {
+        "redis" => Ok(Topology::Standalone {
             database: database(path)?,
         }),
         "redis-sentinel" => {
@@ -256,16 +260,16 @@ fn shape(base: &str, path: &str) -> Result<Shape, Fault> {
             if master_name.is_empty() {
                 let hint =
                     "lacks the name of the primary; write redis-sentinel://HOST,HOST/mymaster";
-                return Err(Fault::new("a redis-sentinel:// URL", hint));
+                return Err(UrlFault::new("a redis-sentinel:// URL", hint));
             }
-            Ok(Shape::Sentinel {
+            Ok(Topology::Sentinel {
                 master_name,
                 database: database(db)?,
             })
         }
         _ => match database(path)? {
-            0 => Ok(Shape::Cluster),
-            _ => Err(Fault::new(
+            0 => Ok(Topology::Cluster),
+            _ => Err(UrlFault::new(
                 "the path",
                 "names a database, but a cluster has only database 0",
             )),
@@ -274,17 +278,17 @@ fn shape(base: &str, path: &str) -> Result<Shape, Fault> {
 }
 
 /// The error for a text without a scheme, or with an unknown one.
-fn no_scheme(text: &str, others: &[&str]) -> Fault {
+fn no_scheme(text: &str, others: &[&str]) -> UrlFault {
     if let Some(scheme) = SCHEMES.iter().find(|scheme| is_cut_short(text, scheme)) {
         let problem = format!("has no two slashes behind its scheme; write {scheme}://");
-        return Fault::new("the URL", problem);
+        return UrlFault::new("the URL", problem);
     }
     let problem = format!(
         "has no scheme that is known; write memory:, redis://HOST, redis-sentinel://HOST,HOST/MASTER or \
          redis-cluster://HOST,HOST. Known are memory, {}",
         [&SCHEMES[..], others].concat().join(", ")
     );
-    Fault::new("the URL", problem)
+    UrlFault::new("the URL", problem)
 }
 
 /// Whether a URL has this scheme without `//`. A host of that name would be followed by a port.
@@ -295,20 +299,20 @@ fn is_cut_short(text: &str, scheme: &str) -> bool {
 }
 
 /// `[USER:PASSWORD@]/PATH`, after the scheme of a unix socket.
-fn socket(login: &str, path: &str, shown: &mut Shown) -> Result<Place, Fault> {
+fn socket(login: &str, path: &str, shown: &mut RedactedUrl) -> Result<Endpoint, UrlFault> {
     legible(path, "the path of the socket")?;
     let decoded = decode(path, "path of the socket")?;
     if decoded.is_empty() || decoded.contains('\0') {
         let hint = "needs the absolute path of the socket; write redis+unix:///PATH";
-        return Err(Fault::new("a URL of a unix socket", hint));
+        return Err(UrlFault::new("a URL of a unix socket", hint));
     }
     let authority = Authority::of_socket(login, format!("/{decoded}"))?;
     shown.add_authority(login);
     shown.add(&format!("/{path}"));
-    Ok(Place::Servers {
+    Ok(Endpoint::Servers {
         tls: false,
         authority,
-        shape: Shape::Standalone { database: 0 },
+        topology: Topology::Standalone { database: 0 },
     })
 }
 
@@ -316,10 +320,10 @@ fn socket(login: &str, path: &str, shown: &mut Shown) -> Result<Place, Fault> {
 ///
 /// A raw `/` or `?` in a password would end the address in the middle of it, and the rest would be
 /// taken for a path or an option. Such a password leaves an `@` where none belongs.
-pub(super) fn address_and_path(rest: &str) -> Result<(&str, &str), Fault> {
+pub(super) fn address_and_path(rest: &str) -> Result<(&str, &str), UrlFault> {
     let (address, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if behind.contains('@') {
-        return Err(Fault::new(
+        return Err(UrlFault::new(
             "the login",
             "has a / or ? in it, or there is an @ behind the address; in a password write / as %2F, ? as %3F \
              and @ as %40, and elsewhere @ as %40",
@@ -329,12 +333,12 @@ pub(super) fn address_and_path(rest: &str) -> Result<(&str, &str), Fault> {
     Ok((address, path.strip_prefix('/').unwrap_or(path)))
 }
 
-fn database(path: &str) -> Result<u32, Fault> {
+fn database(path: &str) -> Result<u32, UrlFault> {
     match path.strip_suffix('/').unwrap_or(path) {
         "" => Ok(0),
         number => number
             .parse()
-            .map_err(|_| Fault::new("the database", "is not a number")),
+            .map_err(|_| UrlFault::new("the database", "is not a number")),
     }
 }
 

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::options::{LONGEST_LEASE, LONGEST_WAIT};
-use super::{BackendUrl, Place};
+use super::{BackendUrl, Endpoint};
 
 /// Characters that occur in no message, so a piece of a password with two of them proves a leak.
 const TELLTALES: &str = "QXZJЖ漢ß";
@@ -260,7 +260,7 @@ proptest! {
         let (login, option) = (encode(&password), encode(&sentinel));
         let url = format!("redis-sentinel://app:{login}@h/m?sentinel_password={option}&timeout=1s");
         let url: BackendUrl = url.parse().map_err(|error| TestCaseError::fail(format!("{error}")))?;
-        let Place::Servers { authority, .. } = &url.place else { panic!("no servers") };
+        let Endpoint::Servers { authority, .. } = &url.endpoint else { panic!("no servers") };
         prop_assert_eq!(authority.password.as_ref(), Some(&password));
         prop_assert_eq!(url.options.sentinel_password.as_ref(), Some(&sentinel));
     }
@@ -271,7 +271,7 @@ proptest! {
     fn a_raw_password_is_itself_or_refused(password in password()) {
         let password = password.replace('%', "");
         if let Ok(url) = format!("redis://app:{password}@h:7").parse::<BackendUrl>() {
-            let Place::Servers { authority, .. } = &url.place else { panic!("no servers") };
+            let Endpoint::Servers { authority, .. } = &url.endpoint else { panic!("no servers") };
             prop_assert_eq!(authority.password.as_ref(), Some(&password));
             prop_assert_eq!(&authority.hosts, &[("h".to_owned(), 7)]);
         }
@@ -285,7 +285,7 @@ proptest! {
         let (written, login) = (encode(&path).replacen("%2F", "/", 1), encode(&password));
         let url = format!("redis+unix://app:{login}@{written}?db={db}");
         let url: BackendUrl = url.parse().map_err(|error| TestCaseError::fail(format!("{error}")))?;
-        let Place::Servers { authority, .. } = &url.place else { panic!("no servers") };
+        let Endpoint::Servers { authority, .. } = &url.endpoint else { panic!("no servers") };
         prop_assert_eq!(&authority.hosts, &[(path, 0)]);
         prop_assert_eq!(authority.password.as_ref(), Some(&password));
         prop_assert_eq!(url.options.db, Some(db));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_core::{MIN_LEASE, ReplicaNeed, SafetyMode};
 
 use super::rule::Rule;
-use super::shown::Fault;
+use super::shown::UrlFault;
 
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(500);
 const QUARANTINE: Duration = Duration::from_secs(30);
@@ -13,14 +13,14 @@ const QUARANTINE: Duration = Duration::from_secs(30);
 /// The safety options of a URL, before they are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct SafetyOptions {
-    mode: Word,
+    mode: SafetyWord,
     replicas: Option<ReplicaNeed>,
     replication_timeout: Option<Duration>,
     max_lease: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Word {
+enum SafetyWord {
     #[default]
     Plain,
     Replicated,
@@ -30,9 +30,9 @@ enum Word {
 impl SafetyOptions {
     pub(super) fn choose_mode(&mut self, value: &str) -> Result<(), Rule> {
         self.mode = match value {
-            "plain" => Word::Plain,
-            "replicated" => Word::Replicated,
-            "quarantine" => Word::Quarantine,
+            "plain" => SafetyWord::Plain,
+            "replicated" => SafetyWord::Replicated,
+            "quarantine" => SafetyWord::Quarantine,
             "quorum" => {
                 return Err(
                     "needs several servers: give a URL for each of them, without this option",
@@ -75,17 +75,17 @@ impl SafetyOptions {
         self,
         timeout: Duration,
         renewed_lease: Option<Duration>,
-    ) -> Result<SafetyMode, Fault> {
+    ) -> Result<SafetyMode, UrlFault> {
         let only_for = |given: bool, option: &str, mode: &str| {
             let error = || {
-                Fault::new(
+                UrlFault::new(
                     format!("option {option:?}"),
                     format!("means nothing without safety={mode}"),
                 )
             };
             if given { Err(error()) } else { Ok(()) }
         };
-        if self.mode != Word::Replicated {
+        if self.mode != SafetyWord::Replicated {
             only_for(self.replicas.is_some(), "replicas", "replicated")?;
             only_for(
                 self.replication_timeout.is_some(),
@@ -93,7 +93,7 @@ impl SafetyOptions {
                 "replicated",
             )?;
         }
-        if self.mode != Word::Quarantine {
+        if self.mode != SafetyWord::Quarantine {
             only_for(
                 self.max_lease.is_some(),
                 "quarantine_max_lease",
@@ -101,18 +101,18 @@ impl SafetyOptions {
             )?;
         }
         match self.mode {
-            Word::Plain => Ok(SafetyMode::Plain),
-            Word::Replicated => self.replicated(timeout),
-            Word::Quarantine => self.quarantine(renewed_lease),
+            SafetyWord::Plain => Ok(SafetyMode::Plain),
+            SafetyWord::Replicated => self.replicated(timeout),
+            SafetyWord::Quarantine => self.quarantine(renewed_lease),
         }
     }
 
-    fn replicated(self, timeout: Duration) -> Result<SafetyMode, Fault> {
+    fn replicated(self, timeout: Duration) -> Result<SafetyMode, UrlFault> {
         // With a short timeout, the default must be valid without setting this option.
         let default = REPLICATION_TIMEOUT.min(timeout / 2);
         let wait = self.replication_timeout.unwrap_or(default);
         if wait >= timeout {
-            return Err(Fault::new(
+            return Err(UrlFault::new(
                 format!("option replication_timeout={wait:?}"),
                 format!(
                     "must be shorter than the option timeout ({timeout:?}), which counts for the whole answer"
@@ -125,10 +125,10 @@ impl SafetyOptions {
         })
     }
 
-    fn quarantine(self, renewed_lease: Option<Duration>) -> Result<SafetyMode, Fault> {
+    fn quarantine(self, renewed_lease: Option<Duration>) -> Result<SafetyMode, UrlFault> {
         let max_lease = self.max_lease.unwrap_or(QUARANTINE);
         if let Some(lease) = renewed_lease.filter(|lease| *lease > max_lease) {
-            return Err(Fault::new(
+            return Err(UrlFault::new(
                 format!("option renewed_lease={lease:?}"),
                 format!("is a longer lease than quarantine_max_lease={max_lease:?} allows"),
             ));

@@ -2,8 +2,8 @@
 //!
 //! A wrong URL can have a password anywhere. Connection strings of other libraries have it in the
 //! middle, after a `,`, a `;` or a `#`. So this code does not search for one: the parser
-//! [adds](Shown::add) each part once it has understood it, and [`HIDDEN`] stands for the rest. An
-//! error ([`Fault`]) quotes only our own words and values that the parser understood.
+//! [adds](RedactedUrl::add) each part once it has understood it, and [`HIDDEN`] stands for the
+//! rest. An error ([`UrlFault`]) quotes only our own words and values that the parser understood.
 
 use percent_encoding::percent_decode_str;
 
@@ -32,12 +32,12 @@ pub(crate) const SCHEMES: [&str; 15] = [
 /// The wrong part of a URL, and what is wrong with it. Neither quotes text of the URL that was not
 /// understood.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct UrlFault {
     part: String,
     problem: String,
 }
 
-impl Fault {
+impl UrlFault {
     pub(super) fn new(part: impl Into<String>, problem: impl Into<String>) -> Self {
         Self {
             part: part.into(),
@@ -48,13 +48,13 @@ impl Fault {
 
 /// A URL as far as it was understood, without its login and its secrets.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub(crate) struct Shown {
+pub(crate) struct RedactedUrl {
     text: String,
     /// Whether the whole URL was understood.
     whole: bool,
 }
 
-impl Shown {
+impl RedactedUrl {
     /// Adds a part that was understood and is not secret.
     pub(super) fn add(&mut self, part: &str) {
         self.text.push_str(part);
@@ -77,7 +77,7 @@ impl Shown {
         &self.text
     }
 
-    pub(super) fn error(&self, fault: Fault) -> UrlError {
+    pub(super) fn error(&self, fault: UrlFault) -> UrlError {
         let hides = self.whole || self.text.ends_with(HIDDEN);
         let rest = if hides { "" } else { HIDDEN };
         UrlError {
@@ -118,22 +118,22 @@ pub(super) fn is_legible(text: &str) -> bool {
 }
 
 /// Refuses a part with a sign that other libraries write before a password.
-pub(super) fn legible(text: &str, part: impl Into<String>) -> Result<(), Fault> {
+pub(super) fn legible(text: &str, part: impl Into<String>) -> Result<(), UrlFault> {
     if is_legible(text) {
         return Ok(());
     }
     let problem = "has one of , ; # = @ or a control character in it; if that is meant, write %2C %3B %23 %3D %40. Options \
                    are written behind ? and joined by &, and a password is written redis://USER:PASSWORD@HOST";
-    Err(Fault::new(part, problem))
+    Err(UrlFault::new(part, problem))
 }
 
 /// Undoes percent-encoding. A `+` stays a `+`. The value itself never goes into an error: it may be
 /// a password.
-pub(super) fn decode(text: &str, what: &str) -> Result<String, Fault> {
+pub(super) fn decode(text: &str, what: &str) -> Result<String, UrlFault> {
     percent_decode_str(text)
         .decode_utf8()
         .map(std::borrow::Cow::into_owned)
-        .map_err(|_| Fault::new(format!("the {what}"), "is not UTF-8 when percent-decoded"))
+        .map_err(|_| UrlFault::new(format!("the {what}"), "is not UTF-8 when percent-decoded"))
 }
 
 #[cfg(test)]

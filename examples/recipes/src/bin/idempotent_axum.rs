@@ -11,8 +11,7 @@ use axum::routing::post;
 use locktopus::Locktopus;
 use locktopus_tower::{LockLayer, LockedError};
 
-/// The answer to each key. In production this is a table of the database, written by the
-/// transaction that pays.
+/// The answer to each key. In production this is a table that the paying transaction writes.
 type Answers = Arc<tokio::sync::Mutex<HashMap<String, String>>>;
 
 #[tokio::main]
@@ -42,8 +41,7 @@ fn key(headers: &HeaderMap) -> Option<&str> {
 /// 409: the same request is in progress. 423: it lost its lock, and was stopped. 503: the locks are
 /// unreachable; nothing was started.
 async fn told_apart(error: LockedError<std::convert::Infallible>) -> (StatusCode, String) {
-    let status = StatusCode::from_u16(error.status());
-    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
     (status, error.to_string())
 }
 

@@ -1,12 +1,9 @@
 //! A backend of your own around any other one: a team's locks have its name as a prefix, and this
-//! backend breaks no locks. For a store of your own, start from `examples/backend-template`.
+//! backend neither lists nor breaks locks. For a store of your own, start from
+//! `examples/backend-template`.
 
 use async_trait::async_trait;
-use locktopus::{
-    BackendError, BackendErrorKind, Directory, DynBackend, Eviction, Executed, LockBackend,
-    LockPage, LockTarget, Locktopus, NameError, ScanCursor,
-};
-use tokio::time::Instant;
+use locktopus::{Directory, DynBackend, LockBackend, LockTarget, Locktopus, NameError};
 
 #[derive(Debug)]
 struct OfTeam {
@@ -33,26 +30,9 @@ impl locktopus::Layer for OfTeam {
         })
     }
 
+    /// The people on call break locks, not this service.
     fn directory(&self) -> Option<&dyn Directory> {
-        self.inner.directory().map(|_| self as _)
-    }
-}
-
-#[async_trait]
-impl Directory for OfTeam {
-    async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        self.inner.scan(prefix, cursor, deadline).await
-    }
-
-    async fn evict(&self, target: &LockTarget, _: Instant) -> Result<Eviction, BackendError> {
-        let why = format!("{target} is broken by those on call, not by this service");
-        let (name, kind) = (self.inner.info().name, BackendErrorKind::Denied);
-        Err(BackendError::new(name, kind, Executed::No, why))
+        None
     }
 }
 

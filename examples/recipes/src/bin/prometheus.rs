@@ -7,8 +7,7 @@ use std::time::Duration;
 use locktopus::Locktopus;
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-/// From a hand-off inside a process up to a lease. The default would be summaries, which cannot be
-/// added up.
+/// From a hand-off inside a process up to a lease. Summaries, the default, do not add up.
 const BUCKETS: [f64; 12] = [
     0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0,
 ];

@@ -65,7 +65,7 @@ fn named(kind: &LockKind) -> &'static [&'static str] {
         LockKind::Read => &["read_lock"],
         LockKind::Write => &["write_lock"],
         LockKind::Semaphore => &["semaphore"],
-        LockKind::Permits => &["permit_semaphore", "permits"],
+        LockKind::PermitSemaphore => &["permit_semaphore", "permits"],
         other => panic!("{other:?} has no scripts here"),
     }
 }

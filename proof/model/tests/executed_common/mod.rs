@@ -97,12 +97,12 @@ pub(crate) fn kinds() -> Vec<LockKind> {
         LockKind::Read,
         LockKind::Write,
         LockKind::Semaphore,
-        LockKind::Permits,
+        LockKind::PermitSemaphore,
     ]
 }
 
 fn is_counted(kind: &LockKind) -> bool {
-    matches!(kind, LockKind::Semaphore | LockKind::Permits)
+    matches!(kind, LockKind::Semaphore | LockKind::PermitSemaphore)
 }
 
 /// A lock in a state.

@@ -25,7 +25,7 @@ pub(crate) fn kinds() -> Vec<LockKind> {
         LockKind::Read,
         LockKind::Write,
         LockKind::Semaphore,
-        LockKind::Permits,
+        LockKind::PermitSemaphore,
     ]
 }
 
@@ -42,7 +42,8 @@ impl Lock {
 
     /// With so many permits, if it is a semaphore.
     pub(crate) async fn of_many(kind: LockKind, permits: u64) -> Self {
-        Self::on(ModelClient::default(), kind, permits, SafetyMode::Plain).await
+        let options = BackendOptions::default();
+        Self::on(ModelClient::default(), kind, permits, options).await
     }
 
     /// On a server that has run without interruption, as far as it knows, and with this epoch from
@@ -52,18 +53,22 @@ impl Lock {
         let replid = client.server().replid.clone();
         client.server().command(&was_here(&replid)).unwrap();
         client.hear_epoch(epoch);
-        let safety = SafetyMode::Quarantine { max_lease };
-        Self::on(client, LockKind::Reentrant, 1, safety).await
+        let options = BackendOptions {
+            safety: SafetyMode::Quarantine { max_lease },
+            ..BackendOptions::default()
+        };
+        Self::on(client, LockKind::Reentrant, 1, options).await
     }
 
-    async fn on(client: ModelClient, kind: LockKind, permits: u64, safety: SafetyMode) -> Self {
+    pub(crate) async fn on(
+        client: ModelClient,
+        kind: LockKind,
+        permits: u64,
+        options: BackendOptions,
+    ) -> Self {
         let client = Arc::new(client);
         client.server().script_time = ScriptTime::Frozen;
         let connected = Arc::clone(&client) as Arc<dyn RedisClient>;
-        let options = BackendOptions {
-            safety,
-            ..BackendOptions::default()
-        };
         let backend = RedisBackend::new(connected, options);
         let target = LockTarget::new(LockName::new("it").unwrap(), kind);
         let lock = Self {
@@ -71,13 +76,16 @@ impl Lock {
             target,
             backend: Arc::new(backend.await.unwrap()),
         };
-        if matches!(lock.target.kind(), LockKind::Semaphore | LockKind::Permits) {
+        if matches!(
+            lock.target.kind(),
+            LockKind::Semaphore | LockKind::PermitSemaphore
+        ) {
             let _ = lock.count(CounterAction::Initialise(permits)).await;
         }
         lock
     }
 
-    async fn count(&self, action: CounterAction) -> Option<i64> {
+    pub(crate) async fn count(&self, action: CounterAction) -> Option<i64> {
         let request = CounterRequest {
             target: self.target.clone(),
             operation: OwnerId::generate(),
@@ -146,7 +154,10 @@ impl Lock {
 
     /// Takes so many permits of a semaphore, or any other lock as a whole.
     pub(crate) async fn take_permits(&self, owner: &OwnerId, lease: Duration, permits: u32) {
-        let counted = matches!(self.target.kind(), LockKind::Semaphore | LockKind::Permits);
+        let counted = matches!(
+            self.target.kind(),
+            LockKind::Semaphore | LockKind::PermitSemaphore
+        );
         let attempt = AcquireAttempt {
             permits: if counted { permits } else { 1 },
             ..self.request(owner, lease)
@@ -230,7 +241,7 @@ pub(crate) fn is_granted(outcome: &AttemptOutcome) -> bool {
 /// The remaining lease of the holder.
 pub(crate) fn held_for(outcome: &AttemptOutcome) -> Option<Duration> {
     match outcome {
-        AttemptOutcome::Held { remaining } => *remaining,
+        AttemptOutcome::Busy { remaining } => *remaining,
         _ => None,
     }
 }

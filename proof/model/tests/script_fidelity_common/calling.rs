@@ -103,7 +103,9 @@ impl Callers {
             names: [0, names - 1]
                 .map(|at| NAMES[usize::try_from(first + at).unwrap() % NAMES.len()]),
             owners: (0..owners).map(|_| focus.kind.new_owner()).collect(),
-            permit_owners: (0..owners).map(|_| LockKind::Permits.new_owner()).collect(),
+            permit_owners: (0..owners)
+                .map(|_| LockKind::PermitSemaphore.new_owner())
+                .collect(),
             operations: [(); 4].map(|()| OwnerId::generate()).to_vec(),
             processes: with_mode.collect(),
         };
@@ -223,10 +225,17 @@ impl Callers {
                 let _ = backend.attempt_all(&members).await;
             }
             Asked::Crowd => {
+                // Only calls with as many arguments travel together.
+                let like = self.attempt(scene, rng, target, deadline);
                 let attempts = [(); 7].map(|()| {
                     let name = LockName::new(*rng.pick(&scene.names)).unwrap();
                     let target = LockTarget::new(name, LockKind::Reentrant);
-                    self.attempt(scene, rng, target, deadline)
+                    AcquireAttempt {
+                        place: like.place,
+                        recall: like.recall,
+                        first: like.first,
+                        ..self.attempt(scene, rng, target, deadline)
+                    }
                 });
                 let [a, b, c, d, e, f, g] = attempts.each_ref().map(|it| backend.attempt(it));
                 let _ = tokio::join!(a, b, c, d, e, f, g);

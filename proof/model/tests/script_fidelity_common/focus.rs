@@ -53,7 +53,7 @@ pub(super) fn kind_named(word: &str) -> LockKind {
         "read_lock" => LockKind::Read,
         "write_lock" => LockKind::Write,
         "semaphore" => LockKind::Semaphore,
-        "permits" | "permit_semaphore" => LockKind::Permits,
+        "permits" | "permit_semaphore" => LockKind::PermitSemaphore,
         "rate" | "rate_limiter" => LockKind::RateLimiter,
         "latch" => LockKind::Latch,
         _ => LockKind::Reentrant,

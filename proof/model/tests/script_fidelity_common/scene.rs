@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locktopus_core::{
     CounterAction, CounterRequest, ExtendRequest, LockKind, LockName, LockTarget, OwnerId,
-    ReleaseRequest, Sought,
+    PlaceHint, ReleaseRequest,
 };
 use locktopus_model::Rng;
 use locktopus_protocol::{GuardedWriter, RedisBackend};
@@ -65,7 +65,7 @@ impl Scene<'_> {
 
     pub(super) fn owner(&self, rng: &mut Rng, kind: &LockKind) -> OwnerId {
         let owners = match kind {
-            LockKind::Permits => &self.permit_owners,
+            LockKind::PermitSemaphore => &self.permit_owners,
             _ => &self.owners,
         };
         rng.pick(owners).clone()
@@ -78,14 +78,14 @@ impl Scene<'_> {
         deadline: Instant,
     ) -> ReleaseRequest {
         let owner = self.owner(rng, target.kind());
-        let sought = Sought {
+        let hint = PlaceHint {
             place: Duration::from_secs(*rng.pick(&PLACES)),
             lease: Duration::from_secs(*rng.pick(&LEASES)),
             tokens: u32::from(target.kind().has_tokens()),
         };
         ReleaseRequest {
             permits: permits(&target, &owner),
-            sought: rng.permille(500).then_some(sought),
+            place_hint: rng.permille(500).then_some(hint),
             ..ReleaseRequest::new(target, owner, deadline)
         }
     }

@@ -10,12 +10,7 @@ use locktopus_model::transcripts::play::{Scripts, parting, record};
 use locktopus_protocol::scripts;
 
 use super::vary::Known;
-use super::{crowds, pool, scenes, states, states_other, twist, write, written};
-
-/// So many planned courses of each kind for each random one of a script.
-const SCENES: u64 = 16;
-/// And so many constructed states.
-const STATES: u64 = 64;
+use super::{pool, write, written};
 
 /// A mutant, as `proof/run scripts --export` writes it. The first line of its file describes it.
 struct Mutant {
@@ -63,24 +58,10 @@ pub(crate) fn grow(folder: &Path, effort: &Effort) {
     let shipped = Scripts::new();
     let mut corpus = written();
     let mut rng = Rng::new(seed);
-    let mut random = states::courses(of_each * STATES, seed);
-    random.extend(states_other::courses(of_each * STATES, seed));
-    random.extend(scenes::courses(of_each * SCENES, seed));
-    random.extend(crowds::courses(of_each, seed));
+    let mut random = pool::courses(of_each, seed);
     random
         .iter_mut()
         .for_each(|course| record(course, &shipped));
-    random.retain(is_sensible);
-    for course in pool::courses(of_each, seed) {
-        for twisted in [false, true, true] {
-            let mut course = course.clone();
-            if twisted {
-                twist::twist(&mut course, &mut rng);
-            }
-            record(&mut course, &shipped);
-            random.push(course);
-        }
-    }
     // Loads the scripts as shipped.
     for course in &corpus {
         record(&mut course.clone(), &shipped);

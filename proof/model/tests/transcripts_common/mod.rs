@@ -1,13 +1,7 @@
 //! Writes transcripts, and makes them from random calls.
 
-mod crowds;
 pub(crate) mod grow;
 mod pool;
-mod scenes;
-mod states;
-mod states_fair;
-mod states_other;
-mod twist;
 mod vary;
 
 use std::collections::BTreeMap;

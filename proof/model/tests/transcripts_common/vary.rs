@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use locktopus_model::Rng;
 use locktopus_model::transcripts::course::{Course, Step};
 
-use super::twist::twist;
-
 /// Further values for arguments, besides those in other calls of the same script. None is so great
 /// that a script counts up to it for long.
 const WORDS: [&str; 13] = [
@@ -42,13 +40,12 @@ impl<'a> Known<'a> {
     pub(super) fn vary(&self, course: &Course, rng: &mut Rng) -> Course {
         let mut course = course.clone();
         for _ in 0..=rng.below(4) {
-            match rng.below(12) {
+            match rng.below(10) {
                 0..=1 => again(&mut course, rng),
                 2..=5 => self.other_word(&mut course, rng),
                 6 => without(&mut course, rng),
                 7..=8 => self.go_on(&mut course, rng),
-                9 => self.also(&mut course, rng),
-                _ => twist(&mut course, rng),
+                _ => self.also(&mut course, rng),
             }
             if course.scripts().next().is_none() {
                 break;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 
 use super::stage::Step;
-use super::{Cohort, Lease, at_once, model};
+use super::{BackendLease, Cohort, at_once, model};
 
 /// Closes a cohort as a shutdown does.
 fn close(cohort: &Cohort) {
@@ -21,7 +21,7 @@ fn wait(cohort: &Cohort, number: u64) {
     cohort.go(number, step);
 }
 
-fn is_over(cohort: &Cohort, lease: &Lease) {
+fn is_over(cohort: &Cohort, lease: &BackendLease) {
     assert_eq!(lease.was_given_back(), 1);
     assert!(cohort.is_empty(), "something is left in the line");
     let late = cohort.arrive();
@@ -31,7 +31,7 @@ fn is_over(cohort: &Cohort, lease: &Lease) {
 #[test]
 fn a_shutdown_ends_a_wait_or_it_had_its_turn() {
     model(|| {
-        let lease = Lease::new();
+        let lease = BackendLease::new();
         let (cohort, waiting) = Cohort::held(&lease, 1);
         let waiter = waiting[0];
         let closes = at_once(&cohort, close);
@@ -46,7 +46,7 @@ fn a_shutdown_ends_a_wait_or_it_had_its_turn() {
 #[test]
 fn whoever_comes_to_a_shutdown_is_turned_away_or_told() {
     model(|| {
-        let lease = Lease::new();
+        let lease = BackendLease::new();
         let (cohort, _) = Cohort::held(&lease, 0);
         let closes = at_once(&cohort, close);
         let comes = at_once(&cohort, |cohort| {
@@ -70,7 +70,7 @@ fn whoever_comes_to_a_shutdown_is_turned_away_or_told() {
 #[test]
 fn a_dropped_future_loses_no_lease_in_a_shutdown() {
     model(|| {
-        let lease = Lease::new();
+        let lease = BackendLease::new();
         let (cohort, waiting) = Cohort::held(&lease, 1);
         let waiter = waiting[0];
         let closes = at_once(&cohort, close);
@@ -86,7 +86,7 @@ fn a_dropped_future_loses_no_lease_in_a_shutdown() {
 #[test]
 fn a_lease_is_not_kept_after_a_shutdown() {
     model(|| {
-        let lease = Lease::kept();
+        let lease = BackendLease::kept();
         let (cohort, _) = Cohort::held(&lease, 0);
         let closed = Arc::new(AtomicBool::new(false));
         let closes = at_once(&cohort, {

@@ -13,15 +13,15 @@ pub(crate) mod observe {
     use crate::sync::{Mutex, lock};
 
     #[derive(Debug)]
-    pub(crate) struct Holding;
+    pub(crate) struct HoldObservation;
 
     #[derive(Debug, Default)]
-    pub(crate) struct Hold(Mutex<Option<Holding>>);
+    pub(crate) struct ObservedHold(Mutex<Option<HoldObservation>>);
 
-    impl Hold {
+    impl ObservedHold {
         pub(crate) fn begin<'a>(
             &self,
-            holding: Holding,
+            holding: HoldObservation,
             over: impl FnOnce() -> Option<&'a LostCause>,
         ) {
             *lock(&self.0) = Some(holding);
@@ -36,9 +36,9 @@ pub(crate) mod observe {
     }
 
     #[derive(Debug, Default)]
-    pub(crate) struct Extensions;
+    pub(crate) struct ExtensionMeter;
 
-    impl Extensions {
+    impl ExtensionMeter {
         pub(crate) fn note(&mut self, _: &LockTarget, _: Duration) {}
     }
 }
@@ -48,7 +48,7 @@ pub(crate) mod acquisition {
     pub(crate) mod passing {
         use locktopus_core::LostCause;
 
-        use crate::engine::holding::lease::Lease;
+        use crate::engine::holding::lease::BackendLease;
         use crate::engine::holding::services::Services;
         use crate::sync::Arc;
 
@@ -59,10 +59,10 @@ pub(crate) mod acquisition {
                 0
             }
 
-            pub(crate) fn end(&self, _: &Arc<Lease>, _: &LostCause) {}
+            pub(crate) fn end(&self, _: &Arc<BackendLease>, _: &LostCause) {}
         }
 
-        impl Lease {
+        impl BackendLease {
             pub(crate) fn pass(self: &Arc<Self>, _: &Arc<Services>) -> bool {
                 false
             }
@@ -82,13 +82,13 @@ macro_rules! shipped {
 }
 
 pub(crate) mod holding {
-    shipped!(give_back held lease shared_owner term turn watchdog);
+    shipped!(give_back hold lease shared_owner term turn watchdog);
 
     /// No lock is held for longer than its holder wants.
     mod linger {
-        use super::lease::Lease;
+        use super::lease::BackendLease;
 
-        impl Lease {
+        impl BackendLease {
             pub(crate) fn lingers(&self) -> bool {
                 false
             }

@@ -5,7 +5,7 @@ pub(crate) mod locktopus {
     use crate::sync::Arc;
 
     pub(crate) struct Locktopus {
-        pub(crate) engine: Arc<Services>,
+        pub(crate) services: Arc<Services>,
     }
 
     mod shutdown {

@@ -32,11 +32,11 @@ use loom::future::block_on;
 use loom::thread::{JoinHandle, spawn};
 
 use contract::clock;
-use engine::holding::held::Held;
-use engine::holding::lease::Lease;
+use engine::holding::hold::Hold;
+use engine::holding::lease::BackendLease;
 use engine::holding::services::{Services, at};
 use engine::holding::turn::Turn;
-use engine::observe::Holding;
+use engine::observe::HoldObservation;
 use handles::locktopus::Locktopus;
 use sync::Arc;
 
@@ -55,15 +55,15 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     });
 }
 
-fn granted_until(valid_until: clock::BootInstant) -> Lease {
+fn granted_until(valid_until: clock::BootInstant) -> BackendLease {
     let target = LockTarget::new(LockName::new("a").unwrap(), LockKind::Reentrant);
     let (owner, token) = (OwnerId::from_bytes(*b"me"), FencingToken::new(7));
-    let mut lease = Lease::granted(target, owner, token, LEASE, valid_until);
+    let mut lease = BackendLease::granted(target, owner, token, LEASE, valid_until);
     lease.renewed = true;
     lease
 }
 
-fn granted() -> Lease {
+fn granted() -> BackendLease {
     granted_until(at(LEASE))
 }
 
@@ -77,31 +77,31 @@ fn at_once<T: 'static, R: 'static>(
 }
 
 /// A lease that is not watched.
-fn lease() -> Arc<Lease> {
+fn lease() -> Arc<BackendLease> {
     Arc::new(granted())
 }
 
-fn turn_of(lease: &Arc<Lease>) -> Arc<Turn> {
+fn turn_of(lease: &Arc<BackendLease>) -> Arc<Turn> {
     Turn::begin(lease, lease.token, clock::now())
 }
 
-fn hold(services: &Arc<Services>, lease: Lease) -> (Held, Arc<Lease>) {
+fn hold(services: &Arc<Services>, lease: BackendLease) -> (Hold, Arc<BackendLease>) {
     let lease = lease.start(services, clock::now()).expect("not shut down");
     (lease.begin_turn(services, None, clock::now()), lease)
 }
 
-fn held(services: &Arc<Services>) -> (Held, Arc<Lease>) {
+fn held(services: &Arc<Services>) -> (Hold, Arc<BackendLease>) {
     hold(services, granted())
 }
 
 fn shut_down(services: &Arc<Services>) -> usize {
-    let engine = Arc::clone(services);
-    block_on(Locktopus { engine }.shutdown(LEASE)).abandoned
+    let services = Arc::clone(services);
+    block_on(Locktopus { services }.shutdown(LEASE)).abandoned
 }
 
 /// Renews what is due now, as the watchdog's task does.
 fn renew(services: &Arc<Services>) -> usize {
-    services.watchdog.look_once(services);
+    services.watchdog.check_once(services);
     services.tasks.run()
 }
 
@@ -151,7 +151,7 @@ fn a_lease_ends_once_and_for_the_first_reason() {
     model(|| {
         let lease = lease();
         let turn = turn_of(&lease);
-        turn.observed(Holding);
+        turn.observed(HoldObservation);
         let ends = at_once(&lease, |lease| {
             lease.end(LostCause::Missing);
             lease.lost().cloned().expect("it was ended")
@@ -187,7 +187,7 @@ fn the_last_hold_is_the_last_one() {
         let (held, _) = held(&services);
         let turn = Arc::clone(held.turn());
         let joins = at_once(&services, move |services| {
-            if let Some(joined) = Held::join(services, &turn) {
+            if let Some(joined) = Hold::join(services, &turn) {
                 assert_eq!(services.released.in_time.get(), 0, "given back under it");
                 drop(joined);
             }
@@ -205,7 +205,7 @@ fn a_ticket_is_the_only_hold_or_there_is_none() {
         let services = Services::new();
         let (held, _) = held(&services);
         let turn = Arc::clone(held.turn());
-        let joins = at_once(&services, move |services| Held::join(services, &turn));
+        let joins = at_once(&services, move |services| Hold::join(services, &turn));
         let kept = held.transfer().err();
         let joined = joins.join().unwrap();
         let transferred = kept.is_none();

@@ -6,6 +6,7 @@ mod common;
 mod crowds;
 mod evictions;
 mod excused;
+mod order;
 mod planted;
 mod script_mutants;
 mod simulation;

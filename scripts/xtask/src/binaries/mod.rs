@@ -17,28 +17,28 @@ use crate::{cargo, tools};
 use platform::Platform;
 
 pub(crate) const HELP: &str = "\
-Makes packages for machines without Rust, tries them, and lists at the end what it made and what it skipped.
+Makes packages for machines without Rust, tries them, and then lists what it made and what it skipped.
 
 Usage: scripts/package [--here]
 
-  (nothing)   for x86-64 and arm64: one of them is cross-built
+  (nothing)   for x86-64 and arm64; cross-builds the one that this machine is not
   --here      only for this machine's processor
 
-It leaves these in target/packages, for each processor:
+It writes these files to target/packages, for each processor:
   NAME-VERSION-TARGET.tar.gz        a static program (musl) with licences, README, completions and manual page
   NAME_VERSION_ARCH.deb             the same as a Debian package
   NAME-VERSION-TARGET.cdx.json      an SBOM (CycloneDX): the crates in it
   locktopus-VERSION-image-ARCH.tar.gz   an image of docker/Dockerfile, for `docker load`
 and SHA256SUMS. NAME is locktopus or locktopus-bench.
 
-It tries each program, the other processor's in an emulator. It installs this machine's .deb into a folder and removes
-it again, and runs this machine's image against a Redis server that it starts and stops.
+It runs each program, that of the other processor in an emulator. It installs this machine's .deb into a folder and
+removes it again. It runs this machine's image against a Redis server, which it starts and stops.
 
-It installs the tools that it needs, where it may: Rust's musl targets, musl-tools, a cross compiler, qemu-user,
+It installs the tools that it needs, if permitted: Rust's musl targets, musl-tools, a cross compiler, qemu-user,
 ca-certificates, a container engine, a Redis server and cargo-cyclonedx. If it cannot install one, it skips what needs
-that tool and tells you why. With LOCKTOPUS_REQUIRE_ALL, as at night, a skip is a failure.
+that tool and tells you why. With LOCKTOPUS_REQUIRE_ALL, as in the nightly run, a skip is a failure.
 
-LOCKTOPUS_SKIP_POD=REASON   make no image, also at night
+LOCKTOPUS_SKIP_POD=REASON   make no image, even with LOCKTOPUS_REQUIRE_ALL
 LOCKTOPUS_NO_INSTALL=1      install nothing";
 
 /// A program to package.

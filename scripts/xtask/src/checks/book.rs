@@ -8,16 +8,16 @@ use crate::failure::{Done, Failure, fail, missing};
 use crate::shell::{Shell, say};
 
 pub(crate) const HELP: &str = "\
-Builds the book, with every link checked. Its examples are tests: `cargo test --doc --package locktopus-pages`.
+Builds the book and checks every link. Its examples are tests: `cargo test --doc --package locktopus-pages`.
 
 Usage: scripts/book [OPTIONS OF `mdbook build`]
 
-  scripts/book           leaves it in target/book
-  scripts/book --open    and shows it
-  scripts/book --if-there  only if there is an mdBook: for each change, as that links lead somewhere is a test
+  scripts/book           builds it into target/book
+  scripts/book --open    then opens it
+  scripts/book --if-there  only if mdBook is installed: for each change, because a test checks the links too
 
-mdBook is taken from the path; if it is missing, it is built and kept under target, some minutes once, unless LOCKTOPUS_NO_INSTALL
-is set: then that is an error. A warning is one too.";
+Uses the mdBook in PATH. If there is none, builds it once into target, which takes some minutes; with LOCKTOPUS_NO_INSTALL that
+is an error. A warning is an error too.";
 
 const VERSION: &str = "0.5.4";
 

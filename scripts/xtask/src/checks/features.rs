@@ -5,14 +5,14 @@ use crate::failure::{Done, fail};
 use crate::shell::{Shell, minutes, say};
 
 pub(crate) const HELP: &str = "\
-Checks every crate that is published with none of its features, with each alone, with each two of them together, and with
-all: a program may ask for any of these. Features and crates are read from the manifests.
+Checks every published crate without features, with each feature alone, with each pair, and with all of them, because a
+program may enable any of these. Reads the features and crates from the manifests.
 
-  scripts/features           all of them
-  scripts/features --every   every set there is, also those of three and more, of which one crate has hundreds
+  scripts/features           all crates
+  scripts/features --every   every set of features, also of three and more; one crate has hundreds
   scripts/features CRATE...  only these crates; --every may come first
 
-Dependencies of tests are left out, as they are in a user's build; a warning is an error. Needs no server.";
+Leaves out dependencies of tests, as a user's build does. A warning is an error. Needs no server.";
 
 pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     let (every, asked) = match arguments {

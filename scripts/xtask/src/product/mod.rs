@@ -13,23 +13,23 @@ use needs::Found;
 use summary::Summary;
 
 pub(crate) const HELP: &str = "\
-Runs the product's tests, and says at the end what ran and what was skipped.
+Runs the product's tests, and then says what ran and what was skipped.
 
 Usage: scripts/test [--quick | --only TEST] [--far] [--loaded]
 
   (nothing)   unit, doc and integration tests; servers as child processes and in containers, in every topology
-  --quick     only what needs no server
+  --quick     only tests that need no server
   --only TEST only this test program of testing/suite: conformance_far, conformance_images or neighbour_libraries,
               which run at night
-  --far       the conformance suite at every distance on every topology through each client, which
-              takes long and waits most of the time: before a release
-  --loaded    the tests beside busy loops, three for each core: finds those that depend on the machine's
-              speed; what it says of speed means nothing, so nothing is measured
+  --far       the conformance suite at every distance, on every topology and through each client, before a
+              release; takes long, mostly waiting
+  --loaded    the tests beside three busy loops for each core, to find tests that depend on the machine's
+              speed; measures nothing
 
-What only proves is in proof/ (proof/run), what measures in bench-harness/ (scripts/bench, scripts/failover).
+Proofs are in proof/ (proof/run), measurements in bench-harness/ (scripts/bench, scripts/failover).
 
-A server program, a container engine and every other program that tests start is installed or
-started where that is allowed, before anything is built. What is still missing is skipped loudly;
+It first installs or starts what tests need, if permitted: a server program, a container engine and others. It skips
+tests that still lack a program and says so;
 in CI (the variable CI is set) that is a failure.
 
 LOCKTOPUS_SERVER_BIN=PATH   use this server program

@@ -15,36 +15,36 @@ use crate::failure::{Done, fail};
 use crate::shell::{Shell, say};
 
 pub(crate) const HELP: &str = "\
-Publishes every crate that is meant for others, in one go, after everything that can be checked beforehand.
+Publishes all published crates in one go, after checking all that can be checked beforehand.
 
 Usage: scripts/release [--dry-run [--quick | --tests]]
 
-  --dry-run   everything but the upload and the tag
-  --tests     of a dry run only what needs no further program: sources, tarballs, build, tests (at night)
-  --quick     of a dry run only what is in the tarballs, of sources as they lie there (for each change)
+  --dry-run   do everything except the upload and the tag
+  --tests     in a dry run, only what needs no other program: sources, tarballs, build, tests (nightly)
+  --quick     in a dry run, only the contents of the tarballs, made from the working tree (for each change)
 
-What it checks, in this order:
-  sources     nothing uncommitted; the change log has a section of this version (with --dry-run: or an unreleased one)
-  build       each tarball builds, against the tarballs of the others and nothing else of this repository
-  tarballs    each has its licences, a README without relative links, and what an index and docs.rs show of a crate
-  tests       the tests and doc examples that are in the tarballs pass there, with all features
-  supply      licences, sources, known vulnerabilities (scripts/supply-chain); a dry run only says what it cannot reach
-  oldest      the oldest Rust that is promised (scripts/oldest-rust); the same
-  features    each crate builds with no features, with each, and with each two of them (scripts/features)
-  proofs      every part of the last night passed, as its table says, which is shown (a dry run only says which did not)
-  soak        an hour of scripts/soak (not in a dry run), which leaves nothing behind
+It checks, in this order:
+  sources     nothing is uncommitted; the changelog has a section for this version (with --dry-run: or an unreleased one)
+  build       each tarball builds with the tarballs of the others and nothing else from this repository
+  tarballs    each has its licences, a README without relative links, and the metadata that an index and docs.rs show
+  tests       the tests and doc examples in the unpacked tarballs pass, with all features
+  supply      licences, sources, known vulnerabilities (scripts/supply-chain); a dry run may skip what it cannot reach
+  oldest      the oldest supported Rust (scripts/oldest-rust); a dry run may skip it too
+  features    each crate builds without features, with each, and with each pair (scripts/features)
+  proofs      every part of the last nightly run passed; prints its table (a dry run only says which parts did not)
+  soak        an hour of scripts/soak leaves nothing behind (not in a dry run)
   semver      no change that breaks users of the last release (the newest tag vX.Y.Z), unless the version says so
               (before the first release there is nothing to compare with)
-  contents    a CycloneDX list of what each crate depends on (target/tarballs/package/*.cdx.json)
+  contents    writes an SBOM (CycloneDX) for each crate (target/tarballs/package/*.cdx.json)
 
-It needs no server; for all of it also cargo-deny, cargo-cyclonedx and, after the first release, cargo-semver-checks.
-They are installed unless LOCKTOPUS_NO_INSTALL is set.
+It needs no server. It needs cargo-deny, cargo-cyclonedx and, after the first release, cargo-semver-checks, and installs
+them unless LOCKTOPUS_NO_INSTALL is set.
 
-It asks before it uploads, and needs a terminal for that. Afterwards it makes the tag vX.Y.Z and says how to push it.
+It asks before it uploads, so it needs a terminal. Afterwards it creates the tag vX.Y.Z and says how to push it.
 
-crates.io takes a few new crates at once, and then one in ten minutes (https://crates.io/docs/rate-limits): the first release of
-all of them stops on the way, unless help@crates.io was asked for more. Then it says what is missing and when asked goes on with
-that. Ended there, and run again on the same commit, it leaves out what the index has, after looking that it is the same.";
+crates.io accepts a few new crates at once, then one every ten minutes (https://crates.io/docs/rate-limits). So the first release
+stops half-way, unless help@crates.io has raised the limit. It then lists the missing crates and offers to go on. If you run it
+again on the same commit, it skips the crates that the index has, after checking that they are the same.";
 
 /// How much is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,7 +42,7 @@ pub async fn the_watchdog_renews(ctx: Ctx) {
         Rule::Api.ok(guard.ensure_valid(), "a renewed lock");
         tokio::time::sleep(renewed / 10).await;
     }
-    let owner = guard.owner().clone();
+    let owner = guard.owner_id().clone();
     Rule::Api.ok(guard.release().await, "a release after renewals");
     let next = ctx.owner();
     b.take(&next, LONG).await;
@@ -190,7 +190,7 @@ pub async fn an_extension_counts(ctx: Ctx) {
         "an extension did not move the deadline out",
     );
     Rule::Lease.check(
-        b.remaining(guard.owner()).await > LONG / 2,
+        b.remaining(guard.owner_id()).await > LONG / 2,
         "an extension did not reach the store",
     );
     Rule::Api.ok(guard.release().await, "a release");

@@ -136,7 +136,7 @@ pub async fn a_confirmed_grant_is_a_grant(ctx: Ctx) {
             Rule::HandOff.broken("the first in the queue did not get the released lock")
         };
         let guard = Rule::Api.ok(guard, "acquiring");
-        let shown = observer.remaining(guard.owner()).await;
+        let shown = observer.remaining(guard.owner_id()).await;
         Rule::Lease.check(
             shown > LONG,
             format_args!("of a lease handed over just now, {shown:?} is left"),

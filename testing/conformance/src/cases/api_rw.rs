@@ -180,7 +180,7 @@ pub async fn waiting_halves_take_turns(ctx: Ctx) {
         observer
             .on(ctx.target())
             .as_kind(LockKind::Write)
-            .is_held_by(writer.owner())
+            .is_held_by(writer.owner_id())
             .await,
         "the writer's guard is not the holder",
     );

@@ -66,7 +66,7 @@ pub async fn tickets_are_adopted(ctx: Ctx) {
     let (a, b) = (ctx.locks(0).await, ctx.locks(1).await);
     let observer = ctx.first().await;
     let guard = Rule::Api.ok(ctx.request(&a).acquire().await, "acquiring");
-    let (token, owner, lease) = (guard.token(), guard.owner().clone(), guard.lease());
+    let (token, owner, lease) = (guard.token(), guard.owner_id().clone(), guard.lease());
     let Ok(ticket) = guard.into_ticket() else {
         Rule::Api.broken("a good guard cannot become a ticket")
     };
@@ -78,7 +78,7 @@ pub async fn tickets_are_adopted(ctx: Ctx) {
     let ticket: LeaseTicket = Rule::Api.ok(ticket.expose().parse(), "parsing a ticket");
     let adopted = Rule::Api.ok(ctx.request(&b).adopt(&ticket).await, "adopting");
     Rule::Api.check(
-        adopted.token() == token && *adopted.owner() == owner,
+        adopted.token() == token && *adopted.owner_id() == owner,
         "an adopted lease is another lease",
     );
     observer.refused(&ctx.owner()).await;
@@ -181,7 +181,7 @@ pub async fn the_state_is_readable(ctx: Ctx) {
     let state = Rule::Api.ok(ctx.request(&b).inspect().await, "inspecting");
     let shown = state
         .holder()
-        .is_some_and(|holder| holder.owner == *guard.owner());
+        .is_some_and(|holder| holder.owner == *guard.owner_id());
     Rule::Inspection.check(
         shown && state.last_token >= guard.token(),
         "the state does not show the holder",

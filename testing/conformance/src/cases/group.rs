@@ -45,7 +45,7 @@ pub async fn a_group_is_all_or_nothing(ctx: Ctx) {
         let (lock, holder) = (&members[held].0, ctx.owner());
         lock.take(&holder, LONG).await;
         let outcome = all(&members).await;
-        let GroupOutcome::Held { index, remaining } = outcome else {
+        let GroupOutcome::Busy { index, remaining } = outcome else {
             Rule::Group.broken(format_args!(
                 "number {held} is held, and all got {outcome:?}"
             ))
@@ -99,7 +99,7 @@ pub async fn a_group_overtakes_nobody(ctx: Ctx) {
         let over = !lock.is_held_by(&dead).await;
         let outcome = all(&members).await;
         Rule::Queue.check(
-            matches!(outcome, GroupOutcome::Held { index: 1, .. }),
+            matches!(outcome, GroupOutcome::Busy { index: 1, .. }),
             format_args!("somebody waits for number 1, and all got {outcome:?}"),
         );
         over

@@ -23,7 +23,7 @@ pub async fn a_release_makes_the_first_waiter_holder(ctx: Ctx) {
         a.take(&holder, LONG).await;
         let mut first = Waiter::join(&b, &ctx.owner()).await;
         let second = Waiter::join(&a, &ctx.owner()).await;
-        let fence = first.fence;
+        let last_token = first.last_token;
         a.give_back(&holder).await;
         let state = a.state().await;
         let holds = state.holder().is_some_and(|h| h.owner == *first.owner());
@@ -39,8 +39,8 @@ pub async fn a_release_makes_the_first_waiter_holder(ctx: Ctx) {
         if holds && handed.pushed {
             pushed += 1;
             Rule::HandOff.check(
-                handed.token.is_some_and(|token| token.get() > fence),
-                format_args!("handed over with {:?}, after {fence}", handed.token),
+                handed.token.is_some_and(|token| token.get() > last_token),
+                format_args!("handed over with {:?}, after {last_token}", handed.token),
             );
             let again = first.repeat().await;
             let expected = handed.token.filter(|_| ctx.flavour().has_tokens());

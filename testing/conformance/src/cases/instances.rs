@@ -150,7 +150,7 @@ pub async fn holders_and_waiters_are_known_by_their_label(ctx: Ctx) {
         },
     )
     .await;
-    let owner = guard.owner().clone();
+    let owner = guard.owner_id().clone();
     Rule::Api.ok(guard.release().await, "a release");
     let taken = Rule::Api.ok(waiting.await, "waiting");
     let guard = Rule::Api.ok(taken, "acquiring");
@@ -160,18 +160,18 @@ pub async fn holders_and_waiters_are_known_by_their_label(ctx: Ctx) {
         limit,
         "the next holder is known",
         || async {
-            let who = operator.who([guard.owner()]).await;
+            let who = operator.who([guard.owner_id()]).await;
             let who = Rule::Api.ok(who, "asking who it is");
-            who.of(guard.owner()).map(InstanceRecord::label) == Some("rival")
+            who.of(guard.owner_id()).map(InstanceRecord::label) == Some("rival")
         },
     )
     .await;
     Rule::Api.ok(guard.release().await, "a release");
     let unlabelled = Rule::Api.ok(request(&operator).acquire().await, "acquiring");
-    let who = operator.who([unlabelled.owner()]).await;
+    let who = operator.who([unlabelled.owner_id()]).await;
     let nobody = Rule::Api.ok(who, "asking who it is");
     Rule::Inspection.check(
-        nobody.of(unlabelled.owner()).is_none(),
+        nobody.of(unlabelled.owner_id()).is_none(),
         "who has no label is known by one",
     );
     Rule::Api.ok(unlabelled.release().await, "a release");
@@ -194,7 +194,8 @@ const QUORUM_AHEAD: Duration = Duration::from_secs(1);
 /// How long a lock is held before the case reads its hold time.
 const HELD: Duration = Duration::from_millis(400);
 
-/// The reported hold time is right or missing: never longer than the hold, nor much shorter.
+/// The reported times of a hold and of a wait are right or missing: never longer than they are, nor
+/// much shorter.
 pub async fn the_time_of_a_hold_is_told_truly(ctx: Ctx) {
     let (a, b) = (ctx.first().await, ctx.second().await);
     let ahead = if ctx.is_quorum() {
@@ -207,20 +208,30 @@ pub async fn the_time_of_a_hold_is_told_truly(ctx: Ctx) {
         let sent = Instant::now();
         client.take(&owner, LONG).await;
         let granted = Instant::now();
+        let mut waiter = client.attempt_of(&ctx.owner(), LONG);
+        waiter.place = Some(LONG);
+        let _ = client.send(&waiter).await;
+        let queued = Instant::now();
         // No lease ends meanwhile, so a busy machine does not change the result.
         tokio::time::sleep(HELD + ahead).await;
         let asked = Instant::now();
-        let Some(told) = b.holder(&owner).await.held_for else {
+        let state = b.state().await;
+        let _ = client.release_of(&waiter).await;
+        let Some(told) = state.holder().and_then(|holder| holder.held_for) else {
             a.give_back(&owner).await;
             return ctx.skip("no times of holds");
         };
         // The clocks of the store and of this process may differ by this much.
-        let (least, most) = (asked - granted, sent.elapsed());
         let tolerance = Duration::from_millis(20);
+        let is_true = |told: Duration, since: Instant| {
+            told <= sent.elapsed() + tolerance && told + ahead + tolerance >= asked - since
+        };
+        let waited = state.waiters.first().and_then(|waiter| waiter.waited_for);
         Rule::Inspection.check(
-            told <= most + tolerance && told + ahead + tolerance >= least,
+            is_true(told, granted) && waited.is_none_or(|waited| is_true(waited, queued)),
             format_args!(
-                "a lock that was held for {least:?} to {most:?} is told to be held for {told:?}"
+                "after {:?}, a lock is told to be held for {told:?}, and waited for {waited:?}",
+                asked - queued
             ),
         );
         client.give_back(&owner).await;

@@ -55,7 +55,7 @@ async fn granted(client: &Client, attempt: &AcquireAttempt) {
 pub(super) async fn lacks(client: &Client, owner: &OwnerId, permits: u32) {
     let outcome = client.send(&wants(client, owner, permits)).await;
     Rule::Permits.check(
-        matches!(outcome, AttemptOutcome::Held { .. }),
+        matches!(outcome, AttemptOutcome::Busy { .. }),
         format_args!("{permits} permits that were not free were answered {outcome:?}"),
     );
 }

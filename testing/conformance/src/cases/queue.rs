@@ -189,7 +189,7 @@ async fn not_as_group(client: &Client, stranger: &locktopus_core::OwnerId) {
     let attempts = [client.attempt_of(stranger, LONG)];
     let outcome = client.backend.attempt_all(&attempts).await;
     Rule::Queue.check(
-        matches!(outcome, Ok(GroupOutcome::Held { index: 0, .. })),
+        matches!(outcome, Ok(GroupOutcome::Busy { index: 0, .. })),
         format_args!("an attempt for a group overtook a waiter: {outcome:?}"),
     );
 }

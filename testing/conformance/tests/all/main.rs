@@ -3,5 +3,4 @@
 
 mod cancel;
 mod conformance_memory;
-mod conformance_table;
 mod mutants;

@@ -5,10 +5,7 @@ use std::collections::BinaryHeap;
 
 /// A time when a holder had a share of something limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct WeightedSpan {
     /// First nanosecond.
     pub start: u64,

@@ -7,10 +7,7 @@ use super::latest::{Ending, Latest};
 
 /// Which others may coexist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "whoever gets it must look at each case"
-)]
+#[expect(clippy::exhaustive_enums, reason = "each match needs a review")]
 pub enum Access {
     /// No others.
     Exclusive,
@@ -20,10 +17,7 @@ pub enum Access {
 
 /// A period that belongs to a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "others write it as a literal with `..`"
-)]
+#[expect(clippy::exhaustive_structs, reason = "others write it with `..`")]
 pub struct Span {
     /// First nanosecond.
     pub start: u64,

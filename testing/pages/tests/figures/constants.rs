@@ -10,8 +10,8 @@ use locktopus_pages::Repository;
 
 /// A page, its words, and the line of a source file that has the same number.
 const SAID: &str = r"
-docs/memory.md :: at most 448 attempts of a process are under way at once :: crates/locktopus-core/src/engine/holding/limits.rs :: const AT_ONCE: usize = 448;
-docs/memory.md :: 64 more for each shard :: crates/locktopus-core/src/engine/holding/limits.rs :: const PER_SHARD: usize = 64;
+docs/memory.md :: at most 448 attempts of a process are under way at once :: crates/locktopus-core/src/engine/holding/limits.rs :: const MAX_ATTEMPTS: usize = 448;
+docs/memory.md :: 64 more for each shard :: crates/locktopus-core/src/engine/holding/limits.rs :: const MAX_CALLS_PER_SHARD: usize = 64;
 docs/memory.md :: 8 × 64 subscriptions :: crates/locktopus-protocol/src/hub/joining.rs :: const BATCH: usize = 64;
 docs/memory.md :: 8 × 64 subscriptions :: crates/locktopus-protocol/src/hub/joining.rs :: const BATCHES: usize = 8;
 docs/memory.md :: a sample of a server with 100,000 keys or more :: crates/locktopus-protocol/src/backend/diagnose/token_keys.rs :: const MANY: u64 = 100_000;
@@ -21,7 +21,7 @@ docs/book/from/redisson.md :: (../leases.md#a-lease-that-is-renewed), 30 s, rene
 docs/book/waiting.md :: A waiter still polls about once a second :: crates/locktopus-core/src/engine/settings.rs :: heartbeat: Duration::from_secs(1),
 docs/book/waiting.md :: each twelfth of its lease :: crates/locktopus-core/src/engine/acquisition/waiting.rs :: let often = (self.plan.lease / 12).max(SHORTEST_HEARTBEAT);
 docs/book/waiting.md :: but at least 50 ms apart :: crates/locktopus-core/src/engine/acquisition/attempts.rs :: SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
-docs/book/waiting.md :: after three heartbeats of silence :: crates/locktopus-core/src/engine/acquisition/attempts.rs :: self.heartbeat() * 3 + self.engine.call_timeout()
+docs/book/waiting.md :: after three heartbeats of silence :: crates/locktopus-core/src/engine/acquisition/waiting.rs :: self.heartbeat() * 3 + self.services.call_timeout()
 docs/book/waiting.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
 docs/book/waiting.md :: for 20 ms, if another client listens :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
 docs/book/from/redisson.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil

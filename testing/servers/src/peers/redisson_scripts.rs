@@ -10,16 +10,6 @@ if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2])
 end
 return redis.call('PTTL', KEYS[1])";
 
-/// The same for a lock with fencing tokens: {-1, token} or {remaining, -1}.
-pub const FENCED: &str = "
-if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
-  local token = redis.call('INCR', KEYS[2])
-  redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
-  return {-1, token}
-end
-return {redis.call('PTTL', KEYS[1]), -1}";
-
 /// Leaves a lock: nil if not held, 0 if still held, 1 if free. Without a channel: a spin lock.
 pub const UNLOCK: &str = "
 if redis.call('HEXISTS', KEYS[1], ARGV[3]) == 0 then return nil end

@@ -5,6 +5,8 @@ mod absent;
 use crate::common;
 #[path = "checks/refused.rs"]
 mod refused;
+#[path = "checks/routed.rs"]
+mod routed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -242,6 +244,17 @@ async fn every_missing_right() {
         }
     }
     cases.all_pass().await;
+}
+
+#[tokio::test]
+async fn keys_on_several_servers() {
+    let (mut places, mut clients) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let place = servers(TopologyKind::Standalone).await;
+        clients.push(locktopus::connect_client(&place.url()).await.unwrap());
+        places.push(place);
+    }
+    routed::calls_go_alone(clients.try_into().unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

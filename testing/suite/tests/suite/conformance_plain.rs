@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::{SHARDS, servers, servers_with_tls};
 use conformance::{BOTH, ONE, ROUTED, passes};
-use locktopus_conformance::{Setting, Suite};
+use locktopus_conformance::Suite;
 use locktopus_servers::topology::TopologyKind;
 
 async fn every_client_on(kind: TopologyKind) {
@@ -20,12 +20,8 @@ async fn every_client_on(kind: TopologyKind) {
     passes(&place, BOTH).await;
 }
 
-/// If only the way to the server differs, both clients together are enough, except for the table of
-/// tested settings.
+/// If only the way to the server differs, both clients together are enough.
 async fn both_clients_on(kind: TopologyKind) {
-    if std::env::var_os("LOCKTOPUS_CONFORMANCE_OUT").is_some() {
-        return every_client_on(kind).await;
-    }
     passes(&Arc::new(servers(kind).await), BOTH).await;
 }
 
@@ -36,9 +32,7 @@ async fn memory() {
             .await
             .unwrap()
     });
-    let report = suite.shared_waiters().run().await;
-    report.record(&Setting::embedded("memory")).unwrap();
-    report.assert_passed();
+    suite.shared_waiters().run().await.assert_passed();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -108,6 +108,7 @@ async fn everything_on(kind: TopologyKind) {
             read_write::they_write,
             read_write::we_downgrade,
             read_write::we_read_on,
+            read_write::they_read_on,
             semaphores::one_number,
             semaphores::a_dead_holder_wakes_nobody,
             semaphores::permits_with_ids,

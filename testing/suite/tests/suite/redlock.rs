@@ -196,10 +196,10 @@ async fn a_note_says_who_was_there_whatever_the_clock_does_since() {
         let probe = backend.unwrap().probe().unwrap();
         let soon = || Instant::now() + SOON;
         let (label, minute) = (unique("node"), Duration::from_secs(60));
-        assert_eq!(probe.recall(&label, soon()).await.unwrap(), None);
+        assert_eq!(probe.sighting(&label, soon()).await.unwrap(), None);
         let seen = Sighting::new("run", minute);
-        probe.note(&label, &seen, soon()).await.unwrap();
-        let told = probe.recall(&label, soon()).await.unwrap().unwrap();
+        probe.note_sighting(&label, &seen, soon()).await.unwrap();
+        let told = probe.sighting(&label, soon()).await.unwrap().unwrap();
         let since = minute..minute + SOON;
         assert!(
             told.run_id == "run" && since.contains(&told.age),
@@ -209,7 +209,7 @@ async fn a_note_says_who_was_there_whatever_the_clock_does_since() {
         let note = "9999999999999 run";
         let ahead = ["HSET", "locktopus_history_runs", &label, note];
         place.nodes()[0].command(&ahead).await.unwrap();
-        let told = probe.recall(&label, soon()).await.unwrap();
+        let told = probe.sighting(&label, soon()).await.unwrap();
         assert_eq!(told, Some(Sighting::new("run", Duration::MAX)));
     }
 }
@@ -260,7 +260,7 @@ async fn nodes_look_as_to_other_redlocks() {
             continue;
         }
         holders += 1;
-        assert_eq!(value.text().as_bytes(), guard.owner().expose());
+        assert_eq!(value.text().as_bytes(), guard.owner_id().expose());
         let left = node.command(&["PTTL", &name]).await.unwrap().text();
         assert!(left.parse::<i64>().unwrap() > 0, "{left}");
     }

@@ -8,8 +8,6 @@ mod foreign;
 mod layout;
 #[path = "wire/libraries.rs"]
 mod libraries;
-#[path = "wire/mutex.rs"]
-mod mutex;
 #[path = "wire/names.rs"]
 mod names;
 #[path = "wire/notifications.rs"]
@@ -33,9 +31,7 @@ async fn everything_on(kind: TopologyKind) {
         let at = || (Arc::clone(&place), client);
         cases.add(name("layout of a lock"), layout::lock(at()));
         cases.add(name("layout of a mutex"), layout::mutex(at()));
-        cases.add(name("held by Redisson"), foreign::holder(at()));
         cases.add(name("taken from us"), foreign::thief(at()));
-        cases.add(name("mutexes of other libraries"), mutex::profiles(at()));
         cases.add(name("libraries"), libraries::all(at()));
         cases.add(name("bare DEL"), libraries::bare_delete(at()));
         cases.add(name("python-redis-lock"), notifications::python(at()));

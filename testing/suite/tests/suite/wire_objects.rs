@@ -1,6 +1,5 @@
-//! Redisson's objects and ours on the same names, in both roles: they hold and we wait, we hold and
-//! they wait. Raw commands of their protocol simulate theirs. Each case also listens to every
-//! channel and checks that those that Redisson reads carry only numbers.
+//! Redisson's objects and ours on the same names, in situations that the real Redisson of
+//! `redisson_topology` does not get into: raw commands of its protocol simulate it.
 
 use crate::common;
 #[path = "wire_objects/ear.rs"]
@@ -11,24 +10,17 @@ mod fair;
 mod fair_trouble;
 #[path = "wire_objects/java.rs"]
 mod java;
-#[path = "wire_objects/latch.rs"]
-mod latch;
-#[path = "wire_objects/lock.rs"]
-mod lock;
-#[path = "wire_objects/permits.rs"]
-mod permits;
-#[path = "wire_objects/read_write.rs"]
-mod read_write;
-#[path = "wire_objects/semaphore.rs"]
-mod semaphore;
 #[path = "wire_objects/turns.rs"]
 mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use common::{CLIENTS, Cases, SHARDS, connect, servers, url_for};
-use locktopus::{CohortSettings, Locktopus};
+use common::{CLIENTS, Cases, HANDED, HANDED_LEASE, SHARDS, SOON, connect, servers, url_for};
+use locktopus::{CohortSettings, LockGuard, LockRequest, Locktopus};
 use locktopus_servers::topology::{Deployment, TopologyKind};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// Servers, the client to use on them, and the flavour of pub/sub that all use.
 #[derive(Clone)]
@@ -73,6 +65,18 @@ impl At {
     }
 }
 
+/// A waiter that only a message can serve in time, and when that was.
+fn waiting(request: LockRequest) -> JoinHandle<(LockGuard, Instant)> {
+    let request = request.fixed_lease(HANDED_LEASE).strategy(HANDED);
+    tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) })
+}
+
+fn soon(since: Instant, served: Instant) -> Duration {
+    let took = served.saturating_duration_since(since);
+    assert!(took < SOON, "{took:?}");
+    took
+}
+
 /// Starts every case for every client.
 async fn everything_on(kind: TopologyKind, pubsub: &'static str) {
     let place = Arc::new(servers(kind).await);
@@ -89,16 +93,8 @@ async fn everything_on(kind: TopologyKind, pubsub: &'static str) {
             };
         }
         case!(
-            lock::they_hold,
-            lock::we_hold,
-            lock::tokens_are_shared,
-            lock::spin_locks_ring_no_bell,
             turns::others_get_theirs,
             turns::none_without_others,
-            fair::they_hold,
-            fair::in_order,
-            fair::we_hold,
-            fair::expired_under_them,
             fair::channels_are_given_back,
             fair::list_and_deadlines_agree,
             fair_trouble::head_without_a_deadline,
@@ -107,16 +103,6 @@ async fn everything_on(kind: TopologyKind, pubsub: &'static str) {
             fair_trouble::order_outlasts_a_fast_clock,
             fair_trouble::who_spins_is_not_overtaken,
             fair_trouble::called_but_not_coming,
-            read_write::they_read,
-            read_write::dead_readers,
-            read_write::they_write,
-            read_write::we_hold,
-            read_write::we_write_and_read,
-            read_write::they_write_and_read,
-            semaphore::both_ways,
-            semaphore::crashed_holders_come_back,
-            permits::both_ways,
-            latch::both_ways,
         );
     }
     cases.all_pass().await;

@@ -127,7 +127,7 @@ pub(super) async fn everywhere(
 ) -> Result<(), RunError> {
     until_there(context, what).await?;
     let targets = context.targets();
-    context.moment(&targets).await?;
+    context.grant(&targets).await?;
     context.fault("all")?;
     from_all(context, what).await
 }
@@ -136,7 +136,7 @@ pub(super) async fn everywhere(
 /// replica breaks its connections.
 pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Result<(), RunError> {
     let nodes = context.place.nodes();
-    let taken = until_taken(what, async || {
+    until_taken(what, async || {
         let mut answers = Vec::new();
         for node in nodes {
             answers.push(what.take(node, ANSWERS_WITHIN).await);
@@ -144,7 +144,7 @@ pub(super) async fn from_all(context: &mut FaultContext<'_>, what: Taken) -> Res
         answers
     })
     .await?;
-    context.note("took away", &format!("{taken} {what}"));
+    context.note("took away");
     Ok(())
 }
 
@@ -174,9 +174,8 @@ pub(super) async fn where_reached(
     let nodes = context.place.nodes().iter();
     let taking = nodes.map(|node| what.take(node, within));
     let answers = futures_util::future::join_all(taking).await;
-    let (taken, silent) = sum(answers)?;
-    let said = format!("{taken} {what}; {silent} servers did not answer");
-    context.note("took away", &said);
+    let (taken, _) = sum(answers)?;
+    context.note("took away");
     Ok(taken > 0)
 }
 
@@ -236,7 +235,7 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
     })
     .await?;
     let targets = context.targets();
-    context.moment(&targets).await?;
+    context.grant(&targets).await?;
     context.fault(replica.name())?;
     let (since, before) = (Instant::now(), vip.led_to(replica.addr()));
     vip.point_at(replica.addr());
@@ -255,13 +254,9 @@ pub(super) async fn mislead(context: &mut FaultContext<'_>) -> Result<(), RunErr
         .await
     };
     let misled = misled.await;
-    let there = vip.connections_to(replica.addr());
     vip.point_at(primary.addr());
-    context.note(
-        "points at the primary again",
-        &format!("{} connections came to the replica, {there} stay", misled?),
-    );
-    Ok(())
+    context.note("points at the primary again");
+    misled.map(drop)
 }
 
 /// Polls until a condition holds, and returns the last observation.

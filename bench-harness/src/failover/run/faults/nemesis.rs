@@ -87,7 +87,7 @@ struct Victims<'a> {
 pub(super) async fn turn(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let turn = Turn::draw(&context.cell.scenario, &mut context.random);
     let victims = victims(context, &turn).await?;
-    context.moment(&victims.here).await?;
+    context.grant(&victims.here).await?;
     let words: Vec<_> = turn.steps.iter().map(|(verb, _)| verb.name()).collect();
     context.fault(&words.join(" + "))?;
     let mut begun = Vec::new();
@@ -154,7 +154,7 @@ async fn begin<'a>(
             }
         }
         begun.push(Begun::Waits(verb, what));
-        context.note("waits for servers", verb.name());
+        context.note("waits for servers");
         return Ok(());
     }
     let node = victims.node;
@@ -212,21 +212,21 @@ async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), Run
     match begun {
         Begun::Frozen(node) => {
             node.thaw().await?;
-            context.note("thawed", node.name());
+            context.note("thawed");
         }
         Begun::Stopped(process) => {
             context.pool.processes[process].thaw();
-            context.note("runs on", &format!("process {process}"));
+            context.note("runs on");
         }
         Begun::Down(node) => {
             node.start().await?;
-            context.note("back", node.name());
+            context.note("back");
         }
         Begun::Primary(node, lock, verb) => {
             let next = primary::successor(context, &lock, node).await;
             if verb == Verb::FreezePrimary {
                 node.thaw().await?;
-                context.note("thawed", node.name());
+                context.note("thawed");
                 next?;
                 return primary::until_one_leads(context).await;
             }
@@ -234,11 +234,11 @@ async fn end(context: &mut FaultContext<'_>, begun: Begun<'_>) -> Result<(), Run
         }
         Begun::Ahead(node) => {
             node.set_clock_ahead(Duration::ZERO)?;
-            context.note("right again", node.name());
+            context.note("right again");
         }
         Begun::Killed(process) => {
             context.pool.revive(process).await?;
-            context.note("replaced", &format!("process {process}"));
+            context.note("replaced");
         }
         Begun::Waits(verb, what) => {
             // All servers are back by now.

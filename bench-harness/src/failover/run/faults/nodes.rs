@@ -17,7 +17,7 @@ pub(super) async fn restart(context: &mut FaultContext<'_>, count: usize) -> Res
         .map(|at| &nodes[(first + at) % nodes.len()])
         .collect();
     let targets = context.targets();
-    context.moment(&targets).await?;
+    context.grant(&targets).await?;
     let names: Vec<_> = chosen.iter().map(|node| node.name()).collect();
     context.fault(&names.join(" "))?;
     for node in &chosen {
@@ -26,7 +26,7 @@ pub(super) async fn restart(context: &mut FaultContext<'_>, count: usize) -> Res
     for node in &chosen {
         node.start().await?;
     }
-    context.note("back", &names.join(" "));
+    context.note("back");
     Ok(())
 }
 
@@ -34,12 +34,12 @@ pub(super) async fn restart(context: &mut FaultContext<'_>, count: usize) -> Res
 pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, node) = context.target().await?;
     let targets = context.targets();
-    context.moment(&targets).await?;
+    context.grant(&targets).await?;
     context.fault(node.name())?;
     node.freeze().await?;
     tokio::time::sleep(context.cell.scenario.lasts).await;
     node.thaw().await?;
-    context.note("thawed", node.name());
+    context.note("thawed");
     Ok(())
 }
 
@@ -48,12 +48,12 @@ pub(super) async fn freeze_replica(context: &mut FaultContext<'_>) -> Result<(),
     let (_, primary) = context.target().await?;
     let replica = super::primary::replica_of(context, primary).await?;
     let targets = context.targets();
-    context.moment(&targets).await?;
+    context.grant(&targets).await?;
     context.fault(replica.name())?;
     replica.freeze().await?;
     tokio::time::sleep(context.cell.scenario.lasts).await;
     replica.thaw().await?;
-    context.note("thawed", replica.name());
+    context.note("thawed");
     Ok(())
 }
 
@@ -68,10 +68,10 @@ pub(super) async fn step_clock(context: &mut FaultContext<'_>) -> Result<(), Run
         Duration::ZERO
     };
     let targets = context.targets();
-    context.moment(&targets).await?;
+    context.grant(&targets).await?;
     context.fault(node.name())?;
     node.set_clock_ahead(ahead)?;
-    context.note(&format!("{ahead:?} ahead"), node.name());
+    context.note(&format!("{ahead:?} ahead"));
     Ok(())
 }
 
@@ -85,7 +85,7 @@ const STAYS_MS: &str = "3000";
 pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, node) = context.target().await?;
     let targets = context.targets();
-    context.moment(&targets).await?;
+    context.grant(&targets).await?;
     context.fault(node.name())?;
     let before = evicted(node).await?;
     let value = "x".repeat(VALUE);
@@ -95,7 +95,7 @@ pub(super) async fn evict(context: &mut FaultContext<'_>) -> Result<(), RunError
     }
     // A server that was restarted meanwhile counts from zero.
     let keys = evicted(node).await?.saturating_sub(before);
-    context.note("evicted", &format!("{keys} keys"));
+    context.note("evicted");
     if keys == 0 {
         // A server that does not evict has room for everything, and no lock was in danger.
         return Err(TopologyError::NotReached {

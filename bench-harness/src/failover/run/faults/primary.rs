@@ -26,9 +26,9 @@ pub(super) async fn kill(context: &mut FaultContext<'_>) -> Result<(), RunError>
     let load = context.load(primary, &lock);
     if context.cut_off(primary).await? {
         // A lock that waits for its replicas may not be granted at all meanwhile.
-        let _ = tokio::time::timeout(cut_for(context), context.moment(&here)).await;
+        let _ = tokio::time::timeout(cut_for(context), context.grant(&here)).await;
     } else {
-        context.moment(&here).await?;
+        context.grant(&here).await?;
     }
     context.fault(primary.name())?;
     primary.crash().await?;
@@ -64,10 +64,10 @@ pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<()
         return Ok(());
     };
     laggard.freeze().await?;
-    context.note("lags", laggard.name());
+    context.note("lags");
     let load = context.load(primary, &lock);
     // A lock that waits for all replicas is not granted meanwhile.
-    let _ = tokio::time::timeout(CUT_FOR, context.moment(&here)).await;
+    let _ = tokio::time::timeout(CUT_FOR, context.grant(&here)).await;
     // An error must not leave a server frozen.
     let killed = match context.fault(primary.name()) {
         Ok(()) => primary.crash().await.map_err(RunError::from),
@@ -93,13 +93,13 @@ pub(super) async fn promote_laggard(context: &mut FaultContext<'_>) -> Result<()
 pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
-    context.moment(&here).await?;
+    context.grant(&here).await?;
     context.fault(primary.name())?;
     primary.freeze().await?;
     let next = successor(context, &lock, primary).await;
     tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.thaw().await?;
-    context.note("thawed", primary.name());
+    context.note("thawed");
     next?;
     until_one_leads(context).await
 }
@@ -109,13 +109,13 @@ pub(super) async fn freeze(context: &mut FaultContext<'_>) -> Result<(), RunErro
 pub(super) async fn isolate_from_peers(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (lock, primary) = context.target().await?;
     let here = context.on(primary).await;
-    context.moment(&here).await?;
+    context.grant(&here).await?;
     context.fault(primary.name())?;
     primary.isolate(Isolation::Peers).await?;
     let next = successor(context, &lock, primary).await;
     tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.heal().await?;
-    context.note("healed", primary.name());
+    context.note("healed");
     next?;
     until_one_leads(context).await
 }
@@ -124,12 +124,12 @@ pub(super) async fn isolate_from_peers(context: &mut FaultContext<'_>) -> Result
 pub(super) async fn isolate_from_clients(context: &mut FaultContext<'_>) -> Result<(), RunError> {
     let (_, primary) = context.target().await?;
     let here = context.on(primary).await;
-    context.moment(&here).await?;
+    context.grant(&here).await?;
     context.fault(primary.name())?;
     primary.isolate(Isolation::Clients).await?;
     tokio::time::sleep(context.cell.scenario.lasts).await;
     primary.heal().await?;
-    context.note("healed", primary.name());
+    context.note("healed");
     Ok(())
 }
 
@@ -148,7 +148,7 @@ pub(super) async fn hand_over(context: &mut FaultContext<'_>) -> Result<(), RunE
         )
     };
     let load = context.load(primary, &lock);
-    context.moment(&here).await?;
+    context.grant(&here).await?;
     context.fault(primary.name())?;
     let (node, command) = asked;
     let give_up = Instant::now() + RECOVERY;
@@ -210,7 +210,7 @@ async fn anybody_but<'a>(
         let left = end.saturating_duration_since(Instant::now());
         let next = context.place.wait_in_charge(lock, left).await?;
         if next.addr() != old.addr() {
-            context.note("promoted", next.name());
+            context.note("promoted");
             return Ok(next);
         }
         if left.is_zero() {
@@ -269,7 +269,7 @@ pub(super) async fn return_as_replica(
         let port = next.addr().port().to_string();
         old.command(&["REPLICAOF", "127.0.0.1", &port]).await?;
     }
-    context.note("back", old.name());
+    context.note("back");
     Ok(())
 }
 

@@ -19,7 +19,7 @@ pub(super) async fn move_one(context: &mut FaultContext<'_>) -> Result<(), RunEr
     }
     let to = others[context.below(others.len())];
     let here = context.on(from).await;
-    context.moment(&here).await?;
+    context.grant(&here).await?;
     context.fault(&format!("{} to {}", from.name(), to.name()))?;
     let slot = slot_of(&lock).to_string();
     let (from_id, to_id) = (id(from).await?, id(to).await?);
@@ -33,7 +33,7 @@ pub(super) async fn move_one(context: &mut FaultContext<'_>) -> Result<(), RunEr
         node.command(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id])
             .await?;
     }
-    context.note("moved", to.name());
+    context.note("moved");
     Ok(())
 }
 

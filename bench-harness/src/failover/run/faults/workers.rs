@@ -11,7 +11,7 @@ pub(super) async fn stop_holder(context: &mut FaultContext<'_>) -> Result<(), Ru
     context.pool.processes[index].freeze()?;
     tokio::time::sleep(context.cell.scenario.lasts).await;
     context.pool.processes[index].thaw();
-    context.note("runs on", &format!("process {index}"));
+    context.note("runs on");
     Ok(())
 }
 
@@ -20,7 +20,7 @@ pub(super) async fn kill_holder(context: &mut FaultContext<'_>) -> Result<(), Ru
     let index = holder(context).await?;
     context.fault(&format!("process {index}"))?;
     context.pool.replace(index).await?;
-    context.note("replaced", &format!("process {index}"));
+    context.note("replaced");
     Ok(())
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn kill_waiter(context: &mut FaultContext<'_>) -> Result<(), Ru
     };
     context.fault(&format!("process {index}"))?;
     context.pool.replace(index).await?;
-    context.note("replaced", &format!("process {index}"));
+    context.note("replaced");
     Ok(())
 }
 

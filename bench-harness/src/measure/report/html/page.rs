@@ -2,12 +2,13 @@
 
 use askama::Template;
 
-use super::facts::{self, Card, Fact};
+use super::facts::{self, Card};
 use super::headline::HeadlineTable;
 use super::section::{self, Section};
 use crate::measure::derive;
 use crate::measure::model::{HistogramError, Report, Skipped};
 use crate::measure::opening;
+use crate::measure::report::format;
 use crate::measure::summary::SummaryCell;
 
 /// The whole page. Askama escapes every value; only the fields that this crate has made itself
@@ -22,9 +23,14 @@ pub(super) struct Page<'a> {
     headlines: Vec<HeadlineTable>,
     headline_note: &'static str,
     cards: Vec<Card>,
-    words: Vec<Fact>,
+    /// What R1 is, if the run has it.
+    reference: Option<&'static str>,
     sections: Vec<Section>,
-    facts: Vec<(&'static str, Vec<Fact>)>,
+    arguments: String,
+    source: &'a str,
+    memory: String,
+    load: String,
+    servers: Vec<(&'static str, String)>,
     /// Caveats from the data, then the runner's notes.
     notes: Vec<String>,
     skipped: &'a [Skipped],
@@ -39,15 +45,19 @@ impl<'a> Page<'a> {
         Ok(Self {
             report,
             findings: opening::findings(report),
-            headlines: opening::headlines(&SummaryCell::all(report, 0))
+            headlines: opening::headlines(&SummaryCell::all(report))
                 .into_iter()
                 .map(HeadlineTable::from)
                 .collect(),
             headline_note: opening::HEADLINE_NOTE,
             cards: facts::cards(report),
-            words: facts::words(report),
+            reference: opening::reference(report),
             sections: section::sections(report)?,
-            facts: facts::facts(report),
+            arguments: report.run.command_line.join(" "),
+            source: report.harness.git_describe.as_deref().unwrap_or("unknown"),
+            memory: format::bytes(report.environment.memory_bytes),
+            load: facts::load(report),
+            servers: facts::servers(report),
             notes: derive::caveats(report)
                 .into_iter()
                 .chain(report.notes.clone())

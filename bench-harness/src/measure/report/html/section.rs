@@ -1,6 +1,6 @@
 //! One section of the page per group of comparable cells.
 
-use super::charts::{Figure, cdf, dots, fairness, percentiles, scaling, timeline};
+use super::charts::{Figure, dots, percentiles, scaling};
 use super::tables::{self, CellLine, Column, LatencyLine};
 use crate::measure::derive::{self, Group, groups};
 use crate::measure::model::{HistogramError, Report, op};
@@ -111,34 +111,11 @@ fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramErr
     let mut blocks = Vec::new();
     if let Some(first) = operations.first() {
         blocks.push(latency(first)?);
-        if WAITS.contains(first) {
-            blocks.push(block(
-                format!("Distribution: {first}"),
-                "The share that took at most this long, all rounds together, up to the 99.9th percentile. Marks: p50, p90, p99.",
-                cdf::figures(group, first, slots)?,
-            ));
-        }
         blocks.push(block(
             "Scaling".to_owned(),
             "Medians over rounds against the number of workers.",
             scaling::figures(group, first, slots),
         ));
-    }
-    blocks.push(block(
-        "Fairness".to_owned(),
-        "One dot per worker: its grants divided by a fair share, all rounds together. \
-         The axis is a square root.",
-        fairness::figures(group, slots),
-    ));
-    let timelines = timeline::figures(group, slots);
-    match blocks.first_mut() {
-        // A single chart fills the place beside the single percentile chart.
-        Some(first) if timelines.len() == 1 => first.figures.extend(timelines),
-        _ => blocks.push(block(
-            "Over time".to_owned(),
-            "The round of median throughput of each cell. A gap means that nothing was granted.",
-            timelines,
-        )),
     }
     for operation in operations.iter().skip(1) {
         blocks.push(Block {
@@ -149,10 +126,6 @@ fn blocks(group: &Group<'_>, slots: &[usize]) -> Result<Vec<Block>, HistogramErr
     blocks.retain(|block| !block.figures.is_empty());
     Ok(blocks)
 }
-
-/// Waits for a lock that another worker holds: here the whole distribution counts, not one
-/// quantile.
-const WAITS: [&str; 4] = [op::HAND_OFF, op::REMOTE_WAIT, op::WRITE_WAIT, op::READ_WAIT];
 
 /// Operations of the whole group, most important first.
 fn operations<'a>(group: &Group<'a>) -> Vec<&'a str> {

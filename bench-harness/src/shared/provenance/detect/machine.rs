@@ -4,9 +4,9 @@ use std::fs::read_to_string;
 
 use crate::shared::provenance::{Environment, Pinning};
 
-/// The machine this runs on. The runner passes the pinning and the container engine.
+/// The machine this runs on. The runner passes the pinning.
 #[must_use]
-pub fn environment(pinning: Pinning, container_engine: Option<String>) -> Environment {
+pub fn environment(pinning: Pinning) -> Environment {
     let unknown = || "unknown".to_owned();
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     Environment {
@@ -20,7 +20,6 @@ pub fn environment(pinning: Pinning, container_engine: Option<String>) -> Enviro
         memory_bytes: memory_bytes().unwrap_or(0),
         load_average_at_start: load_average(),
         pinning,
-        container_engine,
     }
 }
 
@@ -55,7 +54,7 @@ mod tests {
 
     #[test]
     fn something_is_known_everywhere() {
-        let found = environment(Pinning::default(), None);
+        let found = environment(Pinning::default());
         assert!(found.logical_cores > 0);
         assert!(!found.os.is_empty() && !found.cpu_model.is_empty());
     }

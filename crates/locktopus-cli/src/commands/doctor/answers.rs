@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use locktopus::Locktopus;
 use serde::Serialize;
 
-use super::Shown;
+use super::ReportedFinding;
 use crate::failure::Failure;
 
 /// How many requests to send.
@@ -50,14 +50,14 @@ impl Answers {
         })
     }
 
-    pub(super) fn finding(&self) -> Option<Shown> {
+    pub(super) fn finding(&self) -> Option<ReportedFinding> {
         (self.slowest.saturating_mul(ENOUGH) > self.timeout).then(|| {
             let message = format!(
                 "the slowest of {QUESTIONS} answers took {:?}, and the timeout is {:?}: renewals will fail under load. \
                  Raise timeout= in the URL, or use servers that are nearer",
                 self.slowest, self.timeout
             );
-            Shown::new(locktopus::Severity::Warning, "timeout", &message)
+            ReportedFinding::new(locktopus::Severity::Warning, "timeout", &message)
         })
     }
 }

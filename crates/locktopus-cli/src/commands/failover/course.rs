@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use super::histories::{Part, Pieces};
 use super::incidents::{Incident, Incidents, Sign};
 use super::load::Load;
-use super::looks::{Known, Look};
+use super::polls::{KnownPrimaries, Poll};
 use super::report::{self, Fault, Line, Progress, Started, Summary, millis};
 use super::tally::Tally;
 use super::watch::WatchArgs;
@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Pause between two polls of the servers.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum length of a piece of the history.
 const PIECE_NS: u64 = 15_000_000_000;
 /// Our locks must vanish from the servers within this time after the last lease.
@@ -35,19 +35,19 @@ pub(super) struct Watch<'a> {
     observer: Locktopus,
     load: Arc<Load>,
     pieces: Option<Pieces>,
-    known: Known,
+    known: KnownPrimaries,
     incidents: Incidents,
     /// How many faults were reported as over.
     told: usize,
     tally: Tally,
     began_ns: u64,
     started: Instant,
-    before: Before,
+    before: Totals,
 }
 
 /// The totals at the previous line.
 #[derive(Default)]
-struct Before {
+struct Totals {
     after: Duration,
     grants: u64,
     errors: u64,
@@ -78,12 +78,12 @@ impl<'a> Watch<'a> {
             began_ns: load.now_ns(),
             load: Arc::new(load),
             pieces: Some(pieces),
-            known: Known::default(),
+            known: KnownPrimaries::default(),
             incidents: Incidents::default(),
             told: 0,
             tally: Tally::default(),
             started: Instant::now(),
-            before: Before::default(),
+            before: Totals::default(),
         }
     }
 
@@ -91,9 +91,9 @@ impl<'a> Watch<'a> {
     pub(super) async fn run(mut self, instances: &[Locktopus]) -> Result<Self, Failure> {
         // Created once: a new listener in each iteration would miss signals that come between two.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| failed(&error))?;
-        let (send, mut looks) = mpsc::channel(1);
-        let looking = tokio::spawn(look_on(self.observer.clone(), Arc::clone(&self.load), send));
-        let first = looks.recv().await;
+        let (send, mut polls) = mpsc::channel(1);
+        let polling = tokio::spawn(poll(self.observer.clone(), Arc::clone(&self.load), send));
+        let first = polls.recv().await;
         self.begin(first.as_ref(), instances.len())?;
         let mut workers = self.load.start(instances);
         let end = self.args.time.map(|time| self.started + time);
@@ -102,7 +102,7 @@ impl<'a> Watch<'a> {
         lines.tick().await;
         loop {
             tokio::select! {
-                Some(look) = looks.recv() => self.take(&look).await?,
+                Some(poll) = polls.recv() => self.take(&poll).await?,
                 _ = lines.tick() => self.progress()?,
                 Some(ended) = workers.join_next() => return Err(ended_early(ended)),
                 () = sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => break,
@@ -112,10 +112,10 @@ impl<'a> Watch<'a> {
         self.load.stop.cancel();
         self.finish(&mut workers).await?;
         // The last poll, so that the last piece includes later answers.
-        if let Some(look) = looks.recv().await {
-            self.take(&look).await?;
+        if let Some(poll) = polls.recv().await {
+            self.take(&poll).await?;
         }
-        looking.abort();
+        polling.abort();
         self.incidents.end();
         if let Some(pieces) = self.pieces.take() {
             self.judge(pieces.rest().map_err(|error| failed(&error))?)
@@ -124,9 +124,9 @@ impl<'a> Watch<'a> {
         Ok(self)
     }
 
-    fn begin(&mut self, first: Option<&Look>, connections: usize) -> Result<(), Failure> {
-        if let Some(look) = first
-            && let Some((_, problem)) = self.known.compare(look)
+    fn begin(&mut self, first: Option<&Poll>, connections: usize) -> Result<(), Failure> {
+        if let Some(poll) = first
+            && let Some((_, problem)) = self.known.compare(poll)
         {
             return Err(Failure::new(Exit::Unavailable, problem));
         }
@@ -148,11 +148,11 @@ impl<'a> Watch<'a> {
     }
 
     /// Takes in a poll of the servers, and the workers' errors since the last one.
-    async fn take(&mut self, look: &Look) -> Result<(), Failure> {
+    async fn take(&mut self, poll: &Poll) -> Result<(), Failure> {
         let well_ns = self.known.well_ns;
         let now = self.load.now_ns();
         let troubles = self.load.troubles();
-        let sign = self.known.compare(look);
+        let sign = self.known.compare(poll);
         let well = sign.is_none();
         let mut signs = Vec::from_iter(sign.map(|(sign, target)| (sign, target, well_ns)));
         // The first error says enough.
@@ -189,7 +189,7 @@ impl<'a> Watch<'a> {
             now.saturating_sub(PIECE_NS)
         };
         if let Some(part) = pieces
-            .ended(look.began_ns, now)
+            .ended(poll.began_ns, now)
             .map_err(|error| failed(&error))?
         {
             self.judge(part).await?;
@@ -224,7 +224,7 @@ impl<'a> Watch<'a> {
     }
 
     fn progress(&mut self) -> Result<(), Failure> {
-        let now = Before {
+        let now = Totals {
             after: self.started.elapsed(),
             grants: self.load.granted(),
             errors: self.load.errors(),
@@ -308,7 +308,7 @@ impl<'a> Watch<'a> {
                 if Instant::now() >= end {
                     return Some(problem);
                 }
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         }
         None
@@ -316,14 +316,14 @@ impl<'a> Watch<'a> {
 }
 
 /// Polls the servers until the receiver is gone.
-async fn look_on(locks: Locktopus, load: Arc<Load>, looks: mpsc::Sender<Look>) {
+async fn poll(locks: Locktopus, load: Arc<Load>, polls: mpsc::Sender<Poll>) {
     loop {
         let began_ns = load.now_ns();
         let answer = locks.diagnose().await.map_err(|error| error.to_string());
-        if looks.send(Look { began_ns, answer }).await.is_err() {
+        if polls.send(Poll { began_ns, answer }).await.is_err() {
             return;
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

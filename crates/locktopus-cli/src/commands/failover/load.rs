@@ -21,7 +21,7 @@ use crate::failure::Failure;
 /// Pause between a failed attempt and the next one.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long one attempt waits.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// One in this many names is held longer than its lease, and renewed.
 const LONG: usize = 4;
 /// Name of the fenced data in the history.
@@ -50,7 +50,7 @@ pub(super) struct Load {
 }
 
 /// The result of a step.
-type Done = Result<(), Failure>;
+type Step = Result<(), Failure>;
 
 impl Load {
     pub(super) fn new(
@@ -82,7 +82,7 @@ impl Load {
     }
 
     /// Starts one worker for each name on each connection.
-    pub(super) fn start(self: &Arc<Self>, instances: &[Locktopus]) -> JoinSet<Done> {
+    pub(super) fn start(self: &Arc<Self>, instances: &[Locktopus]) -> JoinSet<Step> {
         let mut workers = JoinSet::new();
         for (connection, locks) in instances.iter().enumerate() {
             for name in 0..self.names.len() {
@@ -153,7 +153,7 @@ impl Load {
         troubles.push((since, text));
     }
 
-    async fn work(&self, locks: &Locktopus, worker: usize, name: usize) -> Done {
+    async fn work(&self, locks: &Locktopus, worker: usize, name: usize) -> Step {
         let mut round = worker;
         while !self.stop.is_cancelled() {
             round += 7;
@@ -162,7 +162,7 @@ impl Load {
         Ok(())
     }
 
-    async fn once(&self, locks: &Locktopus, worker: usize, name: usize, round: usize) -> Done {
+    async fn once(&self, locks: &Locktopus, worker: usize, name: usize, round: usize) -> Step {
         let piece = self.book.current();
         let text = &self.names[name];
         let attempt = piece.worker(worker).start(text).map_err(incomplete)?;
@@ -179,7 +179,7 @@ impl Load {
         let began = self.clock.now_ns();
         let taken = tokio::select! {
             biased;
-            taken = request.wait_at_most(PATIENCE).acquire() => taken,
+            taken = request.wait_at_most(LONGEST_WAIT).acquire() => taken,
             () = self.stop.cancelled() => {
                 let failed = attempt.failed(FailReason::Cancelled, None);
                 return failed.map_err(incomplete);
@@ -217,7 +217,7 @@ impl Load {
         Ok(())
     }
 
-    async fn hold(&self, attempt: &AttemptLog, guard: LockGuard, hold: Duration) -> Done {
+    async fn hold(&self, attempt: &AttemptLog, guard: LockGuard, hold: Duration) -> Step {
         let valid_until = || self.clock.at(guard.valid_until().into_std());
         let grant = Grant {
             token: guard.token().map(locktopus::FencingToken::get),

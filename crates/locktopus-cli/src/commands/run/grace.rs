@@ -33,7 +33,7 @@ impl Grace {
     pub(super) fn within(
         lease: Option<Duration>,
         configured: Duration,
-        max_hold: Option<Duration>,
+        max_hold: Option<(&str, Duration)>,
         asked: Option<Duration>,
     ) -> Result<Self, Failure> {
         let length = lease.unwrap_or(configured);
@@ -61,8 +61,8 @@ impl Grace {
             }));
         }
         match max_hold {
-            Some(hold) if hold <= needed => Err(Failure::usage(format!(
-                "--max-hold {} leaves no time to work: ending the program takes up to {} of it",
+            Some((option, hold)) if hold <= needed => Err(Failure::usage(format!(
+                "{option} {} leaves no time to work: ending the program takes up to {} of it",
                 spell(hold),
                 spell(needed)
             ))),
@@ -90,6 +90,7 @@ mod tests {
     }
 
     fn said(lease: Duration, hold: Option<Duration>, asked: Option<Duration>) -> String {
+        let hold = hold.map(|time| ("--max-term", time));
         Grace::within(Some(lease), seconds(30), hold, asked)
             .unwrap_err()
             .message
@@ -113,14 +114,20 @@ mod tests {
         asked(seconds(30), Duration::from_millis(9_500)).unwrap();
         asked(seconds(30), Duration::from_millis(9_501)).unwrap_err();
         asked(Duration::from_millis(1_500), Duration::ZERO).unwrap();
-        let held = |hold| Grace::within(Some(seconds(30)), seconds(30), Some(hold), None);
+        let held = |hold| {
+            let hold = Some(("--max-hold", hold));
+            Grace::within(Some(seconds(30)), seconds(30), hold, None)
+        };
         held(Duration::from_millis(5_501)).unwrap();
         held(Duration::from_millis(5_500)).unwrap_err();
     }
 
     #[test]
     fn without_a_lease_the_configured_one_counts() {
-        let (hold, grace) = (Some(seconds(2)), Some(Duration::from_millis(200)));
+        let (hold, grace) = (
+            Some(("--max-hold", seconds(2))),
+            Some(Duration::from_millis(200)),
+        );
         Grace::within(None, seconds(30), hold, grace).unwrap();
         let short = Grace::within(None, seconds(2), hold, grace).unwrap_err();
         assert!(
@@ -142,6 +149,6 @@ mod tests {
             "--lease 30s is too short for --grace 10s: --lease must be at least 31s500ms."
         ));
         let held = said(seconds(30), Some(seconds(5)), None);
-        assert!(held.starts_with("--max-hold 5s leaves no time") && held.contains("up to 5s500ms"));
+        assert!(held.starts_with("--max-term 5s leaves no time") && held.contains("up to 5s500ms"));
     }
 }

@@ -1,6 +1,5 @@
 //! The processes of the program.
 
-use std::ffi::OsString;
 use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -12,10 +11,11 @@ use rustix::process::{
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::launch::Launch;
 use super::terminal;
 
 /// How often to check whether the last process of a group is gone.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The target of signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +61,15 @@ pub(super) struct Program {
 impl Program {
     /// Starts the program, in its own process group unless `foreground`.
     pub(super) fn start(
-        command: &[OsString],
+        launch: Launch,
         name: &str,
         token: Option<u64>,
         variables: &[(&str, String)],
         foreground: bool,
     ) -> io::Result<Self> {
-        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         adopt_orphans();
-        let mut command = Command::new(program);
-        command.args(arguments).env("LOCKTOPUS_NAME", name);
+        let mut command = Command::from(launch.command);
+        command.env("LOCKTOPUS_NAME", name);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         match token {
             Some(token) => command.env("LOCKTOPUS_TOKEN", token.to_string()),
@@ -81,6 +80,7 @@ impl Program {
             command.env(terminal::ASK, std::process::id().to_string());
         }
         let child = terminal::unprepared(|| command.spawn())?;
+        drop(launch.pipe);
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         Ok(Self {
             child,
@@ -158,7 +158,7 @@ impl Program {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -9,12 +9,16 @@
 //! | `grace` | how long ending the program may take |
 //! | `terminal` | hands the terminal to the program |
 //! | `group` | the processes of the program |
+//! | `launch` | starts the program so that the guardian knows it first |
+//! | `lookup` | looks for the program before a lock is taken |
 //! | `supervise` | watches the program and the lease |
 //! | `guardian` | ends the program if this process is killed |
 
 mod grace;
 mod group;
 pub(crate) mod guardian;
+pub(crate) mod launch;
+mod lookup;
 mod supervise;
 pub(crate) mod terminal;
 
@@ -25,7 +29,7 @@ use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
-use locktopus::{Label, Lease, LockError, LockGuard, LockKind, Locktopus, LostCause};
+use locktopus::{Label, Lease, LockError, LockGuard, LockKind, LockRequest, Locktopus, LostCause};
 use rustix::process::Signal;
 
 use super::Context;
@@ -38,11 +42,15 @@ use crate::locks::{
 pub(super) use grace::Grace;
 use group::Program;
 use guardian::Guardian;
+use launch::Launch;
 pub(super) use supervise::Ended;
 use supervise::{lost, supervise};
 
-/// How long a wait for the lock stays silent. Also the pause before the next attempt to lead.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a wait for the lock stays silent.
+const SILENT_WAIT: Duration = Duration::from_secs(1);
+
+/// The pause before the next attempt to lead.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Run a program under a lock
 ///
@@ -75,6 +83,10 @@ pub(crate) struct RunArgs {
     /// End the program before it has held the lock for this long
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub(super) max_hold: Option<Duration>,
+
+    /// The option that set `max_hold`.
+    #[arg(skip = "--max-hold")]
+    pub(super) max_hold_option: &'static str,
 
     /// Keep the lock for at least this long, however early the program ends, so that a machine
     /// whose clock is behind does not run it again
@@ -116,6 +128,7 @@ impl RunArgs {
             wait: None,
             lease: None,
             max_hold: None,
+            max_hold_option: "--max-hold",
             at_least: Duration::ZERO,
             skip_if_held: false,
             grace: None,
@@ -131,10 +144,15 @@ impl RunArgs {
         Ok(label.map(|label| label.left_for(self.at_least)))
     }
 
-    /// The grace for ending the program. Checks the options before anything is sent.
+    /// The grace for ending the program. Checks the options, and that there is a program, before
+    /// anything is sent.
     pub(super) fn checked_grace(&self, context: &Context) -> Result<Grace, Failure> {
         let configured = context.config.lease();
-        Grace::within(self.lease, configured, self.max_hold, self.grace)
+        let max_hold = self.max_hold.map(|time| (self.max_hold_option, time));
+        let grace = Grace::within(self.lease, configured, max_hold, self.grace)?;
+        let program = self.command.first().map(OsString::as_os_str);
+        lookup::look_up(program.unwrap_or_default()).map_err(|error| cannot_start(self, &error))?;
+        Ok(grace)
     }
 }
 
@@ -161,7 +179,7 @@ pub(crate) async fn run_again(args: &RunArgs, context: &Context) -> Result<u8, F
             done => break done,
         }
         tokio::select! {
-            () = tokio::time::sleep(PATIENCE) => {}
+            () = tokio::time::sleep(RETRY_PAUSE) => {}
             signal = signals.next_that_ends() => break Ok(of_signal(signal)),
         }
     };
@@ -177,17 +195,35 @@ async fn under_lock(
     signals: &mut Signals,
 ) -> Result<u8, Failure> {
     let guard = match take(args, context, locks, signals).await? {
-        Taken::Lock(guard) => guard,
-        Taken::Busy(failure) if args.skip_if_held => {
+        Acquisition::Lock(guard) => guard,
+        Acquisition::Busy(failure) if args.skip_if_held => {
             context.out.say(&format!("skipped: {}", failure.message));
             return Ok(Exit::Ok.code());
         }
-        Taken::Busy(failure) => return Err(failure),
-        Taken::Interrupted(signal) => return Ok(of_signal(signal)),
+        Acquisition::Busy(failure) => return Err(failure),
+        Acquisition::Interrupted(signal) => return Ok(of_signal(signal)),
     };
-    let ended = supervised(args, context, &guard.lease(), grace, signals, &[]).await;
-    let released = guard.release().await;
-    judge(args, ended?, released, context)
+    match supervised(args, context, &guard.lease(), grace, signals, &[]).await {
+        Err(failure) if failure.is_no_start() => {
+            let asked = request(locks, args.name.get(), &args.lock, args.permits)?;
+            if let Err(error) = release_at_once(guard, asked).await {
+                context.out.say(&Failure::from(error).message);
+            }
+            Err(failure)
+        }
+        ended => {
+            let released = guard.release().await;
+            judge(args, ended?, released, context)
+        }
+    }
+}
+
+/// Releases the lock in spite of `--at-least`, which `asked` lacks: nothing has run.
+async fn release_at_once(guard: LockGuard, asked: LockRequest) -> Result<(), LockError> {
+    match guard.into_ticket() {
+        Ok(ticket) => asked.adopt(&ticket).await?.release().await,
+        Err(guard) => guard.release().await,
+    }
 }
 
 /// Runs the program under this lease, with these variables, until it ends or has to.
@@ -200,11 +236,20 @@ pub(super) async fn supervised(
     variables: &[(&str, String)],
 ) -> Result<Ended, Failure> {
     let mut guardian = Guardian::start().map_err(|error| {
-        Failure::new(Exit::Failed, format!("cannot start the guardian: {error}"))
+        Failure::new(
+            Exit::CannotStart,
+            format!("cannot start the guardian: {error}"),
+        )
     })?;
-    let mut program = start(args, lease, variables)?;
+    let whole = !args.foreground;
+    let launch = Launch::of(&args.command, &guardian, whole, grace);
+    let launch = launch.map_err(|error| cannot_start(args, &error))?;
+    let registers = launch.registers();
+    let mut program = start(args, launch, lease, variables)?;
     let ended = async {
-        guardian.watch(&program, grace).await?;
+        if !registers {
+            guardian.watch(program.group(), grace).await?;
+        }
         let (name, hold, out) = (args.name.get(), args.max_hold, context.out);
         supervise(&mut program, name, lease, grace, hold, signals, out).await
     };
@@ -212,12 +257,14 @@ pub(super) async fn supervised(
     if ended.is_err() {
         program.send(Signal::KILL);
     }
-    guardian.dismiss().await;
+    if let Some(error) = guardian.dismiss().await {
+        return Err(cannot_start(args, &error));
+    }
     ended.map_err(|error| Failure::new(Exit::Failed, format!("cannot watch the program: {error}")))
 }
 
 /// The outcome of waiting for the lock.
-enum Taken {
+enum Acquisition {
     Lock(LockGuard),
     Busy(Failure),
     Interrupted(Signal),
@@ -228,7 +275,7 @@ async fn take(
     context: &Context,
     locks: &Locktopus,
     signals: &mut Signals,
-) -> Result<Taken, Failure> {
+) -> Result<Acquisition, Failure> {
     let terms = Terms {
         lasting: Lasting::Renewed(args.lease),
         max_hold: args.max_hold,
@@ -240,7 +287,7 @@ async fn take(
     let asked = request(locks, args.name.get(), &args.lock, args.permits)?;
     let acquiring = acquire(asked, terms);
     let telling = async {
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(SILENT_WAIT).await;
         context
             .out
             .say(&format!("waiting for {:?}", args.name.get()));
@@ -248,29 +295,35 @@ async fn take(
     };
     tokio::select! {
         taken = acquiring => match taken? {
-            Some(guard) => Ok(Taken::Lock(guard)),
-            None => Ok(Taken::Busy(busy(locks, args.name.get(), &args.lock).await)),
+            Some(guard) => Ok(Acquisition::Lock(guard)),
+            None => Ok(Acquisition::Busy(busy(locks, args.name.get(), &args.lock).await)),
         },
-        signal = signals.next_that_ends() => Ok(Taken::Interrupted(signal)),
-        () = telling => Ok(Taken::Interrupted(Signal::TERM)),
+        signal = signals.next_that_ends() => Ok(Acquisition::Interrupted(signal)),
+        () = telling => Ok(Acquisition::Interrupted(Signal::TERM)),
     }
 }
 
-fn start(args: &RunArgs, lease: &Lease, variables: &[(&str, String)]) -> Result<Program, Failure> {
+fn start(
+    args: &RunArgs,
+    launch: Launch,
+    lease: &Lease,
+    variables: &[(&str, String)],
+) -> Result<Program, Failure> {
     let token = lease.token().map(locktopus::FencingToken::get);
     let name = args.name.get();
-    let started = Program::start(&args.command, name, token, variables, args.foreground);
-    started.map_err(|error| {
-        let exit = match error.kind() {
-            io::ErrorKind::NotFound => Exit::NoProgram,
-            _ => Exit::CannotStart,
-        };
-        let name = args.command.first().map(|name| name.display().to_string());
-        let name = name.filter(|name| !name.is_empty());
-        let name = name.unwrap_or_else(|| "a program without a name".to_owned());
-        let problem = format!("cannot start {name}: {error}");
-        Failure::new(exit, problem)
-    })
+    let started = Program::start(launch, name, token, variables, args.foreground);
+    started.map_err(|error| cannot_start(args, &error))
+}
+
+fn cannot_start(args: &RunArgs, error: &io::Error) -> Failure {
+    let exit = match error.kind() {
+        io::ErrorKind::NotFound => Exit::NoProgram,
+        _ => Exit::CannotStart,
+    };
+    let name = args.command.first().map(|name| name.display().to_string());
+    let name = name.filter(|name| !name.is_empty());
+    let name = name.unwrap_or_else(|| "a program without a name".to_owned());
+    Failure::new(exit, format!("cannot start {name}: {error}"))
 }
 
 fn judge(

@@ -31,7 +31,11 @@ pub(in crate::commands) enum Ended {
 }
 
 /// How often to check whether the terminal is free. No signal reports that.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long a program waits for the terminal before a message says so. Until then a shell may be
+/// bringing it to the foreground, or a `run` inside it may be giving the terminal back.
+const SILENT_WAIT: Duration = Duration::from_secs(1);
 
 const NOT_SUSPENDED: &str = "not suspended: the lock would stay held";
 
@@ -59,7 +63,7 @@ pub(super) async fn supervise(
             if status.signal().is_none() {
                 stops.terminal.keep_mode();
             }
-            if !program.is_gone() {
+            if !program.is_gone() && !ends_too(program, lease, grace, signals).await? {
                 out.say(
                     "the program left processes running; ending them before the lock is released",
                 );
@@ -146,7 +150,7 @@ struct Stops {
     terminal: Terminal,
     /// The program, or one inside it, is stopped until it gets the terminal.
     wants_terminal: bool,
-    in_vain_since: Option<Instant>,
+    waits_since: Option<Instant>,
     told: bool,
     children: unix::Signal,
     /// A `run` inside the program wants the terminal.
@@ -159,7 +163,7 @@ impl Stops {
         Ok(Self {
             terminal: Terminal::default(),
             wants_terminal: false,
-            in_vain_since: None,
+            waits_since: None,
             told: false,
             children: unix::signal(SignalKind::child())?,
             asked: unix::signal(SignalKind::from_raw(Signal::TTIN.as_raw()))?,
@@ -171,7 +175,7 @@ impl Stops {
     async fn next(&mut self) {
         let pause = async {
             if self.wants_terminal {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             } else {
                 pending().await
             }
@@ -181,13 +185,6 @@ impl Stops {
             _ = self.asked.recv() => self.wants_terminal = true,
             () = pause => {}
         }
-    }
-
-    /// Whether the terminal is not to be had for a while. A `run` inside the program may just be
-    /// giving it back.
-    fn waits_long(&mut self) -> bool {
-        let since = self.in_vain_since.get_or_insert_with(Instant::now);
-        since.elapsed() >= LOOK
     }
 
     /// Continues the program if the terminal stopped it. A `STOP` signal is left alone.
@@ -207,9 +204,12 @@ impl Stops {
             return;
         }
         if self.terminal.give(group.pid) {
-            (self.wants_terminal, self.in_vain_since) = (false, None);
+            (self.wants_terminal, self.waits_since) = (false, None);
             program.send(Signal::CONT);
-        } else if !terminal::ask() && !self.told && self.waits_long() {
+            return;
+        }
+        let since = *self.waits_since.get_or_insert_with(Instant::now);
+        if !terminal::ask() && !self.told && since.elapsed() >= SILENT_WAIT {
             self.told = true;
             self.out.say(
                 "the program is stopped because it wants the terminal, which another process has; \
@@ -217,6 +217,22 @@ impl Stops {
             );
         }
     }
+}
+
+/// Whether the rest of the program ends by the signal that ended the program.
+async fn ends_too(
+    program: &mut Program,
+    lease: &Lease,
+    grace: Grace,
+    signals: &Signals,
+) -> io::Result<bool> {
+    if !program.group().whole || signals.ended().is_none() {
+        return Ok(false);
+    }
+    let latest = before(lease.valid_until(), grace.needed());
+    program
+        .gone_by(latest.min(Instant::now() + grace.polite))
+        .await
 }
 
 /// Ends the program before the lease ends. Returns how.

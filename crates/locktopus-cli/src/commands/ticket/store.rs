@@ -27,11 +27,12 @@ pub(super) struct TicketArgs {
 
 impl TicketArgs {
     pub(super) fn read(&self) -> Result<LeaseTicket, Failure> {
-        let text = match (&self.ticket_file, std::env::var(VARIABLE)) {
-            (Some(path), _) => {
-                std::fs::read_to_string(path).map_err(|error| failed(path, &error))?
-            }
-            (None, Ok(text)) => text,
+        let (text, source) = match (&self.ticket_file, std::env::var(VARIABLE)) {
+            (Some(path), _) => (
+                std::fs::read_to_string(path).map_err(|error| failed(path, &error))?,
+                path.display().to_string(),
+            ),
+            (None, Ok(text)) => (text, VARIABLE.to_owned()),
             (None, Err(_)) => {
                 let mut text = String::new();
                 let read = std::io::stdin().take(LONGEST).read_to_string(&mut text);
@@ -39,9 +40,15 @@ impl TicketArgs {
                     let problem = format!("cannot read a ticket from standard input: {error}");
                     Failure::new(Exit::Usage, problem)
                 })?;
-                text
+                (text, "standard input".to_owned())
             }
         };
+        if text.trim().is_empty() {
+            return Err(Failure::usage(format!(
+                "there is no ticket: {source} is empty; give the ticket that lock printed or wrote, by --ticket-file FILE, \
+                 by the variable {VARIABLE}, or on standard input"
+            )));
+        }
         Ok(text.parse()?)
     }
 
@@ -57,21 +64,21 @@ impl TicketArgs {
 
 /// The file for a ticket. It has a temporary name until the ticket is written. Dropping it removes
 /// the temporary file.
-pub(super) struct Store {
+pub(super) struct TicketFile {
     path: PathBuf,
     draft: PathBuf,
     file: File,
 }
 
 /// The current content of the ticket file.
-pub(super) enum Before {
+pub(super) enum Content {
     /// Nothing, or an empty file.
     Nothing,
     /// A ticket.
     Ticket(LeaseTicket),
 }
 
-impl Store {
+impl TicketFile {
     /// Creates the temporary file. Done before the lock is taken, so a bad path costs no lock.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let draft = format!("{}.{}.new", path.display(), std::process::id());
@@ -90,7 +97,7 @@ impl Store {
     }
 
     /// Reads the file. Fails if it is not a ticket, because writing one would destroy it.
-    pub(super) fn before(&self) -> Result<Before, Failure> {
+    pub(super) fn content(&self) -> Result<Content, Failure> {
         let no_ticket = || {
             let problem = format!(
                 "{} exists and is not a ticket; use another --ticket-file",
@@ -99,7 +106,7 @@ impl Store {
             Failure::new(Exit::Failed, problem)
         };
         match std::fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Before::Nothing),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Content::Nothing),
             Err(error) => return Err(failed(&self.path, &error)),
             Ok(found) if !found.is_file() || found.len() > LONGEST => return Err(no_ticket()),
             Ok(_) => {}
@@ -107,9 +114,9 @@ impl Store {
         let text =
             std::fs::read_to_string(&self.path).map_err(|error| failed(&self.path, &error))?;
         if text.trim().is_empty() {
-            return Ok(Before::Nothing);
+            return Ok(Content::Nothing);
         }
-        text.parse().map(Before::Ticket).map_err(|_| no_ticket())
+        text.parse().map(Content::Ticket).map_err(|_| no_ticket())
     }
 
     /// The error for a ticket that must stay.
@@ -134,7 +141,7 @@ impl Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for TicketFile {
     fn drop(&mut self) {
         // Does nothing if the file was renamed.
         let _ = std::fs::remove_file(&self.draft);

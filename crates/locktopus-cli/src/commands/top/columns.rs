@@ -9,19 +9,21 @@ pub(super) enum Column {
     Held,
     Lease,
     Waiting,
+    /// The longest wait.
+    Longest,
     Token,
 }
 
-use Column::{Held, Holder, Kind, Lease, Name, Token, Waiting};
+use Column::{Held, Holder, Kind, Lease, Longest, Name, Token, Waiting};
 
 /// All columns from left to right.
-const ALL: [Column; 7] = [Name, Kind, Holder, Held, Lease, Waiting, Token];
+const ALL: [Column; 8] = [Name, Kind, Holder, Held, Lease, Waiting, Longest, Token];
 
 /// The columns to leave out on narrow screens, least important first.
-const DISPENSABLE: [Column; 5] = [Token, Kind, Lease, Waiting, Held];
+const DISPENSABLE: [Column; 6] = [Token, Kind, Waiting, Held, Longest, Lease];
 
 /// Extra width of the kind and holder columns on wide screens.
-const ROOM_FOR_KIND: u16 = 6;
+const ROOM_FOR_KIND: u16 = 7;
 const ROOM_FOR_HOLDER: u16 = 10;
 
 impl Column {
@@ -33,6 +35,7 @@ impl Column {
             Held => "HELD",
             Lease => "LEASE",
             Waiting => "WAITING",
+            Longest => "LONGEST",
             Token => "TOKEN",
         }
     }
@@ -42,9 +45,8 @@ impl Column {
         match self {
             Name => 20,
             Holder => 14,
-            Kind => 10,
-            Held => 9,
-            Lease => 13,
+            Kind => 9,
+            Held | Lease | Longest => 8,
             Waiting => 7,
             Token => 16,
         }
@@ -101,7 +103,7 @@ mod tests {
     #[test]
     fn a_usual_terminal_shows_all_but_the_token() {
         let shown: Vec<_> = columns(80).into_iter().map(|(column, _)| column).collect();
-        assert_eq!(shown, [Name, Kind, Holder, Held, Lease, Waiting]);
-        assert_eq!(columns(96).len(), 7);
+        assert_eq!(shown, [Name, Kind, Holder, Held, Lease, Waiting, Longest]);
+        assert_eq!(columns(97).len(), 8);
     }
 }

@@ -2,9 +2,13 @@
 
 use std::cmp::Reverse;
 
+use clap::ValueEnum;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::model::{Model, Row};
+
+/// How many rows Page Up and Page Down move.
+const PAGE: isize = 10;
 
 /// A request by key that goes beyond the display.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,28 +18,35 @@ pub(super) enum Action {
     /// Break this lock. Typing a reason confirmed it.
     Break {
         name: String,
+        /// Only if this owner holds it. `None` if it had several holders, or none.
+        owner: Option<String>,
         reason: String,
     },
 }
 
 /// The order of the locks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Most waiters first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// What is wrong first, then most waiters first
     #[default]
+    Problems,
+    /// Most waiters first
     Waiters,
-    /// Longest held first.
-    Age,
+    /// Longest wait first
+    Longest,
+    /// Longest held first
+    Held,
+    /// Shortest rest of the lease first
+    Lease,
     Name,
 }
 
 impl Order {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Waiters => "waiters",
-            Self::Age => "age",
-            Self::Name => "name",
-        }
+    /// The order this many places further on, with wrap-around.
+    fn turned(self, by: usize) -> Self {
+        let all = Self::value_variants();
+        let at = all.iter().position(|order| *order == self);
+        all[(at.unwrap_or_default() + by) % all.len()]
     }
 }
 
@@ -46,6 +57,8 @@ pub(super) enum Front {
     Nothing,
     /// The details of one lock.
     Detail,
+    /// The keys go to the filter.
+    Filter,
     /// A prompt for the reason to break this lock, and what was typed so far.
     Reason { name: String, typed: String },
 }
@@ -53,21 +66,38 @@ pub(super) enum Front {
 /// The state of the display.
 #[derive(Debug, Default)]
 pub(super) struct View {
+    pub(super) colours: bool,
     pub(super) front: Front,
     pub(super) order: Order,
+    pub(super) reversed: bool,
+    /// Shows only locks with this text in their name, kind or holders.
+    pub(super) filter: String,
     /// The selected name; rows move.
     pub(super) selected: Option<String>,
     pub(super) message: Option<String>,
 }
 
 impl View {
-    /// The locks as sorted on the screen.
+    /// The locks that pass the filter, as sorted on the screen.
     pub(super) fn ordered<'a>(&self, model: &'a Model) -> Vec<&'a Row> {
-        let mut rows: Vec<_> = model.rows().collect();
+        let filter = self.filter.to_lowercase();
+        let mut rows: Vec<_> = model.rows().filter(|row| shows(row, &filter)).collect();
+        let waiters = |row: &&Row| Reverse(row.lock.waiters.len());
         match self.order {
-            Order::Waiters => rows.sort_by_key(|row| Reverse(row.lock.waiters.len())),
-            Order::Age => rows.sort_by_key(|row| row.since),
+            Order::Problems => rows.sort_by_key(|row| (Reverse(row.severity()), waiters(row))),
+            Order::Waiters => rows.sort_by_key(waiters),
+            Order::Longest => {
+                rows.sort_by_key(|row| (row.wait.is_none(), row.wait.map(|wait| wait.at)));
+            }
+            Order::Held => rows.sort_by_key(|row| row.held.at),
+            Order::Lease => rows.sort_by_key(|row| {
+                let left = row.lock.holders.first().map(|holder| holder.remaining_ms);
+                left.flatten().unwrap_or(u64::MAX)
+            }),
             Order::Name => {}
+        }
+        if self.reversed {
+            rows.reverse();
         }
         rows
     }
@@ -92,31 +122,49 @@ impl View {
             return Action::Quit;
         }
         self.message = None;
-        if let Front::Reason { name, typed } = &mut self.front {
-            match key.code {
-                KeyCode::Esc => self.front = Front::Nothing,
-                KeyCode::Backspace => {
-                    typed.pop();
-                }
-                KeyCode::Char(typed_now) => typed.push(typed_now),
-                KeyCode::Enter if !typed.trim().is_empty() => {
-                    let action = Action::Break {
-                        name: std::mem::take(name),
-                        reason: std::mem::take(typed),
-                    };
+        match &mut self.front {
+            Front::Reason { name, typed } => {
+                if key.code == KeyCode::Enter && !typed.trim().is_empty() {
+                    let (name, reason) = (std::mem::take(name), std::mem::take(typed));
                     self.front = Front::Nothing;
-                    return action;
+                    let row = model.get(&name);
+                    let owner = row.and_then(|row| row.lock.only_owner());
+                    return Action::Break {
+                        owner: owner.map(str::to_owned),
+                        name,
+                        reason,
+                    };
                 }
-                _ => {}
+                match key.code {
+                    KeyCode::Esc => self.front = Front::Nothing,
+                    code => type_into(typed, code),
+                }
+                Action::None
             }
-            return Action::None;
+            Front::Filter => {
+                match key.code {
+                    KeyCode::Esc => (self.filter, self.front) = (String::new(), Front::Nothing),
+                    KeyCode::Enter => self.front = Front::Nothing,
+                    code => type_into(&mut self.filter, code),
+                }
+                Action::None
+            }
+            Front::Nothing | Front::Detail => self.press_on_list(key.code, model),
         }
-        match key.code {
+    }
+
+    fn press_on_list(&mut self, code: KeyCode, model: &Model) -> Action {
+        match code {
             KeyCode::Char('q') => return Action::Quit,
-            KeyCode::Esc if self.front == Front::Nothing => return Action::Quit,
-            KeyCode::Esc => self.front = Front::Nothing,
+            KeyCode::Esc if self.front == Front::Detail => self.front = Front::Nothing,
+            KeyCode::Esc if !self.filter.is_empty() => self.filter.clear(),
+            KeyCode::Esc => return Action::Quit,
             KeyCode::Up | KeyCode::Char('k') => self.step(model, -1),
             KeyCode::Down | KeyCode::Char('j') => self.step(model, 1),
+            KeyCode::PageUp => self.step(model, -PAGE),
+            KeyCode::PageDown => self.step(model, PAGE),
+            KeyCode::Home => self.step(model, isize::MIN),
+            KeyCode::End => self.step(model, isize::MAX),
             KeyCode::Enter => {
                 self.front = if self.front == Front::Detail {
                     Front::Nothing
@@ -124,13 +172,12 @@ impl View {
                     Front::Detail
                 }
             }
-            KeyCode::Char('s') => {
-                self.order = match self.order {
-                    Order::Waiters => Order::Age,
-                    Order::Age => Order::Name,
-                    Order::Name => Order::Waiters,
-                }
+            KeyCode::Char('s') => self.order = self.order.turned(1),
+            KeyCode::Char('S') => {
+                self.order = self.order.turned(Order::value_variants().len() - 1);
             }
+            KeyCode::Char('r') => self.reversed = !self.reversed,
+            KeyCode::Char('/') => self.front = Front::Filter,
             KeyCode::Char('b') => {
                 let rows = self.ordered(model);
                 if let Some(at) = self.position(&rows) {
@@ -155,15 +202,29 @@ impl View {
     }
 }
 
+fn type_into(text: &mut String, code: KeyCode) {
+    match code {
+        KeyCode::Backspace => drop(text.pop()),
+        KeyCode::Char(typed) => text.push(typed),
+        _ => {}
+    }
+}
+
+fn shows(row: &Row, filter: &str) -> bool {
+    let has = |text: &str| text.to_lowercase().contains(filter);
+    let mut holders = row.lock.holders.iter();
+    has(&row.lock.name) || has(row.lock.kind) || holders.any(|holder| has(&holder.named()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
-    use super::super::model::tests::held;
+    use super::super::model::tests::{held, model};
     use super::*;
 
     fn two_locks() -> Model {
-        let mut model = Model::new("memory", "*");
+        let mut model = model();
         model.update(
             Instant::now(),
             vec![held("a", "one", 0), held("b", "two", 3)],
@@ -189,8 +250,12 @@ mod tests {
             "q is a part of the reason"
         );
         let action = press(&mut view, &model, &[KeyCode::Char('!'), KeyCode::Enter]);
-        let (name, reason) = ("b".to_owned(), "q!".to_owned());
-        assert_eq!(action, Action::Break { name, reason }, "most wait for b");
+        let breaking = Action::Break {
+            name: "b".to_owned(),
+            owner: model.get("b").unwrap().lock.only_owner().map(str::to_owned),
+            reason: "q!".to_owned(),
+        };
+        assert_eq!(action, breaking, "most wait for b");
         assert_eq!(view.front, Front::Nothing);
         press(
             &mut view,
@@ -199,6 +264,58 @@ mod tests {
         );
         assert_eq!(press(&mut view, &model, &[KeyCode::Enter]), Action::None);
         assert_eq!(view.front, Front::Detail);
+    }
+
+    #[test]
+    fn locks_are_filtered_and_sorted() {
+        let (mut model, mut view) = (model(), View::default());
+        let mut endless = held("endless", "one", 0);
+        endless.holders[0].remaining_ms = None;
+        let start = Instant::now();
+        model.update(
+            start,
+            vec![held("b", "two", 3), held("crowd", "three", 4), endless],
+        );
+        let later = start + std::time::Duration::from_secs(1);
+        let found = vec![
+            held("b", "two", 3),
+            held("crowd", "three", 5),
+            held("endless", "one", 0),
+        ];
+        let names = |view: &View, model: &Model| -> String {
+            let rows = view.ordered(model).into_iter();
+            rows.map(|row| row.lock.name.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            names(&view, &model),
+            "endless crowd b",
+            "what is wrong comes first"
+        );
+        model.update(later, found);
+        assert_eq!(names(&view, &model), "crowd b endless");
+        press(&mut view, &model, &[KeyCode::Char('S')]);
+        assert_eq!(
+            (view.order, &*names(&view, &model)),
+            (Order::Name, "b crowd endless")
+        );
+        press(&mut view, &model, &[KeyCode::Char('r')]);
+        assert_eq!(names(&view, &model), "endless crowd b");
+        for order in Order::value_variants() {
+            press(&mut view, &model, &[KeyCode::Char('s')]);
+            assert_eq!(view.order, *order);
+        }
+        let keys = ['/', 'T', 'h', 'r', 'x'].map(KeyCode::Char);
+        press(
+            &mut view,
+            &model,
+            &[&keys[..], &[KeyCode::Backspace, KeyCode::Enter]].concat(),
+        );
+        assert_eq!(names(&view, &model), "crowd", "its holder is three");
+        assert_eq!(press(&mut view, &model, &[KeyCode::Esc]), Action::None);
+        assert_eq!(names(&view, &model), "endless crowd b");
+        assert_eq!(press(&mut view, &model, &[KeyCode::Esc]), Action::Quit);
     }
 
     #[test]

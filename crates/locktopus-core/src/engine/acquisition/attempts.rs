@@ -9,15 +9,14 @@ use locktopus_contract::{
 };
 use tokio::time::Instant;
 
-use super::engine::Engine;
 use super::lead::Stop;
 use super::member::Member;
 use super::plan::{Plan, Wait};
-use super::state::{AcquisitionState, Place};
+use super::state::{AcquisitionState, QueuePlace};
 use crate::engine::error::{LockError, Phase};
-use crate::engine::holding::held::Held;
+use crate::engine::holding::hold::Hold;
+use crate::engine::holding::services::Services;
 use crate::engine::observe;
-use crate::engine::settings::WaitStrategy;
 
 /// Even with short leases, waiters do not ask more often than this.
 pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
@@ -25,24 +24,24 @@ pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 /// One acquisition under way. Dropping it at any point gives back what an attempt may have taken,
 /// or leaves that to the next leader.
 pub(crate) struct Acquisition<'a> {
-    pub(super) engine: &'a Arc<Engine>,
+    pub(super) services: &'a Arc<Services>,
     pub(super) plan: &'a Plan,
     started: Instant,
     pub(super) state: AcquisitionState,
     pub(super) pauses: u16,
     /// The place in the queue at the last of these pauses, counted from 1; 0 if none.
-    pub(super) stood_at: u16,
+    pub(super) last_position: u16,
     /// The last subscription failed.
     pub(super) unsubscribed: bool,
-    position: observe::Position,
+    position: observe::PositionField,
     /// Other tasks of this process wait behind this one.
     pub(super) lead: Option<Member>,
 }
 
-/// The result of the last attempt, for the error if time runs out.
+/// Why the last attempt did not get the lock, for the error if time runs out.
 #[derive(Debug)]
-pub(super) enum Obstacle {
-    Held(Option<Duration>),
+pub(super) enum AttemptFailure {
+    Busy(Option<Duration>),
     Queued {
         remaining: Option<Duration>,
         ahead: u64,
@@ -65,34 +64,34 @@ fn spends_owner(error: &BackendError) -> bool {
     }
 }
 
-impl Obstacle {
-    fn is_held(&self) -> bool {
+impl AttemptFailure {
+    fn is_busy(&self) -> bool {
         !matches!(self, Self::Failed(_))
     }
 }
 
 impl<'a> Acquisition<'a> {
     pub(crate) fn new(
-        engine: &'a Arc<Engine>,
+        services: &'a Arc<Services>,
         plan: &'a Plan,
         started: Instant,
         lead: Option<Member>,
         left_behind: Option<Box<AcquisitionState>>,
     ) -> Self {
-        let owner = plan.target.kind().owner_from(&engine.ids);
+        let owner = plan.target.kind().owner_from(&services.ids);
         let ask = AcquireAttempt::new(plan.target.clone(), owner, plan.lease, started);
         let mut acquisition = Self {
-            engine,
+            services,
             plan,
             started,
             state: AcquisitionState::new(ask),
             pauses: 0,
-            stood_at: 0,
+            last_position: 0,
             unsubscribed: false,
-            position: observe::Position::unknown(),
+            position: observe::unknown_position(),
             lead,
         };
-        let (place, keeps) = (acquisition.place(), !plan.keep.is_zero());
+        let (place, keeps) = (acquisition.place(), !plan.lease_cache.is_zero());
         let ask = &mut acquisition.state.ask;
         (ask.permits, ask.place, ask.token_retention) = (plan.permits, place, plan.retention);
         if let Some(lead) = &acquisition.lead {
@@ -104,40 +103,34 @@ impl<'a> Acquisition<'a> {
                 acquisition.state = *state;
             } else {
                 acquisition.state.failing_since = state.failing_since;
-                state.give_up(engine);
+                state.give_up(services);
             }
         }
         acquisition
     }
 
-    pub(crate) async fn run(&mut self) -> Result<Option<Held>, Stop> {
-        self.make_way().await?;
-        if self.keeps() && self.state.hints.is_none() {
-            // The backend tells only clients that already listen.
-            self.state.hints = self.listen();
-            if self.state.hints.is_none() {
-                // Leaves half of the time for the attempt itself.
-                let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
-                self.state.hints = self.subscribe(Instant::now() + within).await?;
-            }
-        }
-        if self.listens() && self.state.hints.is_none() {
-            // If this process listens already, a grant may follow the first answer at once.
-            self.state.hints = self.listen();
-        }
+    /// Attempts, waits and attempts again.
+    pub(crate) async fn run(&mut self) -> Result<Option<Hold>, Stop> {
+        self.prepare().await?;
         loop {
-            let obstacle = match self.attempt().await? {
-                Ok(guard) => return Ok(Some(guard)),
-                Err(obstacle) => obstacle,
+            let failure = {
+                let (begun, mut sent) = (Instant::now(), clock::now());
+                let deadline = self.deadline_from(begun);
+                self.lives_until(deadline)?;
+                let answer = self.send(deadline, &mut sent).await;
+                match self.answered(answer, begun, sent)? {
+                    Ok(held) => return Ok(Some(held)),
+                    Err(failure) => failure,
+                }
             };
-            self.report(&obstacle);
-            if self.plan.wait == Wait::Not && obstacle.is_held() {
+            self.report(&failure);
+            if self.plan.wait == Wait::Not && failure.is_busy() {
                 return Ok(None);
             }
             if !self.time_left() {
-                return Err(self.out_of_time(obstacle).into());
+                return Err(self.out_of_time(failure).into());
             }
-            if self.listens() && self.state.hints.is_none() && obstacle.is_held() {
+            if self.listens() && self.state.hints.is_none() && failure.is_busy() {
                 // Subscribe, then check again, or a release between the two would be missed.
                 let stands_aside = !self.takes_place();
                 self.state.hints = self.subscribe(self.deadline()).await?;
@@ -147,7 +140,7 @@ impl<'a> Acquisition<'a> {
                 }
             }
             if self.time_left()
-                && let Some(token) = self.pause(&obstacle).await?
+                && let Some(token) = self.pause(&failure).await?
                 && let Some(guard) = self.believe(token)?
             {
                 return Ok(Some(guard));
@@ -155,38 +148,48 @@ impl<'a> Acquisition<'a> {
             // An attempt without time for its answer would tell less than the last one did, and
             // would need a cleanup.
             if !self.time_left() {
-                return Err(self.out_of_time(obstacle).into());
+                return Err(self.out_of_time(failure).into());
             }
         }
     }
 
-    /// Gives back a lease that the local queue kept and that would block the attempt.
-    async fn make_way(&mut self) -> Result<(), Stop> {
-        if !self.lead.as_ref().is_some_and(Member::has_kept) {
-            return Ok(());
+    /// Before the first attempt: gives back a lease that the local queue kept and that would block
+    /// it, and listens.
+    async fn prepare(&mut self) -> Result<(), Stop> {
+        if self.lead.as_ref().is_some_and(|lead| lead.kept.is_some()) {
+            let deadline = self.deadline();
+            self.lives_until(deadline)?;
+            if let Some(kept) = self.lead.as_mut().and_then(Member::take_kept) {
+                // No task relies on this lease, so the result does not matter. If it takes too
+                // long, it continues in the background. Boxed, because few attempts need it and all
+                // waiters would need room for it.
+                let give_back = Box::pin(kept.give_back(None));
+                let _ = Box::pin(tokio::time::timeout_at(deadline, give_back)).await;
+            }
         }
-        let deadline = self.deadline();
-        self.lives_until(deadline)?;
-        if let Some(kept) = self.lead.as_mut().and_then(Member::take_kept) {
-            // No task relies on this lease, so the result does not matter. If it takes too long, it
-            // continues in the background. Boxed, because few attempts need it and all waiters
-            // would need room for it.
-            let give_back = Box::pin(kept.give_back(None));
-            let _ = Box::pin(tokio::time::timeout_at(deadline, give_back)).await;
+        if self.state.hints.is_none() && (self.keeps() || self.listens()) {
+            // If this process listens already, a grant may follow the first answer at once.
+            self.state.hints = self.listen();
+        }
+        if self.keeps() && self.state.hints.is_none() {
+            // The backend tells only clients that already listen. Leaves half of the time for the
+            // attempt itself.
+            let within = self.deadline().saturating_duration_since(Instant::now()) / 2;
+            self.state.hints = self.subscribe(Instant::now() + within).await?;
         }
         Ok(())
     }
 
     /// Reports the position to the watchers of this wait, and of waits behind it.
-    fn report(&mut self, obstacle: &Obstacle) {
-        let (ahead, remaining) = match *obstacle {
-            Obstacle::Held(remaining) => (None, remaining),
-            Obstacle::Queued {
+    fn report(&mut self, failure: &AttemptFailure) {
+        let (ahead, remaining) = match *failure {
+            AttemptFailure::Busy(remaining) => (None, remaining),
+            AttemptFailure::Queued {
                 remaining,
                 ahead,
                 counted,
             } => (counted.then_some(ahead), remaining),
-            Obstacle::Failed(_) => return,
+            AttemptFailure::Failed(_) => return,
         };
         ahead.into_iter().for_each(|ahead| self.position.is(ahead));
         if let Some(progress) = &self.plan.progress {
@@ -205,10 +208,13 @@ impl<'a> Acquisition<'a> {
         self.limit().is_none_or(|limit| Instant::now() < limit)
     }
 
-    async fn attempt(&mut self) -> Result<Result<Held, Obstacle>, Stop> {
-        let begun = Instant::now();
-        let deadline = self.deadline_from(begun);
-        self.lives_until(deadline)?;
+    /// Sends an attempt, and sets `sent` to the time just before: time spent earlier does not count
+    /// against the lease.
+    fn send<'s>(
+        &'s mut self,
+        deadline: Instant,
+        sent: &'s mut BootInstant,
+    ) -> impl Future<Output = Result<AttemptOutcome, BackendError>> + Send + 's {
         // A first attempt normally learns only whether anyone is ahead, not how many. With progress
         // reporting on, every attempt asks for the count.
         let owes = self.state.owes();
@@ -221,14 +227,22 @@ impl<'a> Acquisition<'a> {
             && !self.position.is_wanted();
         let place = self.state.ask.place.or_else(|| self.place());
         let place = place.filter(|_| self.takes_place());
-        let (state, mut sent) = (&mut self.state, clock::now());
+        let (services, state) = (self.services, &mut self.state);
         (state.ask.deadline, state.ask.first) = (deadline, first);
         (state.ask.place, state.ask.recall) = (place, recall);
-        // Time spent before sending does not count against the lease.
         let sends = |token| {
-            (state.unsettled, state.in_flight, sent) = (Some(token), true, clock::now());
+            (state.unsettled, state.in_flight, *sent) = (Some(token), true, clock::now());
         };
-        let answer = self.engine.attempt(&state.ask, owes, sends).await;
+        services.attempt(&state.ask, owes, sends)
+    }
+
+    /// What follows from the backend's answer to an attempt.
+    fn answered(
+        &mut self,
+        answer: Result<AttemptOutcome, BackendError>,
+        begun: Instant,
+        sent: BootInstant,
+    ) -> Result<Result<Hold, AttemptFailure>, Stop> {
         self.state.in_flight = false;
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {
@@ -236,33 +250,30 @@ impl<'a> Acquisition<'a> {
                 if self.plan.target.kind().is_held() && self.valid_until(sent) <= granted_at {
                     // The answer came too late to be useful: give the grant back and start over.
                     self.give_up_owner();
-                    let name = self.engine.backend.info().name;
-                    let message = "the grant came after its validity was spent; the backend is slower than the lease";
-                    let slow =
-                        BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message);
-                    return Ok(Err(self.failed(slow, begun)?));
+                    return Ok(Err(self.failed(self.services.too_slow(), begun)?));
                 }
-                self.take(sent, granted_at, token, recall).map(Ok)
+                self.take(sent, granted_at, token, self.state.ask.recall)
+                    .map(Ok)
             }
-            Ok(AttemptOutcome::Held { remaining }) => {
+            Ok(AttemptOutcome::Busy { remaining }) => {
                 self.state.failing_since = None;
                 self.state.settled();
                 // This owner id neither queues nor holds anything, so nothing is lost by replacing
                 // it, and a quorum may have nodes that are closed to it.
                 if self.place().is_none() && !self.state.late_attempt {
-                    self.state.ask.owner = self.plan.target.kind().owner_from(&self.engine.ids);
+                    self.state.ask.owner = self.plan.target.kind().owner_from(&self.services.ids);
                 }
-                Ok(Err(Obstacle::Held(remaining)))
+                Ok(Err(AttemptFailure::Busy(remaining)))
             }
             Ok(AttemptOutcome::Queued {
                 remaining,
                 ahead,
-                fence,
+                last_token,
             }) => {
                 // `unsettled` stays: the place in the queue must be given up too.
                 self.state.failing_since = None;
-                self.state.place = Some(Place { sent, fence });
-                Ok(Err(Obstacle::Queued {
+                self.state.place = Some(QueuePlace { sent, last_token });
+                Ok(Err(AttemptFailure::Queued {
                     remaining,
                     ahead,
                     counted: !self.state.ask.first || ahead == 0,
@@ -272,39 +283,13 @@ impl<'a> Acquisition<'a> {
         }
     }
 
-    /// How long attempts ask to keep a place in the queue, if they want one.
-    fn place(&self) -> Option<Duration> {
-        self.queues()
-            .then(|| self.heartbeat() * 3 + self.engine.call_timeout())
-    }
-
     /// Whether the cohort may keep the lease after a release.
     fn keeps(&self) -> bool {
-        self.lead.is_some() && !self.plan.keep.is_zero()
-    }
-
-    /// Whether the next attempt asks for a place in the queue, if attempts want one. In the queue
-    /// of a fair lock, only a listening waiter does, because a waiter that cannot be notified is
-    /// passed over. One that cannot subscribe still queues.
-    fn takes_place(&self) -> bool {
-        !self.plan.target.kind().has_strict_queue()
-            || !self.listens()
-            || self.state.hints.is_some()
-            || self.unsubscribed
-    }
-
-    /// Whether attempts want a place in the queue. Waiters of a fair lock always do; their strategy
-    /// only decides how they notice their turn.
-    pub(super) fn queues(&self) -> bool {
-        let kind = self.plan.target.kind();
-        let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
-        self.plan.wait != Wait::Not
-            && self.engine.backend.info().supports_queue
-            && (by_choice && kind.hands_off() || kind.has_strict_queue())
+        self.lead.is_some() && !self.plan.lease_cache.is_zero()
     }
 
     /// Decides whether to continue after an attempt that started at `begun` failed.
-    fn failed(&mut self, error: BackendError, begun: Instant) -> Result<Obstacle, LockError> {
+    fn failed(&mut self, error: BackendError, begun: Instant) -> Result<AttemptFailure, LockError> {
         let (limit, state) = (self.limit(), &mut self.state);
         if error.executed() == Executed::Maybe {
             state.late_attempt = true;
@@ -315,11 +300,11 @@ impl<'a> Acquisition<'a> {
         if spends_owner(&error) {
             self.give_up_owner();
         }
-        let patience_over = since.elapsed() >= self.engine.settings.tolerate_outage;
+        let patience_over = since.elapsed() >= self.services.settings.tolerate_outage;
         let may_wait = self.plan.wait != Wait::Not;
         if error.is_transient() && may_wait && !patience_over {
             tracing::debug!(lock = %self.plan.target, %error, "attempt failed, will try again");
-            return Ok(Obstacle::Failed(error));
+            return Ok(AttemptFailure::Failed(error));
         }
         // Others may have the time to wait until the backend is ready.
         let is_outage = error.is_transient() && may_wait && error.ready_in().is_none();
@@ -335,10 +320,10 @@ impl<'a> Acquisition<'a> {
 
     fn give_up_owner(&mut self) {
         let mut fresh = AcquisitionState::new(self.state.ask.clone());
-        fresh.ask.owner = self.plan.target.kind().owner_from(&self.engine.ids);
+        fresh.ask.owner = self.plan.target.kind().owner_from(&self.services.ids);
         fresh.failing_since = self.state.failing_since;
         fresh.hints = self.state.hints.take();
-        std::mem::replace(&mut self.state, fresh).give_up(self.engine);
+        std::mem::replace(&mut self.state, fresh).give_up(self.services);
     }
 
     /// Tells the waiters behind it that this acquisition is alive and will report again by `until`.
@@ -350,8 +335,8 @@ impl<'a> Acquisition<'a> {
         // Generous: a busy runtime is no reason to lose the place in the queue, which is kept for
         // three heartbeats.
         let spare = self.heartbeat().max(SHORTEST_HEARTBEAT) * 2;
-        let asks = self.state.asks(self.engine);
-        lead.lives_until(BootInstant::of_timer(until) + spare, asks)
+        let cleanup = self.state.cleanup(self.services);
+        lead.lives_until(BootInstant::of_timer(until) + spare, cleanup)
     }
 
     /// A single attempt may take the backend's call timeout. With a wait limit, attempts end with
@@ -361,19 +346,20 @@ impl<'a> Acquisition<'a> {
     }
 
     fn deadline_from(&self, now: Instant) -> Instant {
-        let deadline = timer_after(now, self.engine.call_timeout());
+        let deadline = timer_after(now, self.services.call_timeout());
         match (self.plan.wait, self.limit()) {
             (Wait::AtMost(_), Some(limit)) => {
-                deadline.min(limit.max(self.started + self.engine.first_answer()))
+                deadline.min(limit.max(self.started + self.services.first_answer()))
             }
             _ => deadline,
         }
     }
 
-    fn out_of_time(&self, obstacle: Obstacle) -> LockError {
-        let (holder_remaining, source) = match obstacle {
-            Obstacle::Held(remaining) | Obstacle::Queued { remaining, .. } => (remaining, None),
-            Obstacle::Failed(error) => (None, Some(error)),
+    fn out_of_time(&self, failure: AttemptFailure) -> LockError {
+        let (holder_remaining, source) = match failure {
+            AttemptFailure::Busy(left) => (left, None),
+            AttemptFailure::Queued { remaining, .. } => (remaining, None),
+            AttemptFailure::Failed(error) => (None, Some(error)),
         };
         let (target, waited) = (self.plan.target.clone(), self.started.elapsed());
         LockError::WaitTimeout {
@@ -394,7 +380,7 @@ impl Drop for Acquisition<'_> {
         let state = std::mem::replace(&mut self.state, fresh);
         match self.lead.take() {
             Some(lead) => lead.leave(state),
-            None => state.give_up(self.engine),
+            None => state.give_up(self.services),
         }
     }
 }

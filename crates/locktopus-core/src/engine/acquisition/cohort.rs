@@ -5,13 +5,13 @@
 //! tasks of this process want, there is one [`Cohort`] with one
 //! [queue](super::cohort_queue::CohortQueue). Exactly one member has what the cohort has:
 //!
-//! * **The way to the backend.** The first member leads: it asks the backend, for all. So each
-//!   process has one network waiter for a lock. If it gives up, the next one leads, under the same
-//!   owner id and with the same place in the backend's queue if it asks for the same.
+//! * **The lead.** The first member leads: it asks the backend, for all. So each process has one
+//!   network waiter for a lock. If it gives up, the next one leads, under the same owner id and
+//!   with the same place in the backend's queue if it asks for the same.
 //! * **The lease.** The backend grants the leader one
-//!   [`Lease`](crate::engine::holding::lease::Lease), with a [`Passing`](super::passing::Passing):
-//!   one owner id at the backend, one entry in the watchdog, and a block of fencing tokens. A
-//!   release passes it to the first waiter, if it may.
+//!   [`BackendLease`](crate::engine::holding::lease::BackendLease), with a
+//!   [`Passing`](super::passing::Passing): one owner id at the backend, one entry in the watchdog,
+//!   and a block of fencing tokens. A release passes it to the first waiter, if it may.
 //!
 //! Rules. They do inside a process what `docs/adr/0012-direct-hand-off.md` does between processes:
 //!
@@ -22,9 +22,10 @@
 //!    asked for the same lease, renewed or not, get it: after a crash no lock lasts longer than its
 //!    holder wanted.
 //! 3. The queue changes under one mutex. A dropped future passes on what it had.
-//! 4. A turn that is not fetched for [`PATIENCE`] is revoked and passed on. A leader that shows no
-//!    life for that long, or for longer than it said, is deposed. The watchdog keeps the time: a
-//!    lock has no task and no timer, and without waiters no check. Each hand-off schedules one.
+//! 4. A turn that is not fetched for [`FETCH_TIMEOUT`] is revoked and passed on. A leader that
+//!    shows no life for that long, or for longer than it said, is deposed. The watchdog keeps the
+//!    time: a lock has no task and no timer, and without waiters no check. Each hand-off schedules
+//!    one.
 //! 5. Validity is inherited. Only an answer of the backend extends it.
 //! 6. If the lease is lost, its holder hears of it, and all others go back to the backend under a
 //!    new owner id.
@@ -70,7 +71,7 @@ use crate::engine::settings::WaitStrategy;
 
 /// How long a turn waits to be fetched before it is passed on. A task that is ready usually runs
 /// within microseconds; one that does not for this long would keep everybody waiting.
-pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+pub(super) const FETCH_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Whether waiters for this lock form a cohort.
 pub(crate) fn serves(services: &Services, plan: &Plan) -> bool {
@@ -198,15 +199,15 @@ impl Cohort {
 
     /// Does what a transition of the queue left to do.
     pub(super) fn carry_out(self: &Arc<Self>, services: &Arc<Services>, effects: Effects) {
-        if let Some(at) = effects.look_at {
+        if let Some(at) = effects.check_at {
             let cohort: Weak<Self> = Arc::downgrade(self);
             services.watchdog.schedule_check(cohort, at);
         }
         match effects.give_back {
             // What is owed then goes to the reaper.
             Some(Baton::Lease(lease)) => drop(lease.close(services, LostCause::Released)),
-            Some(Baton::Way(Some(state))) => state.give_up(services),
-            Some(Baton::Way(None)) | None => {}
+            Some(Baton::Lead(Some(state))) => state.give_up(services),
+            Some(Baton::Lead(None)) | None => {}
         }
         if let Some((owner, lasts, retention)) = effects.stalled.map(|stalled| *stalled) {
             tracing::debug!(lock = %self.target, "the task that asks for all does not run; another one asks");
@@ -242,14 +243,15 @@ mod tests {
     use crate::engine::acquisition::from_backend;
     use crate::engine::acquisition::plan::Wait;
     use crate::engine::acquisition::stage::Waiter;
-    use crate::engine::holding::lease::Lease;
+    use crate::engine::holding::lease::BackendLease;
     use crate::engine::holding::turn::Turn;
-    use crate::engine::observe::Hold;
-    use crate::test_backend::{TestBackend, sleep_machine};
+    use crate::engine::observe::ObservedHold;
+    use crate::test_backend::sleep_machine;
+    use locktopus_memory::MemoryBackend;
 
     #[tokio::test(start_paused = true)]
     async fn a_waiter_needs_less_than_a_kibibyte() {
-        let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
+        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
         let future = size_of_val(&locks.lock("any").acquire());
         // With its place in line. Half of the places may be free.
         let waiter = size_of::<Waiter>() + 2 * size_of::<(u64, Box<Waiter>)>();
@@ -261,9 +263,9 @@ mod tests {
     #[test]
     fn a_held_lock_needs_little_more_than_half_a_kibibyte() {
         let turn = size_of::<Turn>();
-        let lease = size_of::<Lease>();
+        let lease = size_of::<BackendLease>();
         let queue = size_of::<Cohort>();
-        let observed = size_of::<Hold>() - size_of::<Mutex<Option<()>>>();
+        let observed = size_of::<ObservedHold>() - size_of::<Mutex<Option<()>>>();
         let counters = 3 * 2 * size_of::<usize>();
         let all = turn + lease + queue + counters - observed;
         assert!(all <= 680, "{turn}, {lease} and {queue} bytes");
@@ -271,20 +273,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_at_the_backend_needs_less_than_a_kibibyte_more() {
-        let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
-        let plan = locks.lock("any").plan_for(Wait::Forever).unwrap();
-        let future = from_backend(locks.engine(), &plan, Instant::now(), None, None);
+        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
+        let plan = locks.lock("any").plan(Wait::Forever).unwrap();
+        let future = from_backend(locks.services(), &plan, Instant::now(), None, None);
         // With spans and metrics.
         assert!(size_of_val(&future) <= 992, "{}", size_of_val(&future));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_local_queue_goes_with_its_last_member() {
-        let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
+        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
         let guard = locks.lock("any").acquire().await.unwrap();
         drop(guard);
         let registry = || {
-            lock(&locks.engine().cohorts.registry)
+            lock(&locks.services().cohorts.registry)
                 .as_ref()
                 .map(HashSet::len)
         };
@@ -315,7 +317,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_machine_that_slept_deposes_no_leader_for_it_twice() {
         let hour = Duration::from_secs(3600);
-        let store = TestBackend::new();
+        let store = MemoryBackend::new();
         let client = || Locktopus::builder(store.clone()).build().unwrap();
         let (locks, remote) = (client(), client());
         let held = remote.lock("a").renewed_lease(hour * 20).acquire();

@@ -7,13 +7,13 @@
 //!
 //! ```text
 //!   arrives ──► waits ──► handed the lease ──► holds
-//!      │          │       handed the way ────► leads ──► holds
+//!      │          │       handed the lead ───► leads ──► holds
 //!      │          │              └─► revoked: not fetched in time, it queues again
 //!      │          └─► dropped, dismissed, shut down
 //!      └─► leads, or holds a kept lease
 //! ```
 //!
-//! The lease, or the way to the backend, belongs to one member at a time. The stage says which.
+//! The lease, or the lead, belongs to one member at a time. The stage says which.
 //! Only that member changes the stage, with three exceptions: its lease is lost, its turn is
 //! revoked, or it leads, shows no life and is deposed. A kept lease belongs to the queue until the
 //! next member comes or its time is over.
@@ -22,14 +22,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::stage::{Arrival, Baton, Effects, Line, Stage, Step, Waiter};
-use super::{AcquisitionState, Asks, BootInstant, Lease, LockError, PATIENCE};
+use super::stage::{Arrival, Baton, Effects, Stage, Step, Waiter, Waiters};
+use super::{AcquisitionState, BackendLease, BootInstant, Cleanup, FETCH_TIMEOUT, LockError};
 
 /// The members of one cohort: the one that leads or holds, and the waiters.
 #[derive(Debug, Default)]
 pub(super) struct CohortQueue {
     pub(super) stage: Stage,
-    pub(super) waiting: Line,
+    pub(super) waiting: Waiters,
     /// Members whose wait has ended with an error, until they fetch it.
     #[expect(
         clippy::box_collection,
@@ -40,7 +40,7 @@ pub(super) struct CohortQueue {
     arrivals: u64,
     /// When the watchdog checks next; `None` if no check is needed. A check scheduled for later
     /// finds nothing to do, because another came first.
-    look_at: Option<BootInstant>,
+    check_at: Option<BootInstant>,
     /// The last lease was passed on as often as possible, and others still waited.
     used_up: bool,
     /// A waiter that wants progress reports has been here.
@@ -58,7 +58,7 @@ impl CohortQueue {
     ) -> Arrival {
         self.arrivals += 1;
         let (number, ahead) = (self.arrivals, self.waiting.len() as u64);
-        let mut look_at = None;
+        let mut check_at = None;
         let step = match &self.stage {
             _ if self.closed => Some(Step::Stop(None)),
             Stage::Empty => Some(self.lead(number, None, None)),
@@ -80,8 +80,8 @@ impl CohortQueue {
                 let waiter = waiter();
                 self.watched |= waiter.progress.is_some();
                 self.waiting.push(number, waiter);
-                if silent || self.look_at.is_none() {
-                    look_at = self.look_by(now() + PATIENCE);
+                if silent || self.check_at.is_none() {
+                    check_at = self.check_by(now() + FETCH_TIMEOUT);
                 }
                 None
             }
@@ -90,7 +90,7 @@ impl CohortQueue {
             number,
             step,
             ahead,
-            effects: Effects::looks_at(look_at),
+            effects: Effects::checks_at(check_at),
         }
     }
 
@@ -107,7 +107,7 @@ impl CohortQueue {
                 Step::Hold(lease, since)
             }
             Some((Baton::Lease(_), _)) => self.lead(number, None, None),
-            Some((Baton::Way(state), _)) => self.lead(number, state, None),
+            Some((Baton::Lead(state), _)) => self.lead(number, state, None),
             None => match self.verdict(number) {
                 None if !self.closed => Step::QueueAgain,
                 verdict => Step::Stop(verdict.map(Box::new)),
@@ -129,11 +129,11 @@ impl CohortQueue {
     ) -> Effects {
         self.verdict(number);
         if self.is_led_by(number) {
-            return self.hand(Baton::Way(state), || now);
+            return self.hand(Baton::Lead(state), || now);
         }
         match self.take_handed(number) {
             Some((baton, _)) => self.pass_on(baton, now),
-            None => Effects::gives_back(Baton::Way(state)),
+            None => Effects::gives_back(Baton::Lead(state)),
         }
     }
 
@@ -142,25 +142,25 @@ impl CohortQueue {
         &mut self,
         number: u64,
         lives_until: BootInstant,
-        leader_asks: Asks,
+        leader_cleanup: Cleanup,
     ) -> Option<Effects> {
         match &mut self.stage {
             Stage::Led {
-                by, until, asks, ..
+                by, until, cleanup, ..
             } if *by == number => {
-                (*until, *asks) = (Some(lives_until), Some(leader_asks));
+                (*until, *cleanup) = (Some(lives_until), Some(leader_cleanup));
             }
             _ => return None,
         }
         // Without waiters no check is needed. A short step may follow a long one; then the
         // scheduled check covers the end of the long one.
-        let look_at = self.look_at.and_then(|_| self.look_by(lives_until));
-        Some(Effects::looks_at(look_at))
+        let check_at = self.check_at.and_then(|_| self.check_by(lives_until));
+        Some(Effects::checks_at(check_at))
     }
 
     /// The leader got the lease and holds the lock. False: it was deposed, and must give the lease
     /// back.
-    pub(super) fn won(&mut self, number: u64, lease: &Arc<Lease>) -> bool {
+    pub(super) fn won(&mut self, number: u64, lease: &Arc<BackendLease>) -> bool {
         let won = self.is_led_by(number) && lease.is_active();
         if won {
             self.stage = Stage::Held(Arc::clone(lease));
@@ -171,7 +171,11 @@ impl CohortQueue {
     /// The holder is done. If the lease must go back to the backend, the caller does that.
     ///
     /// It reads the clock only if a member waits or the lease may be kept.
-    pub(super) fn pass(&mut self, lease: &Arc<Lease>, now: impl Fn() -> BootInstant) -> Effects {
+    pub(super) fn pass(
+        &mut self,
+        lease: &Arc<BackendLease>,
+        now: impl Fn() -> BootInstant,
+    ) -> Effects {
         let lease = Arc::clone(lease);
         if matches!(&self.stage, Stage::Held(held) if Arc::ptr_eq(held, &lease)) {
             return self.pass_lease(lease, now);
@@ -182,17 +186,17 @@ impl CohortQueue {
 
     /// The lease is lost or leaves the queue, so no member gets it. A waiter that was already
     /// handed the lease finds it ended.
-    pub(super) fn remove(&mut self, lease: &Arc<Lease>, now: BootInstant) -> Effects {
+    pub(super) fn remove(&mut self, lease: &Arc<BackendLease>, now: BootInstant) -> Effects {
         match &self.stage {
             Stage::Held(held) | Stage::Kept(held) if Arc::ptr_eq(held, lease) => {
-                self.hand(Baton::Way(None), || now)
+                self.hand(Baton::Lead(None), || now)
             }
             _ => Effects::default(),
         }
     }
 
     /// Gives back the lease if it is kept. Otherwise a member has or had it.
-    pub(super) fn let_go(&mut self, lease: &Arc<Lease>) -> Effects {
+    pub(super) fn let_go(&mut self, lease: &Arc<BackendLease>) -> Effects {
         match &self.stage {
             Stage::Kept(kept) if Arc::ptr_eq(kept, lease) => {
                 self.empty(Baton::Lease(Arc::clone(lease)))
@@ -201,32 +205,32 @@ impl CohortQueue {
         }
     }
 
-    /// Checks for a baton not fetched within [`PATIENCE`], and for a silent leader.
+    /// Checks for a baton not fetched within [`FETCH_TIMEOUT`], and for a silent leader.
     pub(super) fn check(&mut self, now: BootInstant) -> Effects {
-        if self.look_at.is_none_or(|at| at > now) {
+        if self.check_at.is_none_or(|at| at > now) {
             return Effects::default(); // another one came before, or comes
         }
         let mut effects = match &mut self.stage {
-            Stage::Handed { to, since, .. } if *since + PATIENCE <= now => {
+            Stage::Handed { to, since, .. } if *since + FETCH_TIMEOUT <= now => {
                 let to = *to;
                 let unfetched = self.take_handed(to);
                 unfetched.map_or_else(Effects::default, |(baton, _)| self.pass_on(baton, now))
             }
             Stage::Led {
                 until: Some(until),
-                asks,
+                cleanup,
                 ..
             } if *until <= now => {
-                let stalled = asks.take();
+                let stalled = cleanup.take();
                 Effects {
                     stalled: stalled.map(Box::new),
-                    ..self.hand(Baton::Way(None), || now)
+                    ..self.hand(Baton::Lead(None), || now)
                 }
             }
             _ => Effects::default(),
         };
-        self.look_at = self.next_look(now);
-        effects.look_at = self.look_at;
+        self.check_at = self.next_check(now);
+        effects.check_at = self.check_at;
         effects
     }
 
@@ -284,13 +288,13 @@ impl CohortQueue {
         &mut self,
         by: u64,
         state: Option<Box<AcquisitionState>>,
-        kept: Option<Arc<Lease>>,
+        kept: Option<Arc<BackendLease>>,
     ) -> Step {
         self.stage = Stage::Led {
             by,
             until: None,
-            asks: None,
-            told: None,
+            cleanup: None,
+            answer: None,
         };
         Step::Lead { state, kept }
     }
@@ -310,13 +314,13 @@ impl CohortQueue {
     fn pass_on(&mut self, baton: Baton, now: BootInstant) -> Effects {
         match baton {
             Baton::Lease(lease) => self.pass_lease(lease, || now),
-            way @ Baton::Way(_) => self.hand(way, || now),
+            lead @ Baton::Lead(_) => self.hand(lead, || now),
         }
     }
 
     /// Hands the lease to the first waiter if it suits; otherwise that waiter leads. Without
     /// waiters the lease may be kept.
-    fn pass_lease(&mut self, lease: Arc<Lease>, now: impl Fn() -> BootInstant) -> Effects {
+    fn pass_lease(&mut self, lease: Arc<BackendLease>, now: impl Fn() -> BootInstant) -> Effects {
         match self.waiting.first() {
             Some(first) if lease.may_serve(first, now()) => self.hand(Baton::Lease(lease), now),
             None if !self.closed && lease.may_keep(&now) => {
@@ -328,7 +332,7 @@ impl CohortQueue {
                 self.used_up = lease.is_used_up();
                 Effects {
                     give_back: Some(Baton::Lease(lease)),
-                    ..self.hand(Baton::Way(None), now)
+                    ..self.hand(Baton::Lead(None), now)
                 }
             }
         }
@@ -341,10 +345,10 @@ impl CohortQueue {
         };
         let since = now();
         self.stage = Stage::Handed { to, since, baton };
-        let look_at = self.look_by(since + PATIENCE);
+        let check_at = self.check_by(since + FETCH_TIMEOUT);
         Effects {
             wake: Some(waiter),
-            ..Effects::looks_at(look_at)
+            ..Effects::checks_at(check_at)
         }
     }
 
@@ -358,23 +362,23 @@ impl CohortQueue {
     }
 
     /// Makes sure that the watchdog checks by then. The caller schedules the returned time.
-    fn look_by(&mut self, at: BootInstant) -> Option<BootInstant> {
-        if self.look_at.is_some_and(|sooner| sooner <= at) {
+    fn check_by(&mut self, at: BootInstant) -> Option<BootInstant> {
+        if self.check_at.is_some_and(|sooner| sooner <= at) {
             return None;
         }
-        self.look_at = Some(at);
+        self.check_at = Some(at);
         Some(at)
     }
 
     /// When the next check has something to do.
-    fn next_look(&mut self, now: BootInstant) -> Option<BootInstant> {
+    fn next_check(&mut self, now: BootInstant) -> Option<BootInstant> {
         let nobody_waits = self.waiting.is_empty();
         match &mut self.stage {
-            Stage::Handed { since, .. } => Some(*since + PATIENCE),
+            Stage::Handed { since, .. } => Some(*since + FETCH_TIMEOUT),
             _ if nobody_waits => None,
             // It has just started, or a task that was woken does not run.
-            Stage::Led { until, .. } => Some(*until.get_or_insert(now + PATIENCE)),
-            Stage::Held(_) | Stage::Kept(_) | Stage::Empty => Some(now + PATIENCE),
+            Stage::Led { until, .. } => Some(*until.get_or_insert(now + FETCH_TIMEOUT)),
+            Stage::Held(_) | Stage::Kept(_) | Stage::Empty => Some(now + FETCH_TIMEOUT),
         }
     }
 }

@@ -7,12 +7,12 @@ use super::attempts::Acquisition;
 use super::kept_lease::Keeping;
 use super::lead::Stop;
 use super::plan::least_validity;
-use crate::engine::holding::held::Held;
+use crate::engine::holding::hold::Hold;
 use crate::engine::settings::WaitStrategy;
 
 impl Acquisition<'_> {
     pub(super) fn valid_until(&self, sent: BootInstant) -> BootInstant {
-        let margin = &self.engine.settings.margin;
+        let margin = &self.services.settings.margin;
         margin.valid_until(sent, self.plan.lease)
     }
 
@@ -24,17 +24,17 @@ impl Acquisition<'_> {
         granted_at: BootInstant,
         token: Option<FencingToken>,
         recall: bool,
-    ) -> Result<Held, Stop> {
+    ) -> Result<Hold, Stop> {
         self.state.failing_since = None;
         let plan = self.plan;
         let token = token.filter(|_| plan.target.kind().has_tokens());
         let ask = &self.state.ask;
-        let mut lease = plan.granted(self.engine, &ask.owner, token, sent);
+        let mut lease = plan.granted(self.services, &ask.owner, token, sent);
         lease.late_attempt = self.state.late_attempt;
         let valid_until = self.valid_until(sent);
         let keeping = self.state.hints.take_if(|_| recall).map(|mut hints| {
             hints.hold();
-            Box::new(Keeping::new(hints, plan.keep, valid_until))
+            Box::new(Keeping::new(hints, plan.lease_cache, valid_until))
         });
         // If this fails, dropping `self` gives the grant back.
         let held = match self.lead.as_mut() {
@@ -46,8 +46,8 @@ impl Acquisition<'_> {
             }
             None => {
                 let hold_until = lease.hold_until();
-                let lease = lease.start(self.engine, granted_at)?;
-                lease.begin_turn(self.engine, hold_until, granted_at)
+                let lease = lease.start(self.services, granted_at)?;
+                lease.begin_turn(self.services, hold_until, granted_at)
             }
         };
         self.state.settled();
@@ -62,8 +62,12 @@ impl Acquisition<'_> {
     /// believed if its token is greater than the last answer's to this owner, so that it is no
     /// leftover of an earlier grant. Validity counts from when that answer's attempt was sent,
     /// which was before the grant. Source: the model, which broke every weaker rule.
-    pub(super) fn believe(&mut self, token: FencingToken) -> Result<Option<Held>, Stop> {
-        let Some(place) = self.state.place.filter(|place| token.get() > place.fence) else {
+    pub(super) fn believe(&mut self, token: FencingToken) -> Result<Option<Hold>, Stop> {
+        let Some(place) = self
+            .state
+            .place
+            .filter(|place| token.get() > place.last_token)
+        else {
             return Ok(None);
         };
         let now = clock::now();
@@ -75,7 +79,7 @@ impl Acquisition<'_> {
         let WaitStrategy::HandOff { confirm: false, .. } = self.plan.strategy else {
             return Ok(None);
         };
-        if self.engine.safety().confirms_pushes() {
+        if self.services.safety().confirms_pushes() {
             return Ok(None);
         }
         let left = self.valid_until(place.sent).since(now);

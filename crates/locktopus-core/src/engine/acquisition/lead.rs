@@ -8,11 +8,11 @@ use locktopus_contract::{BackendError, BackendErrorKind, Executed, TokenSource};
 use super::kept_lease::Keeping;
 use super::member::Member;
 use super::passing::Passing;
-use super::state::{AcquisitionState, Asks};
+use super::state::{AcquisitionState, Cleanup};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::give_back::Owed;
-use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::hold::Hold;
+use crate::engine::holding::lease::BackendLease;
 
 /// Why an acquisition ended without an answer for its caller.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ impl Member {
     /// reserves more than it lasts runs ahead of the clock, and only the clock makes tokens grow
     /// after the last one was lost.
     pub(crate) fn tokens_to_ask(&self, keeps: bool) -> u32 {
-        let turns = self.engine.settings.cohort.turns;
-        let counted = self.engine.backend.info().tokens == TokenSource::Count;
+        let turns = self.services.settings.cohort.turns;
+        let counted = self.services.backend.info().tokens == TokenSource::Count;
         if counted || keeps || self.cohort.queue().has_company() {
             turns
         } else {
@@ -48,21 +48,21 @@ impl Member {
         }
     }
 
-    pub(crate) fn has_kept(&self) -> bool {
-        self.kept.is_some()
-    }
-
     /// The kept lease that must be given back before the leader asks the backend.
     pub(crate) fn take_kept(&mut self) -> Option<Owed> {
         let kept = self.kept.take()?;
-        kept.close(&self.engine, LostCause::Released)
+        kept.close(&self.services, LostCause::Released)
     }
 
-    /// Reports that the leader is alive and will report again by `until`, and what it asks for.
-    pub(crate) fn lives_until(&self, until: BootInstant, asks: Asks) -> Result<(), Stop> {
-        let effects = self.cohort.queue().leader_lives(self.number, until, asks);
+    /// Reports that the leader is alive and will report again by `until`, and what to give back if
+    /// it stalls.
+    pub(crate) fn lives_until(&self, until: BootInstant, cleanup: Cleanup) -> Result<(), Stop> {
+        let effects = self
+            .cohort
+            .queue()
+            .leader_lives(self.number, until, cleanup);
         let effects = effects.ok_or(Stop::Deposed)?;
-        self.cohort.carry_out(&self.engine, effects);
+        self.cohort.carry_out(&self.services, effects);
         Ok(())
     }
 
@@ -70,38 +70,38 @@ impl Member {
     /// turn of the lease. With `keeping`, the lease may be kept after a turn.
     pub(crate) fn won(
         &mut self,
-        mut lease: Lease,
+        mut lease: BackendLease,
         tokens: u32,
         now: BootInstant,
         keeping: Option<Box<Keeping>>,
-    ) -> Result<Held, Stop> {
+    ) -> Result<Hold, Stop> {
         let hold_until = lease.hold_until();
         let turns = lease.token.map(|_| tokens);
         lease.passing = Some(Passing::new(
-            &self.engine,
+            &self.services,
             &self.cohort,
             turns,
             now,
             keeping,
         ));
-        let lease = lease.start(&self.engine, now)?;
+        let lease = lease.start(&self.services, now)?;
         let won = self.cohort.queue().won(self.number, &lease);
         if !won {
             // The caller gives the grant back.
             lease.begin_release();
-            self.engine.watchdog.forget(&lease);
+            self.services.watchdog.forget(&lease);
             return Err(Stop::Deposed);
         }
         self.is_in = false;
         self.cohort.tell(now);
-        Ok(lease.begin_turn(&self.engine, hold_until, now))
+        Ok(lease.begin_turn(&self.services, hold_until, now))
     }
 
     /// The backend is unreachable: ends every wait that has lasted longer than `tolerate_outage`.
     /// If the answer came too late for the leader's `lease`, it may be in time for a longer one, so
     /// waiters for longer leases may try themselves.
     pub(crate) fn tell_outage(&self, error: &BackendError, lease: Duration) {
-        let outage = self.engine.settings.tolerate_outage;
+        let outage = self.services.settings.tolerate_outage;
         let late = matches!(
             error.kind(),
             BackendErrorKind::NoQuorum | BackendErrorKind::Timeout
@@ -117,17 +117,17 @@ impl Member {
                 source: BackendError::new(backend, kind, Executed::No, error.message()),
             })
         });
-        self.cohort.carry_out(&self.engine, effects);
+        self.cohort.carry_out(&self.services, effects);
     }
 
-    /// Leaves the way to the backend to the next member, which continues from `state`.
+    /// Leaves the lead to the next member, which continues from `state`.
     pub(crate) fn leave(mut self, state: AcquisitionState) {
         // An attempt under way may be undoing a grant that too few replicas have. Its release may
         // arrive late, and would end a grant to the next member under the same owner id.
-        let undone = state.in_flight && self.engine.safety().undoes_grants();
+        let undone = state.in_flight && self.services.safety().undoes_grants();
         self.is_in = false;
         if undone {
-            state.give_up(&self.engine);
+            state.give_up(&self.services);
             self.pass_on(None);
         } else {
             self.pass_on(Some(Box::new(state.left_behind())));

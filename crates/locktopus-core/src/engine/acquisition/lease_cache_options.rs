@@ -12,10 +12,9 @@ use super::plan::Plan;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::Settings;
 
-/// The longest part of a lease that it may be kept: a third, when the watchdog would first renew
-/// it.
-const PART: u32 = 3;
-const OPTION: &str = "lease_cache";
+/// A lease is kept for at most this part of it: a third, when the watchdog would first renew it.
+const LEASE_DIVISOR: u32 = 3;
+const OPTION_NAME: &str = "lease_cache";
 
 impl Settings {
     /// Checks the defaults of all requests.
@@ -39,7 +38,7 @@ pub(crate) fn checked(
     let settings = &services.settings;
     let served = cohort::serves(services, plan);
     let Some(keep) = asked else {
-        let usual = settings.lease_cache.min(plan.lease / PART);
+        let usual = settings.lease_cache.min(plan.lease / LEASE_DIVISOR);
         return Ok(if served { usual } else { Duration::ZERO });
     };
     if keep.is_zero() {
@@ -49,7 +48,7 @@ pub(crate) fn checked(
     if !served {
         let rule = "only leases of `lock`, and of a `mutex` in the native layout, are kept, \
                     and not with a strategy that polls";
-        return Err(OptionError::new(OPTION, keep, rule));
+        return Err(OptionError::new(OPTION_NAME, keep, rule));
     }
     fits(keep, plan.lease).map(|()| keep)
 }
@@ -64,19 +63,19 @@ fn can_be_asked_back(
             "the backend {} cannot say that a kept lease is wanted",
             backend.name
         );
-        return Err(OptionError::new(OPTION, keep, rule));
+        return Err(OptionError::new(OPTION_NAME, keep, rule));
     }
     if settings.cohort.turns < 2 {
         let rule = "a lease that serves one acquisition (cohort.turns) cannot be kept for another";
-        return Err(OptionError::new(OPTION, keep, rule));
+        return Err(OptionError::new(OPTION_NAME, keep, rule));
     }
     Ok(())
 }
 
 fn fits(keep: Duration, lease: Duration) -> Result<(), OptionError> {
-    if keep <= lease / PART {
+    if keep <= lease / LEASE_DIVISOR {
         return Ok(());
     }
     let rule = format!("must be at most a third of the lease, which is {lease:?}");
-    Err(OptionError::new(OPTION, keep, rule))
+    Err(OptionError::new(OPTION_NAME, keep, rule))
 }

@@ -12,7 +12,7 @@ use super::stage::{Baton, Stage};
 
 /// An answer of the backend to the leader.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct LeaderAnswer {
     /// How many are ahead of the leader, if it queues at the backend.
     ahead: Option<u64>,
     /// The rest of the blocking lease.
@@ -24,10 +24,10 @@ impl Member {
     /// Notes the backend's answer to this leader, and reports it to the waiters behind it.
     pub(crate) fn tell(&self, ahead: Option<u64>, remaining: Option<Duration>) {
         let at = clock::now();
-        if let Stage::Led { by, told, .. } = &mut self.cohort.queue().stage
+        if let Stage::Led { by, answer, .. } = &mut self.cohort.queue().stage
             && *by == self.number
         {
-            *told = Some(Box::new(Told {
+            *answer = Some(Box::new(LeaderAnswer {
                 ahead,
                 remaining,
                 at,
@@ -70,11 +70,12 @@ impl CohortQueue {
                 ..
             } => Some((Some(0), Some(lease.valid_until().since(now)))),
             Stage::Led {
-                told: Some(told), ..
+                answer: Some(answer),
+                ..
             } => {
-                let age = now.since(told.at);
-                let remaining = told.remaining.map(|left| left.saturating_sub(age));
-                Some((told.ahead.map(|ahead| ahead + 1), remaining))
+                let age = now.since(answer.at);
+                let remaining = answer.remaining.map(|left| left.saturating_sub(age));
+                Some((answer.ahead.map(|ahead| ahead + 1), remaining))
             }
             _ => None,
         }

@@ -12,12 +12,10 @@
 //! | `local_progress` | progress reports to waiters of a cohort |
 //! | `state` | what the loop may have at the backend, and who gives it back |
 //! | `granted` | from a grant to a held lease |
-//! | `engine` | what all acquisitions of one `Locktopus` share |
 
 mod attempts;
 pub(crate) mod cohort;
 mod cohort_queue;
-mod engine;
 mod granted;
 mod kept_lease;
 mod lead;
@@ -37,26 +35,28 @@ use locktopus_contract::clock::BootInstant;
 use tokio::time::Instant;
 
 use self::attempts::Acquisition;
-use self::cohort::PATIENCE;
-pub(crate) use self::engine::Engine;
+use self::cohort::FETCH_TIMEOUT;
 use self::lead::Stop;
-use self::local_progress::Told;
+use self::local_progress::LeaderAnswer;
 use self::member::Member;
 pub(crate) use self::plan::{Plan, Wait};
-use self::state::{AcquisitionState, Asks};
+use self::state::{AcquisitionState, Cleanup};
 use crate::engine::error::LockError;
-use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::Lease;
-use crate::engine::wait_progress::Reporter;
+use crate::engine::holding::hold::Hold;
+use crate::engine::holding::lease::BackendLease;
+use crate::engine::holding::services::Services;
+use crate::engine::wait_progress::ProgressReporter;
 
 /// Takes the lock, or says why not. `Ok(None)`: the plan allowed one attempt, and another owner
 /// holds the lock.
 ///
-/// It first tries within the process, where others may hold the lock or be getting it, then at the
-/// backend.
-pub(crate) async fn acquire(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, LockError> {
-    let waiting = engine.observer.waits(&plan.target);
-    let answer = waiting.around(unobserved(engine, plan)).await;
+/// Reports the wait to spans and metrics.
+pub(crate) async fn acquire(
+    services: &Arc<Services>,
+    plan: &Plan,
+) -> Result<Option<Hold>, LockError> {
+    let waiting = services.observer.waits(&plan.target);
+    let answer = waiting.around(member::acquire(services, plan)).await;
     match &answer {
         Ok(Some(held)) => {
             let turn = held.turn();
@@ -68,57 +68,34 @@ pub(crate) async fn acquire(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<
     answer
 }
 
-async fn unobserved(engine: &Arc<Engine>, plan: &Plan) -> Result<Option<Held>, LockError> {
-    let started = Instant::now();
-    if cohort::serves(engine, plan) {
-        return member::acquire(engine, plan, started).await;
-    }
-    alone(engine, plan, started).await
-}
-
-/// Takes the lock from the backend, for this task only.
-pub(crate) async fn alone(
-    engine: &Arc<Engine>,
-    plan: &Plan,
-    started: Instant,
-) -> Result<Option<Held>, LockError> {
-    // Boxed, so that tasks in a local queue do not need room for it.
-    match Box::pin(from_backend(engine, plan, started, None, None)).await {
-        Ok(held) => Ok(held),
-        Err(Stop::Failed(error)) => Err(error),
-        // Only a leader can be deposed.
-        Err(Stop::Deposed) => Ok(None),
-    }
-}
-
 /// Takes the lock from the backend. With a `lead`, as the leader of its cohort, which continues
 /// from `left_behind` by the previous leader. The wait limit counts from `started`.
 ///
 /// Not an async function, because that would keep its arguments beside the acquisition.
 pub(crate) fn from_backend<'a>(
-    engine: &'a Arc<Engine>,
+    services: &'a Arc<Services>,
     plan: &'a Plan,
     started: Instant,
     lead: Option<Member>,
     left_behind: Option<Box<AcquisitionState>>,
-) -> impl Future<Output = Result<Option<Held>, Stop>> + Send + use<'a> {
-    let mut acquisition = Acquisition::new(engine, plan, started, lead, left_behind);
+) -> impl Future<Output = Result<Option<Hold>, Stop>> + Send + use<'a> {
+    let mut acquisition = Acquisition::new(services, plan, started, lead, left_behind);
     async move {
         tokio::select! {
             biased;
-            () = acquisition.engine.closing.cancelled() => Err(LockError::ShutDown.into()),
+            () = acquisition.services.closing.cancelled() => Err(LockError::ShutDown.into()),
             () = acquisition.plan.cancelled() => Err(acquisition.plan.cancellation().into()),
-            outcome = acquisition.run() => outcome.map_err(|stop| told(acquisition.engine, stop)),
+            outcome = acquisition.run() => outcome.map_err(|stop| as_shutdown(acquisition.services, stop)),
         }
     }
 }
 
 /// A shutdown on another thread may start and finish during an attempt, and close the backend under
 /// it.
-fn told(engine: &Engine, stop: Stop) -> Stop {
+fn as_shutdown(services: &Services, stop: Stop) -> Stop {
     match stop {
         Stop::Failed(LockError::Backend { source, .. })
-            if source.kind() == BackendErrorKind::Closed && engine.closing.is_cancelled() =>
+            if source.kind() == BackendErrorKind::Closed && services.closing.is_cancelled() =>
         {
             LockError::ShutDown.into()
         }

@@ -1,4 +1,5 @@
-//! How members of a local queue pass a lease of the backend to each other.
+//! How members of a local queue pass a lease of the backend to each other; `cohort_queue.rs` says
+//! to whom.
 //!
 //! The backend sees one owner and one lease. Each member has a turn of it, with a token from the
 //! block that the grant reserved, and with its own holds, maximum hold time and loss. They share
@@ -17,7 +18,7 @@ use super::kept_lease::Keeping;
 use super::plan::least_validity;
 use super::stage::Waiter;
 use crate::engine::error::LostCause;
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::turn::Turn;
 
@@ -74,7 +75,7 @@ impl Passing {
     }
 
     /// The lease has ended.
-    pub(crate) fn end(&self, lease: &Arc<Lease>, cause: &LostCause) {
+    pub(crate) fn end(&self, lease: &Arc<BackendLease>, cause: &LostCause) {
         self.keep_no_longer();
         // Otherwise it left the local queue before.
         if !matches!(cause, LostCause::Released | LostCause::Transferred) {
@@ -83,7 +84,7 @@ impl Passing {
     }
 }
 
-impl Lease {
+impl BackendLease {
     /// Whether all its turns have started.
     pub(super) fn is_used_up(&self) -> bool {
         self.passing.as_ref().is_some_and(|own| !own.has_turns())

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use locktopus_contract::clock::{BootInstant, LONGEST, timer_after};
+use locktopus_contract::clock::{BootInstant, LONGEST_WAIT, timer_after};
 use locktopus_contract::{FencingToken, LockTarget, OwnerId, TokenRetention};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::error::LockError;
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
 use crate::engine::settings::WaitStrategy;
-use crate::engine::wait_progress::Reporter;
+use crate::engine::wait_progress::ProgressReporter;
 
 /// How much of a lease must be left for it to count as good as a new one.
 pub(super) fn least_validity(lease: Duration, renewed: bool) -> Duration {
@@ -30,13 +30,13 @@ pub(crate) struct Plan {
     /// the hold.
     pub(crate) hold_at_least: Duration,
     /// How long to keep the lease after a release; zero means not at all.
-    pub(crate) keep: Duration,
+    pub(crate) lease_cache: Duration,
     pub(crate) strategy: WaitStrategy,
     pub(crate) wait: Wait,
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) retention: Option<TokenRetention>,
     /// Receives progress reports, if wanted.
-    pub(crate) progress: Option<Reporter>,
+    pub(crate) progress: Option<ProgressReporter>,
 }
 
 impl Plan {
@@ -56,10 +56,10 @@ impl Plan {
         owner: &OwnerId,
         token: Option<FencingToken>,
         sent: BootInstant,
-    ) -> Lease {
+    ) -> BackendLease {
         let valid_until = services.settings.margin.valid_until(sent, self.lease);
         let (target, owner) = (self.target.clone(), owner.clone());
-        let mut lease = Lease::granted(target, owner, token, self.lease, valid_until);
+        let mut lease = BackendLease::granted(target, owner, token, self.lease, valid_until);
         (lease.permits, lease.renewed, lease.retention) =
             (self.permits, self.renewed, self.retention);
         lease.limit_hold(self.max_hold.map(|hold| sent + hold));
@@ -70,11 +70,13 @@ impl Plan {
         let target = self.target.clone();
         LockError::Cancelled { target }
     }
+}
 
+impl LockError {
     /// The error of a wait that reached its limit in this process.
-    pub(crate) fn out_of_time(&self, started: Instant) -> LockError {
-        LockError::WaitTimeout {
-            target: self.target.clone(),
+    pub(crate) fn out_of_time(target: &LockTarget, started: Instant) -> Self {
+        Self::WaitTimeout {
+            target: target.clone(),
             waited: started.elapsed(),
             holder_remaining: None,
             source: None,
@@ -94,9 +96,17 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// The user's limit, cut to [`LONGEST`], which is longer than anyone waits.
+    /// The user's limit, cut to [`LONGEST_WAIT`], which is longer than anyone waits.
     pub(crate) fn at_most(limit: Duration) -> Self {
-        Self::AtMost(limit.min(LONGEST))
+        Self::AtMost(limit.min(LONGEST_WAIT))
+    }
+
+    /// Completes when the limit is over; never without one.
+    pub(crate) async fn over(self, started: Instant) {
+        match self.limit(started) {
+            Some(limit) => tokio::time::sleep_until(limit).await,
+            None => std::future::pending().await,
+        }
     }
 
     pub(crate) fn limit(self, from: Instant) -> Option<Instant> {

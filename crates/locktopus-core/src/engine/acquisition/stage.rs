@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{AcquisitionState, Asks, BootInstant, Lease, LockError, Reporter, Told};
+use super::{
+    AcquisitionState, BackendLease, BootInstant, Cleanup, LeaderAnswer, LockError, ProgressReporter,
+};
 
-/// The state of the cohort: which member has the lease or the way to the backend.
+/// The state of the cohort: which member has the lease or the lead.
 #[derive(Debug, Default)]
 pub(super) enum Stage {
     /// The cohort has no member.
@@ -21,15 +23,15 @@ pub(super) enum Stage {
         /// The time after which a silent leader counts as stalled. `None`: it has shown no life
         /// yet, and its time starts with the next check.
         until: Option<BootInstant>,
-        /// What it asks for.
-        asks: Option<Asks>,
+        /// What to give back if it stalls.
+        cleanup: Option<Cleanup>,
         /// The backend's last answer.
-        told: Option<Box<Told>>,
+        answer: Option<Box<LeaderAnswer>>,
     },
     /// A member holds the lock.
-    Held(Arc<Lease>),
+    Held(Arc<BackendLease>),
     /// The cohort has no member, and keeps the lease for the next one.
-    Kept(Arc<Lease>),
+    Kept(Arc<BackendLease>),
     /// A member handed the baton to a waiter, which has not fetched it yet.
     Handed {
         to: u64,
@@ -41,9 +43,9 @@ pub(super) enum Stage {
 /// The thing that one member hands to the next.
 #[derive(Debug)]
 pub(super) enum Baton {
-    Lease(Arc<Lease>),
-    /// The way to the backend, and the previous leader's state.
-    Way(Option<Box<AcquisitionState>>),
+    Lease(Arc<BackendLease>),
+    /// The right to ask the backend, and the previous leader's state.
+    Lead(Option<Box<AcquisitionState>>),
 }
 
 /// A waiting member, and the lease it wants.
@@ -53,19 +55,19 @@ pub(super) struct Waiter {
     pub(super) renewed: bool,
     pub(super) arrived: Instant,
     /// Takes progress reports, if the request asked for them.
-    pub(super) progress: Option<Reporter>,
+    pub(super) progress: Option<ProgressReporter>,
     pub(super) waker: Option<Waker>,
 }
 
 /// The waiters, in order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct Waiters {
     /// By number. `None` is a gap: that waiter has left. The first place is never a gap.
     places: VecDeque<(u64, Option<Box<Waiter>>)>,
     gaps: usize,
 }
 
-impl Line {
+impl Waiters {
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -127,13 +129,13 @@ impl Line {
 #[derive(Debug)]
 pub(super) enum Step {
     /// Hold the lock, which this member has had since then.
-    Hold(Arc<Lease>, BootInstant),
+    Hold(Arc<BackendLease>, BootInstant),
     /// Ask the backend for all members.
     Lead {
         /// Continue from the previous leader's state.
         state: Option<Box<AcquisitionState>>,
         /// Give this back first: it was kept, but does not suit this request.
-        kept: Option<Arc<Lease>>,
+        kept: Option<Arc<BackendLease>>,
     },
     /// Do not wait: another member holds the lock.
     SayBusy,
@@ -166,10 +168,10 @@ pub(super) struct Effects {
     pub(super) dismiss: Vec<Waiter>,
     /// No member has this any longer.
     pub(super) give_back: Option<Baton>,
-    /// A deposed leader asked for this.
-    pub(super) stalled: Option<Box<Asks>>,
+    /// The possible grants of a deposed leader.
+    pub(super) stalled: Option<Box<Cleanup>>,
     /// The watchdog must check at this instant.
-    pub(super) look_at: Option<BootInstant>,
+    pub(super) check_at: Option<BootInstant>,
     /// The last member has left.
     pub(super) empty: bool,
 }
@@ -183,9 +185,9 @@ impl Effects {
         }
     }
 
-    pub(super) fn looks_at(look_at: Option<BootInstant>) -> Self {
+    pub(super) fn checks_at(check_at: Option<BootInstant>) -> Self {
         Self {
-            look_at,
+            check_at,
             ..Self::default()
         }
     }

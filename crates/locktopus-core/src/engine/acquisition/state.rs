@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus_contract::clock::{self, BootInstant};
-use locktopus_contract::{AcquireAttempt, OwnerId, Sought, TokenRetention, WakeStream};
+use locktopus_contract::{AcquireAttempt, OwnerId, PlaceHint, TokenRetention, WakeStream};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -25,23 +25,23 @@ pub(crate) struct AcquisitionState {
     /// An earlier attempt got no answer; it may still arrive.
     pub(super) late_attempt: bool,
     /// The place in the queue that the last answered attempt confirmed.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<QueuePlace>,
     pub(super) hints: Option<WakeStream>,
     pub(super) failing_since: Option<Instant>,
 }
 
 /// What others must know of an acquisition to clean up after it: the owner id of its attempts, how
 /// long the backend may keep what they take, and how long it keeps their tokens.
-pub(super) type Asks = (OwnerId, Duration, Option<TokenRetention>);
+pub(super) type Cleanup = (OwnerId, Duration, Option<TokenRetention>);
 
 /// A confirmed place in the queue, and what a pushed grant must be measured by.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     /// When the attempt that confirmed it was sent. A grant pushed later happened later, so
     /// validity may count from here.
     pub(super) sent: BootInstant,
     /// The last token at that time. A grant with a token that is not greater is an old message.
-    pub(super) fence: u64,
+    pub(super) last_token: u64,
 }
 
 impl AcquisitionState {
@@ -105,7 +105,7 @@ impl AcquisitionState {
     }
 
     /// What others must know of it if it stalls.
-    pub(super) fn asks(&self, services: &Services) -> Asks {
+    pub(super) fn cleanup(&self, services: &Services) -> Cleanup {
         let AcquireAttempt { owner, .. } = &self.ask;
         (
             owner.clone(),
@@ -133,7 +133,7 @@ impl AcquisitionState {
         let release = &mut pending.release;
         (release.permits, release.token_retention) = (permits, token_retention);
         // Makes the place in the queue that attempts may have taken easy to find.
-        release.sought = self.ask.place.map(|place| Sought {
+        release.place_hint = self.ask.place.map(|place| PlaceHint {
             place,
             lease,
             tokens,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_contract::{FencingToken, Mode, Wake, WakeStream};
 use tokio::time::Instant;
 
-use super::attempts::{Acquisition, Obstacle, SHORTEST_HEARTBEAT};
+use super::attempts::{Acquisition, AttemptFailure, SHORTEST_HEARTBEAT};
 use super::lead::Stop;
 use super::plan::Wait;
 use crate::engine::jitter::jitter;
@@ -22,20 +22,47 @@ impl Acquisition<'_> {
     pub(super) fn listens(&self) -> bool {
         self.plan.wait != Wait::Not
             && self.plan.target.kind().announces()
-            && self.engine.backend.wake_ups().is_some()
+            && self.services.backend.wake_ups().is_some()
             && (!matches!(self.plan.strategy, WaitStrategy::Poll { .. })
                 || self.plan.target.kind().has_strict_queue())
     }
 
+    /// Whether the next attempt asks for a place in the queue, if attempts want one. In the queue
+    /// of a fair lock, only a listening waiter does, because a waiter that cannot be notified is
+    /// passed over. One that cannot subscribe still queues.
+    pub(super) fn takes_place(&self) -> bool {
+        !self.plan.target.kind().has_strict_queue()
+            || !self.listens()
+            || self.state.hints.is_some()
+            || self.unsubscribed
+    }
+
+    /// Whether attempts want a place in the queue. Waiters of a fair lock always do; their strategy
+    /// only decides how they notice their turn.
+    pub(super) fn queues(&self) -> bool {
+        let kind = self.plan.target.kind();
+        let by_choice = matches!(self.plan.strategy, WaitStrategy::HandOff { .. });
+        self.plan.wait != Wait::Not
+            && self.services.backend.info().supports_queue
+            && (by_choice && kind.hands_off() || kind.has_strict_queue())
+    }
+
+    /// How long attempts ask to keep a place in the queue, if they want one.
+    pub(super) fn place(&self) -> Option<Duration> {
+        self.queues()
+            .then(|| self.heartbeat() * 3 + self.services.call_timeout())
+    }
+
     pub(super) fn listen(&self) -> Option<WakeStream> {
-        let hints = self.engine.backend.listen(&self.plan.target)?;
+        let hints = self.services.backend.listen(&self.plan.target)?;
         hints.claim(&self.state.ask.owner);
         Some(hints)
     }
 
     pub(super) async fn subscribe(&self, deadline: Instant) -> Result<Option<WakeStream>, Stop> {
         self.lives_until(deadline)?;
-        match self.engine.subscribe(&self.plan.target, deadline).await {
+        let call = self.services.backend.subscribe(&self.plan.target, deadline);
+        match self.services.within(deadline, call).await {
             Ok(hints) => {
                 hints.claim(&self.state.ask.owner);
                 Ok(Some(hints))
@@ -60,9 +87,9 @@ impl Acquisition<'_> {
     /// Waits until it is time to check again. Returns the token of a pushed grant, if one came.
     pub(super) async fn pause(
         &mut self,
-        obstacle: &Obstacle,
+        failure: &AttemptFailure,
     ) -> Result<Option<FencingToken>, Stop> {
-        let pause = self.next_pause(self.state.hints.is_some(), obstacle);
+        let pause = self.next_pause(self.state.hints.is_some(), failure);
         let until = Instant::now() + pause;
         let until = self.limit().map_or(until, |limit| limit.min(until));
         self.lives_until(until)?;
@@ -94,15 +121,15 @@ impl Acquisition<'_> {
         }
     }
 
-    fn next_pause(&mut self, listening: bool, obstacle: &Obstacle) -> Duration {
+    fn next_pause(&mut self, listening: bool, failure: &AttemptFailure) -> Duration {
         let by_choice = matches!(self.plan.strategy, WaitStrategy::Poll { .. });
         let strategy = if listening {
             self.plan.strategy
         } else {
             self.polling()
         };
-        let pause = match (strategy, obstacle) {
-            (WaitStrategy::Poll { .. }, Obstacle::Queued { ahead, .. }) if !by_choice => {
+        let pause = match (strategy, failure) {
+            (WaitStrategy::Poll { .. }, AttemptFailure::Queued { ahead, .. }) if !by_choice => {
                 self.pause_in_line(*ahead)
             }
             (WaitStrategy::HandOff { .. } | WaitStrategy::Notify { .. }, _) => {
@@ -118,24 +145,24 @@ impl Acquisition<'_> {
         };
         // Without heartbeats a waiter loses its place in the queue, and a grant expires if the
         // waiter does not check.
-        let pause = match obstacle {
-            Obstacle::Queued { .. } => pause.min(self.heartbeat() * 5 / 4),
-            Obstacle::Held(_) | Obstacle::Failed(_) => pause,
+        let pause = match failure {
+            AttemptFailure::Queued { .. } => pause.min(self.heartbeat() * 5 / 4),
+            AttemptFailure::Busy(_) | AttemptFailure::Failed(_) => pause,
         };
-        match obstacle {
+        match failure {
             // Others are ahead. When the blocking lease expires, it is their turn to notice.
-            Obstacle::Queued { ahead: 1.., .. } => pause,
+            AttemptFailure::Queued { ahead: 1.., .. } => pause,
             // Only the holder's lease may be blocking. The jitter keeps a crowd apart.
-            Obstacle::Held(Some(remaining))
-            | Obstacle::Queued {
+            AttemptFailure::Busy(Some(remaining))
+            | AttemptFailure::Queued {
                 remaining: Some(remaining),
                 ..
             } => pause.min(*remaining + jitter(Duration::from_millis(1), Duration::from_millis(5))),
-            Obstacle::Held(None)
-            | Obstacle::Queued {
+            AttemptFailure::Busy(None)
+            | AttemptFailure::Queued {
                 remaining: None, ..
             } => pause,
-            Obstacle::Failed(_) => pause.min(jitter(
+            AttemptFailure::Failed(_) => pause.min(jitter(
                 Duration::from_millis(20),
                 Duration::from_millis(200),
             )),
@@ -146,7 +173,7 @@ impl Acquisition<'_> {
     /// queue, which polls most often. All poll less often while the queue does not move.
     fn pause_in_line(&mut self, ahead: u64) -> Duration {
         let places = u16::try_from(ahead).unwrap_or(u16::MAX).saturating_add(1);
-        if std::mem::replace(&mut self.stood_at, places) != places {
+        if std::mem::replace(&mut self.last_position, places) != places {
             self.pauses = 0;
         }
         let pause = POLL_STEP.saturating_mul(places.into()) * 2_u32.pow(self.pauses.min(8).into());

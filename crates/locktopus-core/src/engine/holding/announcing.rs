@@ -12,15 +12,15 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::jitter::jitter;
 
 /// How long a record is kept. Four announcements may be lost before it expires.
-pub(crate) const KEEP: Duration = Duration::from_secs(120);
+pub(crate) const RECORD_TTL: Duration = Duration::from_secs(120);
 /// The longest pause between two announcements.
-const BEAT: Duration = Duration::from_secs(25);
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(25);
 /// The first pause after a failure; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// One labelled instance.
 #[derive(Debug)]
-pub(crate) struct Announcing {
+pub(crate) struct Announcer {
     pub(crate) backend: DynBackend,
     pub(crate) namespace: String,
     pub(crate) instance: InstanceId,
@@ -30,7 +30,7 @@ pub(crate) struct Announcing {
     pub(crate) call_timeout: Duration,
 }
 
-impl Announcing {
+impl Announcer {
     /// Announces until the instance is shut down or gone. Then it removes the record, or leaves it
     /// for as long as the label says.
     pub(crate) async fn run(
@@ -46,7 +46,7 @@ impl Announcing {
             () = self.beat(&self.record) => return,
         }
         let last = if self.left.is_zero() {
-            self.say(None, KEEP).await
+            self.say(None, RECORD_TTL).await
         } else {
             self.say(Some(self.record.clone()), self.left).await
         };
@@ -60,7 +60,7 @@ impl Announcing {
         let mut pause = FIRST_PAUSE;
         let mut failing = false;
         loop {
-            match self.say(Some(record.clone()), KEEP).await {
+            match self.say(Some(record.clone()), RECORD_TTL).await {
                 Ok(()) => {
                     if failing {
                         tracing::info!(
@@ -68,7 +68,7 @@ impl Announcing {
                             "this instance is shown by its label"
                         );
                     }
-                    (pause, failing) = (BEAT, false);
+                    (pause, failing) = (ANNOUNCE_INTERVAL, false);
                 }
                 Err(error) => {
                     if !failing {
@@ -82,7 +82,7 @@ impl Announcing {
                         return;
                     }
                     pause = if failing {
-                        pause.saturating_mul(2).min(BEAT)
+                        pause.saturating_mul(2).min(ANNOUNCE_INTERVAL)
                     } else {
                         FIRST_PAUSE
                     };

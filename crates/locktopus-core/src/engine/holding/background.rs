@@ -5,7 +5,6 @@
 //! home ends or stops being driven, the job restarts on another home, or on the next runtime that
 //! arrives.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
@@ -25,7 +24,7 @@ use crate::engine::holding::services::Services;
 use crate::engine::holding::watchdog::ScheduledCheck;
 
 /// A job moves after this time if its runtime may not be driven while another one is.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MOVE_AFTER: Duration = Duration::from_secs(1);
 
 /// A runtime that runs the watchdog.
 #[derive(Debug)]
@@ -45,20 +44,20 @@ impl Home {
 }
 
 /// The unfinished jobs.
-#[derive(Debug, Default)]
-pub(super) struct Jobs(Mutex<Slab<Arc<Job>>>);
+#[derive(Default)]
+pub(super) struct BackgroundJobs(Mutex<Slab<Arc<BackgroundJob>>>);
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Work in the background. It may be started more than once.
-struct Job {
+struct BackgroundJob {
     key: usize,
     begin: Box<dyn Fn(Arc<Services>) -> Work + Send + Sync>,
-    course: Mutex<Course>,
+    state: Mutex<JobState>,
 }
 
 #[derive(Default)]
-struct Course {
+struct JobState {
     /// How often it was started.
     begun: u32,
     /// It is being spawned on a runtime.
@@ -71,8 +70,8 @@ struct Course {
 }
 
 impl Services {
-    /// Makes the current runtime a home unless it is one already. Jobs without a home then move
-    /// here.
+    /// Makes the current runtime a home unless it is one already. Jobs without a home then
+    /// move here.
     ///
     /// # Errors
     ///
@@ -134,12 +133,12 @@ impl Services {
         let job = {
             let mut jobs = lock(&self.jobs.0);
             let place = jobs.vacant_entry();
-            let job = Arc::new(Job {
+            let job = Arc::new(BackgroundJob {
                 key: place.key(),
                 begin: Box::new(move |services| Box::pin(work(services))),
-                course: Mutex::new(Course {
+                state: Mutex::new(JobState {
                     tracked: tracker.map(TaskTracker::token),
-                    ..Course::default()
+                    ..JobState::default()
                 }),
             });
             place.insert(Arc::clone(&job));
@@ -165,7 +164,7 @@ impl Services {
 
     /// Starts it on this home, or on another one if this runtime is shutting down. If all are, it
     /// waits for the next runtime.
-    fn begin(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) {
+    fn begin(self: &Arc<Self>, job: &Arc<BackgroundJob>, home: &Arc<Home>) {
         if !self.begins_on(job, home) {
             let others = self.homes.all();
             let mut others = others.iter().filter(|other| !other.is(home));
@@ -174,20 +173,20 @@ impl Services {
     }
 
     /// False if the runtime is shutting down and dropped it at once.
-    fn begins_on(self: &Arc<Self>, job: &Arc<Job>, home: &Arc<Home>) -> bool {
+    fn begins_on(self: &Arc<Self>, job: &Arc<BackgroundJob>, home: &Arc<Home>) -> bool {
         let (number, before) = {
-            let mut course = lock(&job.course);
-            if course.done {
+            let mut state = lock(&job.state);
+            if state.done {
                 return true;
             }
-            course.begun += 1;
-            course.starting = true;
-            (course.begun, course.task.take())
+            state.begun += 1;
+            state.starting = true;
+            (state.begun, state.task.take())
         };
         if let Some((_, task)) = before {
             task.abort();
         }
-        let running = Running {
+        let running = JobRun {
             services: Arc::downgrade(self),
             job: Arc::clone(job),
             number,
@@ -197,67 +196,61 @@ impl Services {
             work.await;
             running.done();
         });
-        let mut course = lock(&job.course);
-        if course.begun != number || course.done {
+        let mut state = lock(&job.state);
+        if state.begun != number || state.done {
             return true;
         }
-        if !std::mem::take(&mut course.starting) {
+        if !std::mem::take(&mut state.starting) {
             return false;
         }
-        course.task = Some((Arc::clone(home), task.abort_handle()));
-        drop(course);
+        state.task = Some((Arc::clone(home), task.abort_handle()));
+        drop(state);
         if !home.drives_itself && self.homes.all().len() > 1 {
-            self.look_after(job, clock::now() + PATIENCE);
+            self.look_after(job, clock::now() + MOVE_AFTER);
         }
         true
     }
 
-    fn look_after(&self, job: &Arc<Job>, at: BootInstant) {
-        let job: Weak<Job> = Arc::downgrade(job);
+    fn look_after(&self, job: &Arc<BackgroundJob>, at: BootInstant) {
+        let job: Weak<BackgroundJob> = Arc::downgrade(job);
         self.watchdog.schedule_check(job, at);
     }
 }
 
-impl Job {
+impl BackgroundJob {
     /// Whether it is done, or certain to continue as long as `here` runs.
     fn goes_on(&self, here: &Home) -> bool {
-        let course = lock(&self.course);
-        let on = course.task.as_ref().map(|(home, _)| home);
-        course.done || on.is_some_and(|home| home.drives_itself || home.is(here))
+        let state = lock(&self.state);
+        let on = state.task.as_ref().map(|(home, _)| home);
+        state.done || on.is_some_and(|home| home.drives_itself || home.is(here))
     }
 }
 
-impl ScheduledCheck for Job {
+impl ScheduledCheck for BackgroundJob {
     /// Called on a home that runs.
     fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant) {
         let Some(home) = services.home() else { return };
         if !self.goes_on(&home) {
             services.begin(&self, &home);
-        } else if !lock(&self.course).done && !home.drives_itself {
-            services.look_after(&self, now + PATIENCE);
+        } else if !lock(&self.state).done && !home.drives_itself {
+            services.look_after(&self, now + MOVE_AFTER);
         }
     }
 }
 
-impl fmt::Debug for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").finish_non_exhaustive()
-    }
-}
-
 /// One run of a job. If it is dropped half-way, its runtime has ended.
-struct Running {
+struct JobRun {
     services: Weak<Services>,
-    job: Arc<Job>,
+    job: Arc<BackgroundJob>,
     number: u32,
 }
 
-impl Running {
+impl JobRun {
     fn done(&self) {
         let (task, tracked) = {
-            let mut course = lock(&self.job.course);
-            course.done = true;
-            (course.task.take(), course.tracked.take())
+            let mut state = lock(&self.job.state);
+            state.done = true;
+            (state.task.take(), state.tracked.take())
         };
         if let Some(services) = self.services.upgrade() {
             lock(&services.jobs.0).try_remove(self.job.key);
@@ -266,19 +259,19 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for JobRun {
     fn drop(&mut self) {
         {
-            let mut course = lock(&self.job.course);
-            if course.done || course.begun != self.number {
+            let mut state = lock(&self.job.state);
+            if state.done || state.begun != self.number {
                 return;
             }
-            if std::mem::take(&mut course.starting) {
+            if std::mem::take(&mut state.starting) {
                 // The caller of `begins_on` handles that.
                 return;
             }
-            course.begun += 1;
-            course.task = None;
+            state.begun += 1;
+            state.task = None;
         }
         if let Some(services) = self.services.upgrade() {
             services.look_after(&self.job, clock::now());
@@ -292,12 +285,12 @@ mod tests {
 
     use super::*;
     use crate::Locktopus;
-    use crate::test_backend::TestBackend;
+    use locktopus_memory::MemoryBackend;
 
     #[tokio::test]
     async fn what_an_ending_runtime_drops_is_begun_elsewhere_at_once() {
-        let locks = Locktopus::builder(TestBackend::new()).build().unwrap();
-        let services = locks.engine();
+        let locks = Locktopus::builder(MemoryBackend::new()).build().unwrap();
+        let services = locks.services();
         services.here().unwrap();
         let single = || tokio::runtime::Builder::new_current_thread().build();
         let ended = std::thread::spawn(move || single().unwrap().handle().clone());
@@ -307,17 +300,17 @@ mod tests {
         });
         let begun = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&begun);
-        let job = Arc::new(Job {
+        let job = Arc::new(BackgroundJob {
             key: 0,
             begin: Box::new(move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async {})
             }),
-            course: Mutex::default(),
+            state: Mutex::default(),
         });
         services.begin(&job, &dead);
         assert_eq!(begun.load(Ordering::Relaxed), 2, "there, and then here");
-        while !lock(&job.course).done {
+        while !lock(&job.state).done {
             tokio::task::yield_now().await;
         }
         assert_eq!(begun.load(Ordering::Relaxed), 2);

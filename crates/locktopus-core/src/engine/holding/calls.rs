@@ -7,23 +7,24 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, ready};
 use locktopus_contract::{
-    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, CounterOutcome,
-    CounterRequest, DynBackend, Eviction, Executed, ExtendOutcome, ExtendRequest, GroupOutcome,
-    InstanceQuery, InstanceRecord, LockPage, LockState, LockTarget, ReleaseOutcome, ReleaseRequest,
-    ScanCursor, WakeStream, internal,
+    AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, DynBackend,
+    Executed, ExtendOutcome, ExtendRequest, GroupOutcome, InstanceQuery, InstanceRecord,
+    LockTarget, ReleaseOutcome, ReleaseRequest, internal,
 };
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, Timeout, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::engine::holding::limits::Debts;
 use crate::engine::holding::services::Services;
 
 /// How long after its deadline a call is abandoned.
-const GRACE: Duration = Duration::from_millis(50);
+const ANSWER_GRACE: Duration = Duration::from_millis(50);
 /// In a crowd, an attempt waits for others for at most this part of its time.
-const PATIENCE: u32 = 4;
+const TURN_WAIT_DIVISOR: u32 = 4;
 
 impl Services {
     /// Sends an attempt when the limits allow it. Calls `sends` just before, with the token that
@@ -37,15 +38,20 @@ impl Services {
         owes: bool,
         sends: impl FnOnce(TaskTrackerToken) + Send + 'a,
     ) -> impl Future<Output = Result<AttemptOutcome, BackendError>> + Send + 'a {
-        let place = self.attempting.at_once();
-        let place = place.filter(|_| owes || !Debts::may_be_many(self.tasks.len()));
+        let slot = self.attempting.at_once();
+        let slot = slot.filter(|_| owes || !Debts::may_be_many(self.tasks.len()));
         async move {
-            let Some(_place) = place else {
+            let Some(_slot) = slot else {
                 // Boxed, because only attempts in a crowd need it.
                 return Box::pin(self.attempt_in_turn(attempt, owes, sends)).await;
             };
+            self.has_timers()?;
             sends(self.attempts.token());
-            let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
+            // `within`, without a function more on the way of every acquire.
+            let answer = timeout_at(
+                attempt.deadline + ANSWER_GRACE,
+                self.backend.attempt(attempt),
+            );
             answer.await.unwrap_or_else(|_| Err(self.no_answer()))
         }
     }
@@ -58,19 +64,19 @@ impl Services {
     ) -> Result<AttemptOutcome, BackendError> {
         self.has_timers()?;
         let patience = half_way_to(attempt.deadline);
-        let _place = loop {
+        let _slot = loop {
             if !owes {
                 self.little_is_owed(&attempt.target, patience).await?;
             }
-            let place = self.turn_of(attempt).await;
+            let slot = self.turn_of(attempt).await;
             // Attempts let in together may owe too much by the time of this one's turn.
             if owes || self.is_little_owed(&attempt.target) {
-                break place;
+                break slot;
             }
         };
         sends(self.attempts.token());
-        let answer = self.within(attempt.deadline, self.backend.attempt(attempt))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+        let call = self.backend.attempt(attempt);
+        self.within(attempt.deadline, call).await
     }
 
     fn is_little_owed(&self, target: &LockTarget) -> bool {
@@ -93,8 +99,7 @@ impl Services {
                 "{owed} releases in the background have no answer yet, so nothing was sent; many futures of \
                  acquisitions were dropped, or the server does not answer"
             );
-            let (name, kind) = (self.backend.info().name, BackendErrorKind::Unavailable);
-            BackendError::new(name, kind, Executed::No, message)
+            self.error(BackendErrorKind::Unavailable, Executed::No, message)
         })
     }
 
@@ -103,16 +108,16 @@ impl Services {
     async fn turn_of(&self, attempt: &AcquireAttempt) -> Option<OwnedSemaphorePermit> {
         let shard = self.backend.shard(&attempt.target);
         let time = attempt.deadline.saturating_duration_since(Instant::now());
-        let place = timeout(time / PATIENCE, self.attempting.in_turn(shard)).await;
-        place.ok().flatten()
+        let slot = timeout(time / TURN_WAIT_DIVISOR, self.attempting.in_turn(shard)).await;
+        slot.ok().flatten()
     }
 
     pub(crate) async fn release(
         &self,
         request: &ReleaseRequest,
     ) -> Result<ReleaseOutcome, BackendError> {
-        let answer = self.within(request.deadline, self.backend.release(request))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+        let call = self.backend.release(request);
+        self.within(request.deadline, call).await
     }
 
     /// Returns one answer for each request, even if the backend returns fewer or more.
@@ -121,12 +126,13 @@ impl Services {
         batch: &[ExtendRequest],
         deadline: Instant,
     ) -> Vec<Result<ExtendOutcome, BackendError>> {
-        let mut answers = match self.within(deadline, self.backend.extend(batch, deadline)) {
-            Ok(answers) => answers.await.unwrap_or_default(),
-            Err(_) => {
-                let refused = || Err(BackendError::no_runtime(self.backend.info().name));
+        let call = async { Ok(self.backend.extend(batch, deadline).await) };
+        let mut answers = match self.within(deadline, call).await {
+            Err(error) if error.kind() == BackendErrorKind::NoRuntime => {
+                let refused = || Err(BackendError::no_runtime(error.backend()));
                 return std::iter::repeat_with(refused).take(batch.len()).collect();
             }
+            answers => answers.unwrap_or_default(),
         };
         answers.resize_with(batch.len(), || Err(self.no_answer()));
         answers
@@ -142,15 +148,6 @@ impl Services {
         answer.unwrap_or_else(|| Err(self.no_answer()))
     }
 
-    pub(crate) async fn inspect(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<LockState, BackendError> {
-        let answer = self.within(deadline, self.backend.inspect(target, deadline))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
-    }
-
     pub(crate) async fn attempt_all(
         &self,
         attempts: &[AcquireAttempt],
@@ -162,39 +159,15 @@ impl Services {
         tokio::select! {
             biased;
             // A shutdown waits only for sent requests.
-            () = self.closing.cancelled() => return Err(self.closed()),
+            () = self.closing.cancelled() => {
+                let (kind, message) = (BackendErrorKind::Closed, "shut down; nothing was sent");
+                return Err(self.error(kind, Executed::No, message));
+            }
             little = self.little_is_owed(&attempts[0].target, patience) => little?,
         }
         sends(self.attempts.token());
-        let answer = self.within(deadline, self.backend.attempt_all(attempts))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
-    }
-
-    pub(crate) async fn counter(
-        &self,
-        request: &CounterRequest,
-    ) -> Result<CounterOutcome, BackendError> {
-        let answer = self.within(request.deadline, self.backend.counter(request))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
-    }
-
-    pub(crate) async fn evict(
-        &self,
-        target: &LockTarget,
-        deadline: Instant,
-    ) -> Result<Eviction, BackendError> {
-        let answer = self.within(deadline, self.backend.evict(target, deadline))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
-    }
-
-    pub(crate) async fn scan(
-        &self,
-        prefix: &str,
-        cursor: Option<ScanCursor>,
-        deadline: Instant,
-    ) -> Result<LockPage, BackendError> {
-        let answer = self.within(deadline, self.backend.scan(prefix, cursor, deadline))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
+        self.within(deadline, self.backend.attempt_all(attempts))
+            .await
     }
 
     /// Returns one answer for each instance, even if the backend returns fewer or more.
@@ -202,27 +175,25 @@ impl Services {
         &self,
         query: &InstanceQuery,
     ) -> Result<Vec<Option<InstanceRecord>>, BackendError> {
-        let answer = self.within(query.deadline, self.backend.records(query))?;
-        let answer = answer.await.unwrap_or_else(|_| Err(self.no_answer()));
-        answer.map(|mut records| {
-            records.resize(query.instances.len(), None);
-            records
-        })
+        let call = self.backend.records(query);
+        let mut records = self.within(query.deadline, call).await?;
+        records.resize(query.instances.len(), None);
+        Ok(records)
     }
 
-    pub(crate) async fn subscribe(
+    /// A call that ends soon after its deadline.
+    ///
+    /// Not an async function, for the same reason as `from_backend`.
+    pub(crate) fn within<T>(
         &self,
-        target: &LockTarget,
         deadline: Instant,
-    ) -> Result<WakeStream, BackendError> {
-        let answer = self.within(deadline, self.backend.subscribe(target, deadline))?;
-        answer.await.unwrap_or_else(|_| Err(self.no_answer()))
-    }
-
-    /// A call with a timeout soon after its deadline.
-    fn within<F: Future>(&self, deadline: Instant, call: F) -> Result<Timeout<F>, BackendError> {
-        self.has_timers()?;
-        Ok(timeout_at(deadline + GRACE, call))
+        call: impl Future<Output = Result<T, BackendError>>,
+    ) -> impl Future<Output = Result<T, BackendError>> {
+        if let Err(error) = self.has_timers() {
+            return Either::Left(ready(Err(error)));
+        }
+        let answer = timeout_at(deadline + ANSWER_GRACE, call);
+        Either::Right(answer.map(|answer| answer.unwrap_or_else(|_| Err(self.no_answer()))))
     }
 
     /// Timers panic outside a runtime.
@@ -231,13 +202,24 @@ impl Services {
         internal::current().map(drop).map_err(no_runtime)
     }
 
-    fn closed(&self) -> BackendError {
-        let (name, kind) = (self.backend.info().name, BackendErrorKind::Closed);
-        BackendError::new(name, kind, Executed::No, "shut down; nothing was sent")
-    }
-
     fn no_answer(&self) -> BackendError {
         no_answer_of(&self.backend)
+    }
+
+    /// A grant whose validity is over is given back.
+    pub(crate) fn too_slow(&self) -> BackendError {
+        let message =
+            "the grant came after its validity was spent; the backend is slower than the lease";
+        self.error(BackendErrorKind::Timeout, Executed::No, message)
+    }
+
+    pub(crate) fn error(
+        &self,
+        kind: BackendErrorKind,
+        executed: Executed,
+        message: impl Into<String>,
+    ) -> BackendError {
+        BackendError::new(self.backend.info().name, kind, executed, message)
     }
 }
 
@@ -247,7 +229,7 @@ pub(crate) async fn announce(
     announcement: &Announcement,
 ) -> Result<(), BackendError> {
     let answer = timeout_at(
-        announcement.deadline + GRACE,
+        announcement.deadline + ANSWER_GRACE,
         backend.announce(announcement),
     );
     answer.await.unwrap_or_else(|_| Err(no_answer_of(backend)))
@@ -271,15 +253,13 @@ mod tests {
 
     use async_trait::async_trait;
     use futures_util::FutureExt as _;
-    use locktopus_contract::{CounterAction, InstanceId, LockKind, LockName, OwnerId};
+    use locktopus_contract::{InstanceId, LockKind, LockName, LockState, OwnerId};
     use tokio::time::sleep;
 
     use super::*;
     use crate::engine::holding::reaper::PendingRelease;
     use crate::engine::settings::Settings;
-    use crate::{
-        BackendInfo, Counters, Directory, Groups, Instances, LockBackend, NameError, WakeUps,
-    };
+    use crate::{BackendInfo, Groups, Instances, LockBackend, NameError};
 
     const MS: Duration = Duration::from_millis(1);
     const TIME: Duration = Duration::from_millis(100);
@@ -334,42 +314,12 @@ mod tests {
 
         async fn close(&self) {}
 
-        fn wake_ups(&self) -> Option<&dyn WakeUps> {
-            Some(self)
-        }
-
-        fn counters(&self) -> Option<&dyn Counters> {
-            Some(self)
-        }
-
         fn groups(&self) -> Option<&dyn Groups> {
-            Some(self)
-        }
-
-        fn directory(&self) -> Option<&dyn Directory> {
             Some(self)
         }
 
         fn instances(&self) -> Option<&dyn Instances> {
             Some(self)
-        }
-    }
-
-    #[async_trait]
-    impl WakeUps for Late {
-        fn listen(&self, _: &LockTarget) -> Option<WakeStream> {
-            None
-        }
-
-        async fn subscribe(&self, _: &LockTarget, _: Instant) -> Result<WakeStream, BackendError> {
-            self.refused().await
-        }
-    }
-
-    #[async_trait]
-    impl Counters for Late {
-        async fn counter(&self, _: &CounterRequest) -> Result<CounterOutcome, BackendError> {
-            self.refused().await
         }
     }
 
@@ -380,22 +330,6 @@ mod tests {
         }
 
         async fn attempt_all(&self, _: &[AcquireAttempt]) -> Result<GroupOutcome, BackendError> {
-            self.refused().await
-        }
-    }
-
-    #[async_trait]
-    impl Directory for Late {
-        async fn scan(
-            &self,
-            _: &str,
-            _: Option<ScanCursor>,
-            _: Instant,
-        ) -> Result<LockPage, BackendError> {
-            self.refused().await
-        }
-
-        async fn evict(&self, _: &LockTarget, _: Instant) -> Result<Eviction, BackendError> {
             self.refused().await
         }
     }
@@ -441,7 +375,7 @@ mod tests {
             ($name:literal, $call:expr) => {
                 let begun = Instant::now();
                 let answer: Result<_, BackendError> = $call.await;
-                assert_eq!(begun.elapsed(), after.min(TIME + GRACE), $name);
+                assert_eq!(begun.elapsed(), after.min(TIME + ANSWER_GRACE), $name);
                 all.push(($name, answer.map(drop).map_err(|error| error.kind())));
             };
         }
@@ -457,17 +391,6 @@ mod tests {
         let release = ReleaseRequest::new(target.clone(), owner.clone(), deadline());
         note!("release", services.release(&release));
         note!("extend", services.extend_one(extension(), deadline()));
-        note!("inspect", services.inspect(&target, deadline()));
-        let count = CounterRequest {
-            target: target.clone(),
-            operation: owner.clone(),
-            action: CounterAction::Read,
-            deadline: deadline(),
-        };
-        note!("counter", services.counter(&count));
-        note!("evict", services.evict(&target, deadline()));
-        note!("scan", services.scan("", None, deadline()));
-        note!("subscribe", services.subscribe(&target, deadline()));
         let announcement = Announcement {
             namespace: String::new(),
             instance: InstanceId::from_bytes([1; 6]),
@@ -481,10 +404,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_may_come_a_moment_after_the_deadline() {
-        for (name, answer) in each(TIME + GRACE - MS).await {
+        for (name, answer) in each(TIME + ANSWER_GRACE - MS).await {
             assert_eq!(answer, Err(BackendErrorKind::Refused), "{name}");
         }
-        for (name, answer) in each(TIME + GRACE + MS).await {
+        for (name, answer) in each(TIME + ANSWER_GRACE + MS).await {
             assert_eq!(answer, Err(BackendErrorKind::Timeout), "{name}");
         }
     }
@@ -495,7 +418,10 @@ mod tests {
             InstanceId::from_bytes([1; 6]),
             InstanceId::from_bytes([2; 6]),
         );
-        for (after, known) in [(TIME + GRACE - MS, true), (TIME + GRACE + MS, false)] {
+        for (after, known) in [
+            (TIME + ANSWER_GRACE - MS, true),
+            (TIME + ANSWER_GRACE + MS, false),
+        ] {
             let query = InstanceQuery {
                 namespace: String::new(),
                 instances: vec![mine, yours],
@@ -555,15 +481,15 @@ mod tests {
         let target = target();
         let limit = services.attempting.in_turn(services.backend.shard(&target));
         let first = limit.await.unwrap();
-        // All places but one are taken, and then all.
+        // All slots but one are taken, and then all.
         let mut others = vec![first];
         let turn = |time: Duration| {
             let deadline = Instant::now() + time;
             AcquireAttempt::new(target.clone(), OwnerId::generate(), TIME, deadline)
         };
         let begun = Instant::now();
-        while let Some(place) = services.turn_of(&turn(TIME)).await {
-            others.push(place);
+        while let Some(slot) = services.turn_of(&turn(TIME)).await {
+            others.push(slot);
             assert_eq!(begun.elapsed(), Duration::ZERO);
         }
         assert_eq!((others.len(), begun.elapsed()), (64, TIME / 4));

@@ -16,7 +16,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// How long to repeat an operation that may have run, counted from its first request. Backends
 /// remember their answers for twice as long, and would repeat the operation after that.
-const REPEATED: Duration = Duration::from_secs(60);
+const REPEAT_FOR: Duration = Duration::from_secs(60);
 
 impl Services {
     /// Reads or changes the counter. While the backend is unreachable, it retries under the same
@@ -40,7 +40,8 @@ impl Services {
                 action,
                 deadline: timer_in(self.call_timeout()),
             };
-            let error = match self.counter(&request).await {
+            let call = self.backend.counter(&request);
+            let error = match self.within(request.deadline, call).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) => error,
             };
@@ -48,7 +49,7 @@ impl Services {
                 may_have_run = true;
                 // A read may be repeated without limit.
                 if action != CounterAction::Read {
-                    limit = limit.min(sent + REPEATED);
+                    limit = limit.min(sent + REPEAT_FOR);
                 }
             }
             if !error.is_transient() || Instant::now() + pause >= limit {
@@ -85,12 +86,11 @@ fn perhaps_executed(error: BackendError) -> BackendError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use super::*;
     use crate::engine::settings::Settings;
-    use crate::test_backend::TestBackend;
-    use crate::{LockKind, LockName};
+    use crate::test_backend::Says;
+    use crate::{BackendInfo, LockKind, LockName};
 
     /// Counts on an unreachable backend: when it gave up, and the phase of the error.
     async fn given_up(action: CounterAction) -> (Duration, Phase) {
@@ -98,7 +98,8 @@ mod tests {
             tolerate_outage: Duration::from_secs(1),
             ..Settings::default()
         };
-        let services = Services::start(Arc::new(TestBackend::new()), settings);
+        let info = BackendInfo::new("test", "test", Duration::from_millis(100));
+        let services = Services::start(Says::that(info), settings);
         let target = LockTarget::new(LockName::new("n").unwrap(), LockKind::Latch);
         let begun = Instant::now();
         let error = services.count(target, action).await.unwrap_err();

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::engine::error::{LockError, LostCause, Phase};
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
 
@@ -18,14 +18,14 @@ use crate::engine::holding::shared_owner::SharedOwner;
 #[must_use = "dropping it gives the lease back in the background"]
 pub(crate) struct Owed {
     services: Arc<Services>,
-    lease: Arc<Lease>,
+    lease: Arc<BackendLease>,
     open: bool,
     /// A shutdown waits for it. Dropped last, after the reaper has taken over.
     _under_way: TaskTrackerToken,
 }
 
 impl Owed {
-    pub(crate) fn new(services: Arc<Services>, lease: Arc<Lease>) -> Self {
+    pub(crate) fn new(services: Arc<Services>, lease: Arc<BackendLease>) -> Self {
         Self {
             _under_way: services.attempts.token(),
             services,

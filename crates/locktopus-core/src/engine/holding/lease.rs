@@ -20,7 +20,7 @@ use crate::engine::holding::turn::Turn;
 
 /// A lease of the backend. The watchdog renews it, and a release or the reaper gives it back.
 /// Guards hold a [`Turn`] of it.
-pub(crate) struct Lease {
+pub(crate) struct BackendLease {
     pub(crate) target: LockTarget,
     pub(crate) owner: OwnerId,
     /// The token of the first turn.
@@ -49,7 +49,7 @@ pub(crate) struct Lease {
     pub(crate) passing: Option<Passing>,
 }
 
-impl Lease {
+impl BackendLease {
     /// A lease of this length that the backend granted: one permit, not renewed, for one turn.
     pub(crate) fn granted(
         target: LockTarget,
@@ -311,7 +311,7 @@ impl Lease {
     }
 }
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for BackendLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("target", &self.target)
@@ -330,11 +330,11 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// A lease of three seconds that may be held for two.
-    fn lease() -> Arc<Lease> {
+    fn lease() -> Arc<BackendLease> {
         let now = clock::now();
         let target = LockTarget::new(LockName::new("n").unwrap(), LockKind::Reentrant);
         let (owner, token) = (OwnerId::generate(), FencingToken::new(7));
-        let lease = Lease::granted(target, owner, token, 3 * SECOND, now + 3 * SECOND);
+        let lease = BackendLease::granted(target, owner, token, 3 * SECOND, now + 3 * SECOND);
         lease.limit_hold(Some(now + 2 * SECOND));
         Arc::new(lease.with_safety(SafetyMode::Quorum))
     }

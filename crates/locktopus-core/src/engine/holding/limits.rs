@@ -8,16 +8,16 @@ use locktopus_contract::lock;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The limit for each shard, if there are many calls.
-const PER_SHARD: usize = 64;
+const MAX_CALLS_PER_SHARD: usize = 64;
 /// At this number of shards, those without a call under way are removed.
-const MANY_SHARDS: usize = 1024;
+const PRUNE_SHARDS_AT: usize = 1024;
 /// The most attempts sent at once for all shards: enough to keep even a distant server busy.
-const AT_ONCE: usize = 448;
+const MAX_ATTEMPTS: usize = 448;
 /// Attempts wait while this many owed releases of their shard have no answer. Clients have room for
 /// more commands, because they sent the attempts that caused these releases.
-const UNANSWERED: usize = 1024;
+const MAX_UNANSWERED: usize = 1024;
 /// The same for all owed releases. After its first answer, a release may wait for a late attempt.
-const OWED: usize = 8192;
+const MAX_OWED: usize = 8192;
 
 /// One value for each shard, which exists while it is in use.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl<T> PerShard<T> {
         if let Some(value) = shards.get(&shard).and_then(Weak::upgrade) {
             return value;
         }
-        if shards.len() >= MANY_SHARDS {
+        if shards.len() >= PRUNE_SHARDS_AT {
             shards.retain(|_, value| value.strong_count() > 0);
         }
         let value = Arc::new(make());
@@ -51,7 +51,7 @@ pub(super) struct ShardLimits(PerShard<Semaphore>);
 
 impl ShardLimits {
     pub(super) fn of_shard(&self, shard: u32) -> Arc<Semaphore> {
-        self.0.of(shard, || Semaphore::new(PER_SHARD))
+        self.0.of(shard, || Semaphore::new(MAX_CALLS_PER_SHARD))
     }
 }
 
@@ -89,7 +89,7 @@ impl Debts {
 
     /// Whether a shard may be owed too many, if this many are owed in all.
     pub(super) fn may_be_many(owed: usize) -> bool {
-        owed >= UNANSWERED
+        owed >= MAX_UNANSWERED
     }
 
     /// Whether this shard is owed few enough.
@@ -115,7 +115,7 @@ impl Debts {
 impl ShardDebts {
     fn are_few(&self) -> bool {
         let (unanswered, all) = (&self.unanswered, &self.all);
-        unanswered.load(Ordering::SeqCst) < UNANSWERED && all.load(Ordering::SeqCst) < OWED
+        unanswered.load(Ordering::SeqCst) < MAX_UNANSWERED && all.load(Ordering::SeqCst) < MAX_OWED
     }
 }
 
@@ -150,24 +150,24 @@ pub(super) struct AttemptLimits {
 }
 
 /// While this exists, an attempt may be under way.
-pub(super) struct Place<'a>(&'a AtomicUsize);
+pub(super) struct AttemptSlot<'a>(&'a AtomicUsize);
 
 impl AttemptLimits {
-    /// A place, if there are few.
-    pub(super) fn at_once(&self) -> Option<Place<'_>> {
-        let place = Place(&self.under_way);
+    /// A slot, if there are few.
+    pub(super) fn at_once(&self) -> Option<AttemptSlot<'_>> {
+        let slot = AttemptSlot(&self.under_way);
         let before = self.under_way.fetch_add(1, Ordering::Relaxed);
-        (before < AT_ONCE).then_some(place)
+        (before < MAX_ATTEMPTS).then_some(slot)
     }
 
-    /// Waits for a place among those of a shard.
+    /// Waits for a slot among those of a shard.
     pub(super) async fn in_turn(&self, shard: u32) -> Option<OwnedSemaphorePermit> {
         let limit = self.shards.of_shard(shard);
         limit.acquire_owned().await.ok()
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for AttemptSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -6,9 +6,9 @@ use locktopus_contract::clock::{self, BootInstant};
 use locktopus_contract::internal::OwnerIds;
 use locktopus_contract::{Linger, LockKind};
 
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 
-impl Lease {
+impl BackendLease {
     /// Makes an earlier release leave the lock held, without an owner, until this time is over.
     /// Called when a guard goes to its user. If the lock is given back before that, because another
     /// of several locks is unavailable, nothing stays held.

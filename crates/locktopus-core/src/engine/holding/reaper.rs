@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use locktopus_contract::clock::{self, BootInstant, timer_in};
 use locktopus_contract::internal::OwnerIds;
-use locktopus_contract::{
-    BackendError, LockKind, LockTarget, OwnerId, ReleaseOutcome, ReleaseRequest,
-};
+use locktopus_contract::{LockKind, LockTarget, OwnerId, ReleaseRequest};
 use tokio::time::{Instant, timeout_at};
 
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::limits::Debt;
 use crate::engine::holding::linger;
 use crate::engine::holding::services::Services;
@@ -18,7 +16,7 @@ use crate::engine::holding::services::Services;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long after its deadline an attempt may still take effect. Backends refuse later ones.
-const LATENESS: Duration = Duration::from_millis(250);
+const MAX_LATENESS: Duration = Duration::from_millis(250);
 
 /// A release that is still to be made.
 #[derive(Debug)]
@@ -94,7 +92,7 @@ impl Services {
     /// The release for a lease that ended without an answered release. The lock may outlast the
     /// lease's validity: a renewal whose answer was lost, or one longer than the maximum hold time,
     /// keeps it on the server.
-    pub(crate) fn pending_release_of(&self, lease: &Lease) -> PendingRelease {
+    pub(crate) fn pending_release_of(&self, lease: &BackendLease) -> PendingRelease {
         let (target, owner) = (lease.target.clone(), lease.owner.clone());
         let lasts = lease.longest_lease() + self.call_timeout();
         let mut pending = PendingRelease::new(target, owner, lasts, lease.late_attempt);
@@ -110,7 +108,7 @@ impl Services {
     }
 
     /// Releases the readers' half under this lease's id. No attempt follows under it.
-    pub(crate) fn last_release_of_reader(&self, lease: &Lease) -> PendingRelease {
+    pub(crate) fn last_release_of_reader(&self, lease: &BackendLease) -> PendingRelease {
         let mut pending = self.pending_release_of(lease);
         pending.late_attempt = false;
         let release = &mut pending.release;
@@ -133,7 +131,7 @@ impl Services {
         if given_back && pending.late_attempt {
             // An attempt under way may have arrived after this release. If its caller gave up at
             // once, its deadline is a whole call away.
-            tokio::time::sleep(patience + LATENESS).await;
+            tokio::time::sleep(patience + MAX_LATENESS).await;
             given_back = self.give_back_until(pending, owed, limit()).await;
         }
         if !given_back {
@@ -168,7 +166,8 @@ impl Services {
             if clock::now() >= limit {
                 return false;
             }
-            let answer = self.give_back_once(pending).await;
+            let deadline = timer_in(self.call_timeout());
+            let answer = self.release(&pending.request(deadline, &self.ids)).await;
             drop(permit);
             match answer {
                 Ok(_) => return true,
@@ -183,13 +182,5 @@ impl Services {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
-    }
-
-    async fn give_back_once(
-        &self,
-        pending: &PendingRelease,
-    ) -> Result<ReleaseOutcome, BackendError> {
-        let deadline = timer_in(self.call_timeout());
-        self.release(&pending.request(deadline, &self.ids)).await
     }
 }

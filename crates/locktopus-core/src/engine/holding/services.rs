@@ -1,16 +1,18 @@
-//! The state that all leases of one `Locktopus` share: backend, settings and background work.
+//! The state that everything of one `Locktopus` shares: backend, settings and background work.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use locktopus_contract::clock::LONGEST;
+use locktopus_contract::clock::LONGEST_WAIT;
 use locktopus_contract::internal::OwnerIds;
 use locktopus_contract::{DynBackend, PerRuntime, SafetyMode};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::engine::holding::announcing::Announcing;
-use crate::engine::holding::background::{Home, Jobs};
+use crate::engine::acquisition::cohort::Cohorts;
+use crate::engine::holding::announcing::Announcer;
+use crate::engine::holding::background::{BackgroundJobs, Home};
 use crate::engine::holding::limits::{AttemptLimits, Debts, ShardLimits};
 use crate::engine::holding::watchdog::Watchdog;
 use crate::engine::observe::Observer;
@@ -22,11 +24,12 @@ const SHORTEST_FIRST_ANSWER: Duration = Duration::from_millis(50);
 /// may be free.
 const LONGEST_FIRST_ANSWER: Duration = Duration::from_millis(250);
 
-/// What is needed to keep leases and to give them back.
-#[derive(Debug)]
+/// What is needed to take locks, to keep them and to give them back.
 pub(crate) struct Services {
     pub(crate) backend: DynBackend,
     pub(crate) settings: Settings,
+    /// The tasks of this process that wait for locks.
+    pub(crate) cohorts: Arc<Cohorts>,
     pub(crate) observer: Observer,
     /// Creates owner ids. It belongs to this instance alone if the instance has a label.
     pub(crate) ids: Arc<OwnerIds>,
@@ -34,7 +37,7 @@ pub(crate) struct Services {
     /// The runtimes this is used on. On each of them the watchdog serves all leases.
     pub(super) homes: PerRuntime<Home>,
     /// Background work under way.
-    pub(super) jobs: Jobs,
+    pub(super) jobs: BackgroundJobs,
     pub(crate) tasks: TaskTracker,
     /// Attempts under way, which may leave something for the reaper.
     pub(crate) attempts: TaskTracker,
@@ -63,8 +66,9 @@ impl Services {
             },
             backend,
             settings,
+            cohorts: Arc::default(),
             homes: PerRuntime::new(),
-            jobs: Jobs::default(),
+            jobs: BackgroundJobs::default(),
             tasks: TaskTracker::new(),
             attempts: TaskTracker::new(),
             announcing: TaskTracker::new(),
@@ -86,7 +90,7 @@ impl Services {
         let Some(label) = label.filter(|_| self.backend.instances().is_some()) else {
             return;
         };
-        let announcing = Arc::new(Announcing {
+        let announcing = Arc::new(Announcer {
             backend: Arc::clone(&self.backend),
             namespace: self.settings.namespace.clone(),
             instance: self.ids.instance(),
@@ -106,7 +110,7 @@ impl Services {
     }
 
     pub(crate) fn call_timeout(&self) -> Duration {
-        self.backend.info().call_timeout.min(LONGEST)
+        self.backend.info().call_timeout.min(LONGEST_WAIT)
     }
 
     /// The time that a first attempt has for its answer, however short the wait limit. Otherwise a
@@ -115,6 +119,14 @@ impl Services {
     /// short even with long call timeouts.
     pub(crate) fn first_answer(&self) -> Duration {
         (self.call_timeout() / 4).clamp(SHORTEST_FIRST_ANSWER, LONGEST_FIRST_ANSWER)
+    }
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Services")
+            .field(&self.backend.info().name)
+            .finish()
     }
 }
 
@@ -128,11 +140,10 @@ impl Drop for Services {
 mod tests {
     use super::*;
     use crate::BackendInfo;
-    use crate::test_backend::TestBackend;
+    use crate::test_backend::Says;
 
     fn of(info: BackendInfo) -> Arc<Services> {
-        let backend = Arc::new(TestBackend::with(info));
-        Services::start(backend, Settings::default())
+        Services::start(Says::that(info), Settings::default())
     }
 
     fn first_answer(call_timeout: Duration) -> Duration {
@@ -144,8 +155,8 @@ mod tests {
         let info = BackendInfo::new("test", "test", Duration::from_secs(1));
         let plain = of(info.clone());
         assert_eq!(plain.safety(), SafetyMode::default());
-        let quorum = of(info.with_safety(SafetyMode::Quorum));
-        assert_eq!(quorum.safety(), SafetyMode::Quorum);
+        let safety = SafetyMode::Quorum;
+        assert_eq!(of(BackendInfo { safety, ..info }).safety(), safety);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
 
 /// A writer's owner id while a reader uses it too.
@@ -12,12 +12,12 @@ use crate::engine::holding::services::Services;
 /// id must not be used for reading again: the release would end the new hold too.
 #[derive(Debug)]
 pub(crate) struct SharedOwner {
-    writer: Weak<Lease>,
+    writer: Weak<BackendLease>,
     returned: AtomicBool,
 }
 
 impl SharedOwner {
-    pub(crate) fn of(writer: &Arc<Lease>) -> Arc<Self> {
+    pub(crate) fn of(writer: &Arc<BackendLease>) -> Arc<Self> {
         Arc::new(Self {
             writer: Arc::downgrade(writer),
             returned: AtomicBool::new(false),
@@ -35,7 +35,7 @@ impl SharedOwner {
 
     /// Notes that a lease is certainly released, which matters if its id is lent or borrowed.
     /// `last` is as in its release.
-    pub(crate) fn returned_by(services: &Arc<Services>, lease: &Arc<Lease>, last: bool) {
+    pub(crate) fn returned_by(services: &Arc<Services>, lease: &Arc<BackendLease>, last: bool) {
         let Some(loan) = lease.shared_owner() else {
             return;
         };
@@ -50,7 +50,7 @@ impl SharedOwner {
 
     /// Releases the reader once more if neither half is held any longer. More attempts could have
     /// followed the reader's own release, so a backend could not repeat that one after a failover.
-    pub(crate) fn end_reading(&self, services: &Arc<Services>, lease: &Lease) {
+    pub(crate) fn end_reading(&self, services: &Arc<Services>, lease: &BackendLease) {
         if self.is_returned() && self.writer_is_gone() {
             services.reap(services.last_release_of_reader(lease));
         }

@@ -10,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::acquisition::passing::Passing;
 use crate::engine::error::LostCause;
-use crate::engine::holding::held::Held;
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::hold::Hold;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
-use crate::engine::observe::{Hold, Holding};
+use crate::engine::observe::{HoldObservation, ObservedHold};
 
 /// One task's turn of a lease, which its guards and owner handles share. A lease that is not passed
 /// on has one turn.
 pub(crate) struct Turn {
-    pub(crate) lease: Arc<Lease>,
+    pub(crate) lease: Arc<BackendLease>,
     pub(crate) token: Option<FencingToken>,
     pub(crate) since: BootInstant,
     holds: AtomicUsize,
@@ -26,10 +26,10 @@ pub(crate) struct Turn {
     /// Created for the first task that waits for the end.
     signal: OnceLock<CancellationToken>,
     /// Notified of the end, for spans and metrics.
-    hold: Hold,
+    hold: ObservedHold,
 }
 
-impl Lease {
+impl BackendLease {
     /// Starts the next turn and returns its guard. If the lease is passed on, only the member that
     /// holds the lock, according to the local queue, may call this.
     pub(crate) fn begin_turn(
@@ -37,11 +37,11 @@ impl Lease {
         services: &Arc<Services>,
         hold_until: Option<BootInstant>,
         now: BootInstant,
-    ) -> Held {
+    ) -> Hold {
         let number = self.passing.as_ref().map_or(0, Passing::count_turn);
         self.limit_turn(services, hold_until);
         let turn = Turn::begin(self, self.token_of(number), now);
-        Held::new(Arc::clone(services), turn)
+        Hold::new(Arc::clone(services), turn)
     }
 
     /// Limits the lease to the maximum hold time of the member whose turn it is.
@@ -74,7 +74,7 @@ impl Lease {
 
 impl Turn {
     fn new(
-        lease: &Arc<Lease>,
+        lease: &Arc<BackendLease>,
         token: Option<FencingToken>,
         since: BootInstant,
         holds: usize,
@@ -86,13 +86,13 @@ impl Turn {
             holds: AtomicUsize::new(holds),
             cause: OnceLock::new(),
             signal: OnceLock::new(),
-            hold: Hold::default(),
+            hold: ObservedHold::default(),
         })
     }
 
     /// A turn with one hold, which hears of the lease's end from now on.
     pub(crate) fn begin(
-        lease: &Arc<Lease>,
+        lease: &Arc<BackendLease>,
         token: Option<FencingToken>,
         since: BootInstant,
     ) -> Arc<Self> {
@@ -153,7 +153,7 @@ impl Turn {
     }
 
     /// Reports the end to `holding`. Called once, when the lock was taken.
-    pub(crate) fn observed(&self, holding: Holding) {
+    pub(crate) fn observed(&self, holding: HoldObservation) {
         self.hold.begin(holding, || self.lost());
     }
 

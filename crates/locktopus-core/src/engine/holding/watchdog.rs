@@ -28,13 +28,13 @@ use locktopus_contract::{BackendError, ExtendOutcome, lock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use self::due::{Due, Next};
-use self::timing::{renewal, renewal_lease};
+use self::due::{Due, NextCheck};
+use self::timing::{renewal_length, renewal_time};
 use self::watched_leases::{Failures, Sooner, WatchedLeases};
 use crate::engine::error::LostCause;
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
-use crate::engine::observe::Extensions;
+use crate::engine::observe::ExtensionMeter;
 
 /// A renewal is due after this part of the lease, as in Redisson.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -42,18 +42,18 @@ const RENEWALS_PER_LEASE: u32 = 3;
 const BATCHES_PER_PERIOD: u32 = 32;
 /// Largest batch. A script over 100 keys takes 0.14 ms of the server's time; one over 1,000 stalls
 /// all its clients.
-const BATCH: usize = 100;
+const MAX_BATCH: usize = 100;
 /// How often the watchdog checks whether the machine was asleep, while there are leases.
-const TICK: Duration = Duration::from_secs(1);
+const SLEEP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Most leases handled in one check, several batches, so that other tasks of the runtime get to
 /// run.
-const LOOK: usize = 10 * BATCH;
+const MAX_DUE: usize = 10 * MAX_BATCH;
 /// First pause before a failed renewal is retried.
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 
 /// A check that the watchdog makes at a certain time, so that it needs no timer or task of its own:
 /// for the local queues of waiting tasks.
-pub(crate) trait ScheduledCheck: std::fmt::Debug + Send + Sync {
+pub(crate) trait ScheduledCheck: Send + Sync {
     /// The time has come.
     fn check(self: Arc<Self>, services: &Arc<Services>, now: BootInstant);
 }
@@ -76,7 +76,7 @@ impl Default for Watchdog {
 }
 
 /// Leases that the backend no longer holds for their owners. Dropping it notifies the holders.
-pub(crate) struct Losses(pub(crate) Vec<(Arc<Lease>, LostCause)>);
+pub(crate) struct Losses(pub(crate) Vec<(Arc<BackendLease>, LostCause)>);
 
 impl Losses {
     /// Notifies the holders, with the reason if an operator broke the lock. It waits only a moment
@@ -99,7 +99,7 @@ impl Watchdog {
     /// Starts watching a lease that was granted at `granted_at`. False after `close`: its loss
     /// would not be reported, so it ends at once.
     #[must_use]
-    pub(crate) fn watch(&self, lease: &Arc<Lease>, granted_at: BootInstant) -> bool {
+    pub(crate) fn watch(&self, lease: &Arc<BackendLease>, granted_at: BootInstant) -> bool {
         let mut watched = lock(&self.watched);
         if watched.closed {
             drop(watched);
@@ -108,50 +108,50 @@ impl Watchdog {
         }
         let sooner = watched.insert(lease, granted_at);
         drop(watched);
-        self.look_sooner(sooner);
+        self.wake_if(sooner);
         true
     }
 
-    fn look_sooner(&self, Sooner(sooner): Sooner) {
+    fn wake_if(&self, Sooner(sooner): Sooner) {
         if sooner {
             self.sooner.notify_waiters();
         }
     }
 
     /// Stops watching for good, and returns the watched leases.
-    pub(crate) fn close(&self) -> Vec<Arc<Lease>> {
+    pub(crate) fn close(&self) -> Vec<Arc<BackendLease>> {
         lock(&self.watched).close()
     }
 
     /// Stops watching a lease. Does nothing if it was lost and removed meanwhile.
-    pub(crate) fn forget(&self, lease: &Lease) {
+    pub(crate) fn forget(&self, lease: &BackendLease) {
         lock(&self.watched).remove(lease);
     }
 
     /// Moves a lease to its new position after its deadline moved.
-    pub(crate) fn extended(&self, lease: &Lease) {
+    pub(crate) fn extended(&self, lease: &BackendLease) {
         let now = clock::now();
         let mut watched = lock(&self.watched);
         let renew_at = lease
             .renewed
-            .then(|| renewal(watched.origin(), now, lease.length()));
+            .then(|| renewal_time(watched.origin(), now, lease.length()));
         if let Some(entry) = watched.get(lease) {
             entry.renew_at = renew_at;
-            let sooner = watched.put_right(lease, lease.valid_until());
+            let sooner = watched.reschedule(lease, lease.valid_until());
             drop(watched);
-            self.look_sooner(sooner);
+            self.wake_if(sooner);
         }
     }
 
     /// The leases being watched.
-    pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
+    pub(crate) fn leases(&self) -> Vec<Arc<BackendLease>> {
         lock(&self.watched).leases().cloned().collect()
     }
 
     /// Checks a lease's deadline again: its maximum hold time has changed.
-    pub(crate) fn retime(&self, lease: &Lease) {
-        let sooner = lock(&self.watched).put_right(lease, lease.valid_until());
-        self.look_sooner(sooner);
+    pub(crate) fn retime(&self, lease: &BackendLease) {
+        let sooner = lock(&self.watched).reschedule(lease, lease.valid_until());
+        self.wake_if(sooner);
     }
 
     /// Schedules a check for this instant.
@@ -160,7 +160,7 @@ impl Watchdog {
         if !watched.closed {
             let sooner = watched.insert_check(of, at);
             drop(watched);
-            self.look_sooner(sooner);
+            self.wake_if(sooner);
         }
     }
 
@@ -174,16 +174,16 @@ impl Watchdog {
         loop {
             // Created before the check, so that it hears of entries added from now on.
             let sooner = self.sooner.notified();
-            let due = lock(&self.watched).look();
+            let due = lock(&self.watched).take_due();
             let next = due.next;
-            if !due.is_empty() && !self.attend(due, &services) {
+            if !due.is_empty() && !self.handle(due, &services) {
                 return;
             }
             let pause = async {
                 match next {
-                    Next::AtOnce => tokio::task::yield_now().await,
-                    Next::At(at) => tokio::time::sleep_until(at).await,
-                    Next::Never => std::future::pending().await,
+                    NextCheck::AtOnce => tokio::task::yield_now().await,
+                    NextCheck::At(at) => tokio::time::sleep_until(at).await,
+                    NextCheck::Never => std::future::pending().await,
                 }
             };
             tokio::select! {
@@ -196,7 +196,7 @@ impl Watchdog {
     }
 
     /// Does what is due. False if the services are gone.
-    fn attend(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
+    fn handle(self: &Arc<Self>, due: Due, services: &Weak<Services>) -> bool {
         // Outside the lock, because ending a lease runs tasks that wait for its loss.
         let mut ended = due.held_too_long;
         for (lease, cause) in due.over {
@@ -222,7 +222,7 @@ impl Watchdog {
             .renew
             .into_iter()
             .map(|lease| {
-                let length = renewal_lease(&lease, due.now, &services);
+                let length = renewal_length(&lease, due.now, &services);
                 let shard = services.backend.shard(&lease.target);
                 ((shard, length), lease)
             })
@@ -231,7 +231,7 @@ impl Watchdog {
         let mut renew = renew.into_iter().peekable();
         while let Some((together, first)) = renew.next() {
             let mut batch = vec![first];
-            while batch.len() < BATCH
+            while batch.len() < MAX_BATCH
                 && let Some((_, next)) = renew.next_if(|(other, _)| *other == together)
             {
                 batch.push(next);
@@ -245,7 +245,12 @@ impl Watchdog {
         true
     }
 
-    async fn renew(&self, services: &Services, mut batch: Vec<Arc<Lease>>, length: Duration) {
+    async fn renew(
+        &self,
+        services: &Services,
+        mut batch: Vec<Arc<BackendLease>>,
+        length: Duration,
+    ) {
         let sent = clock::now();
         batch.retain(|lease| lease.is_active());
         if batch.is_empty() {
@@ -269,7 +274,7 @@ impl Watchdog {
                 lease.token_kept(sent, request.keep_token);
             }
         }
-        let mut extensions = Extensions::default();
+        let mut extensions = ExtensionMeter::default();
         let lost = self.renewed(&batch, answers, valid_until, &mut extensions);
         services.observer.extended(&extensions);
         Losses(lost).tell(services).await;
@@ -278,12 +283,12 @@ impl Watchdog {
     /// Notes the answers to a renewal. Returns the leases that turn out to be lost.
     fn renewed(
         &self,
-        batch: &[Arc<Lease>],
+        batch: &[Arc<BackendLease>],
         answers: Vec<Result<ExtendOutcome, BackendError>>,
         valid_until: BootInstant,
-        extensions: &mut Extensions,
-    ) -> Vec<(Arc<Lease>, LostCause)> {
-        let (now, mut lost, mut look_sooner) = (clock::now(), Vec::new(), false);
+        extensions: &mut ExtensionMeter,
+    ) -> Vec<(Arc<BackendLease>, LostCause)> {
+        let (now, mut lost, mut any_sooner) = (clock::now(), Vec::new(), false);
         // Usually all leases of a batch have the same length.
         let mut usual = None;
         let mut leases = lock(&self.watched);
@@ -302,7 +307,7 @@ impl Watchdog {
                     let (length, deadline) = lease.confirmed(valid_until);
                     let renew_at = match usual {
                         Some((usual, renew_at)) if usual == length => renew_at,
-                        _ => renewal(origin, now, length),
+                        _ => renewal_time(origin, now, length),
                     };
                     usual = Some((length, renew_at));
                     entry.renew_at = Some(renew_at);
@@ -331,11 +336,11 @@ impl Watchdog {
                     lease.valid_until()
                 }
             };
-            let Sooner(sooner) = leases.put_right(lease, deadline);
-            look_sooner |= sooner;
+            let Sooner(sooner) = leases.reschedule(lease, deadline);
+            any_sooner |= sooner;
         }
         drop(leases);
-        self.look_sooner(Sooner(look_sooner));
+        self.wake_if(Sooner(any_sooner));
         lost
     }
 }
@@ -348,8 +353,9 @@ mod tests {
 
     use super::*;
     use crate::engine::settings::Settings;
-    use crate::test_backend::{TestBackend, away, granted, sleep_machine};
+    use crate::test_backend::{away, granted, sleep_machine};
     use crate::{CohortSettings, LockError, LockGuard, Locktopus};
+    use locktopus_memory::MemoryBackend;
 
     const LIMIT: Duration = Duration::from_secs(1);
 
@@ -361,7 +367,7 @@ mod tests {
             turns: 64,
             budget: LIMIT * 60,
         };
-        let builder = Locktopus::builder(TestBackend::new()).cohort(cohort);
+        let builder = Locktopus::builder(MemoryBackend::new()).cohort(cohort);
         let locks = builder.build().unwrap();
         let holder = locks.lock("a").max_hold(LIMIT).acquire().await.unwrap();
         let mut next: Acquiring = Box::pin(locks.lock("a").acquire());
@@ -384,11 +390,11 @@ mod tests {
         let (holder, next) = over().await;
         let services = Arc::clone(holder.services());
         let watchdog = &services.watchdog;
-        let due = lock(&watchdog.watched).look();
+        let due = lock(&watchdog.watched).take_due();
         assert_eq!(due.over.len(), 1);
         drop(holder);
         let next = next.await.unwrap();
-        assert!(watchdog.attend(due, &Arc::downgrade(&services)));
+        assert!(watchdog.handle(due, &Arc::downgrade(&services)));
         is_held_for_good(next).await;
     }
 
@@ -398,8 +404,8 @@ mod tests {
         let services = Arc::clone(holder.services());
         let watchdog = &services.watchdog;
         drop(holder);
-        let due = lock(&watchdog.watched).look();
-        assert!(watchdog.attend(due, &Arc::downgrade(&services)));
+        let due = lock(&watchdog.watched).take_due();
+        assert!(watchdog.handle(due, &Arc::downgrade(&services)));
         is_held_for_good(next.await.unwrap()).await;
     }
 
@@ -415,7 +421,7 @@ mod tests {
     }
 
     /// A watchdog that watches leases of these lengths, all granted now, and their renewal.
-    fn watching(leases: &[Duration]) -> (Watchdog, Vec<Arc<Lease>>) {
+    fn watching(leases: &[Duration]) -> (Watchdog, Vec<Arc<BackendLease>>) {
         let watchdog = Watchdog::default();
         let watch = |lease: &Duration| {
             let lease = Arc::new(granted(*lease));
@@ -427,7 +433,7 @@ mod tests {
     }
 
     /// The time until the lease's next renewal.
-    fn renewed_in(watchdog: &Watchdog, lease: &Lease) -> Duration {
+    fn renewed_in(watchdog: &Watchdog, lease: &BackendLease) -> Duration {
         let mut leases = lock(&watchdog.watched);
         let entry = leases.get(lease).unwrap();
         entry.renew_at.unwrap().since(clock::now())
@@ -437,12 +443,12 @@ mod tests {
         /// Gives all of a batch this answer.
         fn answered(
             &self,
-            batch: &[Arc<Lease>],
+            batch: &[Arc<BackendLease>],
             answer: fn() -> Result<ExtendOutcome, BackendError>,
         ) {
             let answers = batch.iter().map(|_| answer()).collect();
             let until = clock::now() + LIMIT * 24;
-            let lost = self.renewed(batch, answers, until, &mut Extensions::default());
+            let lost = self.renewed(batch, answers, until, &mut ExtensionMeter::default());
             assert!(lost.is_empty());
         }
     }
@@ -491,7 +497,7 @@ mod tests {
     /// The holder of a lease lost for another reason gives it back when it notices.
     #[tokio::test(start_paused = true)]
     async fn only_what_was_held_too_long_is_given_back_for_its_holder() {
-        let backend = Arc::new(TestBackend::new());
+        let backend = Arc::new(MemoryBackend::new());
         let services = Services::start(backend, Settings::default());
         let watchdog = &services.watchdog;
         let (lost, too_long) = (granted(LIMIT), granted(LIMIT * 2));
@@ -502,9 +508,9 @@ mod tests {
         }
         // The watchdog does not run meanwhile.
         sleep_machine(LIMIT);
-        let due = lock(&watchdog.watched).look();
+        let due = lock(&watchdog.watched).take_due();
         assert_eq!(due.over.len(), 2);
-        assert!(watchdog.attend(due, &Arc::downgrade(&services)));
+        assert!(watchdog.handle(due, &Arc::downgrade(&services)));
         let releasing = leases.each_ref().map(|lease| lease.is_releasing());
         assert_eq!(releasing, [false, true]);
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use locktopus_contract::LockTarget;
 use locktopus_contract::clock::{self, BootInstant};
 use metrics::Unit;
 use tokio::time::Instant;
@@ -40,14 +41,14 @@ pub(super) fn describe() {
 
 /// A task that requests a lock.
 #[derive(Debug)]
-pub(super) struct Wait {
+pub(super) struct WaitMeter {
     backend: &'static str,
     kind: &'static str,
     outcome: &'static str,
     since: Instant,
 }
 
-impl Wait {
+impl WaitMeter {
     pub(super) fn new(backend: &'static str, kind: &'static str) -> Self {
         metrics::gauge!(WAITING, "backend" => backend, "kind" => kind).increment(1.0);
         Self {
@@ -63,7 +64,7 @@ impl Wait {
     }
 }
 
-impl Drop for Wait {
+impl Drop for WaitMeter {
     fn drop(&mut self) {
         let Self {
             backend,
@@ -79,7 +80,7 @@ impl Drop for Wait {
 
 /// A held lock.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct HoldMeter {
     backend: &'static str,
     kind: &'static str,
     /// This stays if no end is reported, because the runtime shut down.
@@ -87,7 +88,7 @@ pub(super) struct Hold {
     since: Instant,
 }
 
-impl Hold {
+impl HoldMeter {
     pub(super) fn new(backend: &'static str, kind: &'static str) -> Self {
         metrics::gauge!(HELD, "backend" => backend, "kind" => kind).increment(1.0);
         Self {
@@ -103,7 +104,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for HoldMeter {
     fn drop(&mut self) {
         let Self {
             backend,
@@ -126,13 +127,14 @@ pub(super) fn handed_on(backend: &'static str, kind: &'static str, given_up: Boo
     metrics::histogram!(HAND_OFF, "backend" => backend, "kind" => kind).record(took);
 }
 
-/// Extensions by kind, collected until they can be reported.
+/// How late confirmed extensions were, by kind, until they are reported.
 #[derive(Debug, Default)]
-pub(super) struct Extensions(Vec<(&'static str, Duration)>);
+pub(crate) struct ExtensionMeter(Vec<(&'static str, Duration)>);
 
-impl Extensions {
-    pub(super) fn note(&mut self, kind: &'static str, late: Duration) {
-        self.0.push((kind, late));
+impl ExtensionMeter {
+    /// Notes that an extension was confirmed this long after it was due.
+    pub(crate) fn note(&mut self, target: &LockTarget, late: Duration) {
+        self.0.push((target.kind().as_str(), late));
     }
 
     pub(super) fn tell(&self, backend: &'static str) {

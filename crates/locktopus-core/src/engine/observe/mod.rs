@@ -25,10 +25,12 @@ mod spans;
 mod words;
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use locktopus_contract::clock::BootInstant;
 use locktopus_contract::{FencingToken, LockTarget, lock};
+
+pub(crate) use self::meters::ExtensionMeter;
+pub(crate) use self::spans::PositionField;
 
 use crate::engine::error::{LockError, LostCause};
 
@@ -48,18 +50,22 @@ impl Observer {
 
     /// A task requests a lock, and waits if it must. The wait ends when the returned value is
     /// dropped.
-    pub(crate) fn waits<'a>(&'a self, target: &'a LockTarget) -> Waiting<'a> {
-        Waiting {
+    pub(crate) fn waits<'a>(&'a self, target: &'a LockTarget) -> WaitObservation<'a> {
+        WaitObservation {
             observer: self,
             target,
-            span: spans::Wait::new(self.backend, target, self.names),
-            meter: meters::Wait::new(self.backend, target.kind().as_str()),
+            span: spans::WaitSpan::new(self.backend, target, self.names),
+            meter: meters::WaitMeter::new(self.backend, target.kind().as_str()),
         }
     }
 
     /// A task has a lock without a wait of its own: it took a ticket, or one of several locks
     /// requested together.
-    pub(crate) fn holds(&self, target: &LockTarget, token: Option<FencingToken>) -> Holding {
+    pub(crate) fn holds(
+        &self,
+        target: &LockTarget,
+        token: Option<FencingToken>,
+    ) -> HoldObservation {
         self.holds_after(target, token, None)
     }
 
@@ -67,11 +73,11 @@ impl Observer {
         &self,
         target: &LockTarget,
         token: Option<FencingToken>,
-        wait: Option<&spans::Wait>,
-    ) -> Holding {
-        Holding {
-            span: spans::Hold::new(self.backend, target, self.names, token, wait),
-            meter: meters::Hold::new(self.backend, target.kind().as_str()),
+        wait: Option<&spans::WaitSpan>,
+    ) -> HoldObservation {
+        HoldObservation {
+            span: spans::HoldSpan::new(self.backend, target, self.names, token, wait),
+            meter: meters::HoldMeter::new(self.backend, target.kind().as_str()),
         }
     }
 
@@ -82,28 +88,28 @@ impl Observer {
     }
 
     /// Reports these confirmed extensions.
-    pub(crate) fn extended(&self, extensions: &Extensions) {
-        extensions.0.tell(self.backend);
+    pub(crate) fn extended(&self, extensions: &ExtensionMeter) {
+        extensions.tell(self.backend);
     }
 }
 
 /// A task that requests a lock. If it is dropped without an answer, the task gave up.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct WaitObservation<'a> {
     observer: &'a Observer,
     target: &'a LockTarget,
-    span: spans::Wait,
-    meter: meters::Wait,
+    span: spans::WaitSpan,
+    meter: meters::WaitMeter,
 }
 
-impl Waiting<'_> {
+impl WaitObservation<'_> {
     /// Runs the work of the wait inside its span.
     pub(crate) fn around<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         self.span.around(work)
     }
 
     /// The task got the lock.
-    pub(crate) fn granted(mut self, token: Option<FencingToken>) -> Holding {
+    pub(crate) fn granted(mut self, token: Option<FencingToken>) -> HoldObservation {
         self.span.granted(token);
         self.ended(words::GRANTED);
         self.observer
@@ -126,46 +132,35 @@ impl Waiting<'_> {
     }
 }
 
-/// How many waiters were ahead of this task's current wait in the backend's queue, by the last
-/// answer. Drop it in that task.
-#[derive(Debug)]
-pub(crate) struct Position(spans::Position);
-
-impl Position {
-    /// No answer came yet.
-    pub(crate) fn unknown() -> Self {
-        Self(spans::Position::new("lock.ahead", None))
-    }
-
-    pub(crate) fn is(&mut self, ahead: u64) {
-        self.0.is(ahead);
-    }
-
-    /// Whether a subscriber wants the position. Call it in the wait's task.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.0.is_wanted()
-    }
+/// How many waiters are ahead of this task's current wait in the backend's queue. No answer came
+/// yet.
+pub(crate) fn unknown_position() -> PositionField {
+    PositionField::new("lock.ahead", None)
 }
 
 /// Reports how many tasks of this process were waiting when this task's wait began.
 pub(crate) fn stands_behind_here(ahead: u64) {
-    let _told_at_once = spans::Position::new("lock.ahead_here", Some(ahead));
+    let _told_at_once = PositionField::new("lock.ahead_here", Some(ahead));
 }
 
 /// A held lock. The hold ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Holding {
-    span: spans::Hold,
-    meter: meters::Hold,
+pub(crate) struct HoldObservation {
+    span: spans::HoldSpan,
+    meter: meters::HoldMeter,
 }
 
-/// The [`Holding`] of a lease, while it lasts.
+/// The [`HoldObservation`] of a lease, while it lasts.
 #[derive(Debug, Default)]
-pub(crate) struct Hold(Mutex<Option<Holding>>);
+pub(crate) struct ObservedHold(Mutex<Option<HoldObservation>>);
 
-impl Hold {
+impl ObservedHold {
     /// Starts the hold. It may be `over` already, after [`end`](Self::end) found nothing.
-    pub(crate) fn begin<'a>(&self, holding: Holding, over: impl FnOnce() -> Option<&'a LostCause>) {
+    pub(crate) fn begin<'a>(
+        &self,
+        holding: HoldObservation,
+        over: impl FnOnce() -> Option<&'a LostCause>,
+    ) {
         *lock(&self.0) = Some(holding);
         if let Some(cause) = over() {
             self.end(cause);
@@ -180,16 +175,5 @@ impl Hold {
             holding.span.ended(cause);
             holding.meter.ended(cause);
         }
-    }
-}
-
-/// How late confirmed extensions were, until they are reported.
-#[derive(Debug, Default)]
-pub(crate) struct Extensions(meters::Extensions);
-
-impl Extensions {
-    /// Notes that an extension was confirmed this long after it was due.
-    pub(crate) fn note(&mut self, target: &LockTarget, late: Duration) {
-        self.0.note(target.kind().as_str(), late);
     }
 }

@@ -12,12 +12,12 @@ fn name(target: &LockTarget, names: bool) -> Option<&str> {
 
 /// A task that requests a lock.
 #[derive(Debug)]
-pub(super) struct Wait {
+pub(super) struct WaitSpan {
     span: Span,
     told: bool,
 }
 
-impl Wait {
+impl WaitSpan {
     pub(super) fn new(backend: &'static str, target: &LockTarget, names: bool) -> Self {
         let span = info_span!(
             target: "locktopus",
@@ -47,7 +47,7 @@ impl Wait {
     }
 }
 
-impl Drop for Wait {
+impl Drop for WaitSpan {
     fn drop(&mut self) {
         if !self.told {
             self.ended("dropped");
@@ -58,29 +58,29 @@ impl Drop for Wait {
 /// The position of a wait. It is recorded once, on drop: OpenTelemetry keeps all values that a
 /// field ever had, and accepts only so many fields.
 #[derive(Debug)]
-pub(super) struct Position {
+pub(crate) struct PositionField {
     field: &'static str,
     ahead: Option<u64>,
 }
 
-impl Position {
+impl PositionField {
     pub(super) fn new(field: &'static str, ahead: Option<u64>) -> Self {
         Self { field, ahead }
     }
 
-    pub(super) fn is(&mut self, ahead: u64) {
+    pub(crate) fn is(&mut self, ahead: u64) {
         self.ahead = Some(ahead);
     }
 
     /// Whether the program's subscriber wants the wait's span. If so, that is the innermost span.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         let span = Span::current();
         let metadata = span.metadata();
         metadata.is_some_and(|span| span.fields().field(self.field).is_some())
     }
 }
 
-impl Drop for Position {
+impl Drop for PositionField {
     /// The wait's span is the innermost one when the engine drops this. If the subscriber does not
     /// want that span, the innermost one is the program's own, which lacks this field.
     fn drop(&mut self) {
@@ -99,17 +99,17 @@ fn token_number(token: Option<FencingToken>) -> Option<i64> {
 
 /// A held lock.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct HoldSpan {
     span: Span,
 }
 
-impl Hold {
+impl HoldSpan {
     pub(super) fn new(
         backend: &'static str,
         target: &LockTarget,
         names: bool,
         token: Option<FencingToken>,
-        wait: Option<&Wait>,
+        wait: Option<&WaitSpan>,
     ) -> Self {
         let span = info_span!(
             target: "locktopus",

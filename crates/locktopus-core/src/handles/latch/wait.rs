@@ -110,13 +110,13 @@ impl LatchWait {
 
     async fn run(self) -> Result<(), LockError> {
         let latch = &self.latch;
-        let target = latch.name.target(&latch.engine, &LockKind::Latch)?;
-        latch.engine.ready_for(&target, Phase::Inspect)?;
+        let target = latch.name.target(&latch.services, &LockKind::Latch)?;
+        latch.services.ready_for(&target, Phase::Inspect)?;
         let heartbeat = self.checked_heartbeat()?;
         let started = Instant::now();
         // A check always has a moment for its answer. Otherwise a short limit could not find the
         // latch open.
-        let moment = latch.engine.first_answer();
+        let moment = latch.services.first_answer();
         let limit = self
             .limit
             .map(|limit| timer_after(started, limit.max(moment)));
@@ -134,15 +134,10 @@ impl LatchWait {
         };
         tokio::select! {
             biased;
-            () = latch.engine.closing.cancelled() => Err(LockError::ShutDown),
+            () = latch.services.closing.cancelled() => Err(LockError::ShutDown),
             () = cancelled => Err(LockError::Cancelled { target: target.clone() }),
             opened = self.opened(&target, heartbeat) => opened,
-            () = out_of_time => Err(LockError::WaitTimeout {
-                target: target.clone(),
-                waited: started.elapsed(),
-                holder_remaining: None,
-                source: None,
-            }),
+            () = out_of_time => Err(LockError::out_of_time(&target, started)),
         }
     }
 
@@ -176,10 +171,11 @@ impl LatchWait {
     }
 
     async fn subscribe(&self, target: &LockTarget) -> Option<WakeStream> {
-        let services = &self.latch.engine;
+        let services = &self.latch.services;
         services.backend.wake_ups()?;
         let deadline = timer_in(services.call_timeout());
-        let hints = services.subscribe(target, deadline).await;
+        let call = services.backend.subscribe(target, deadline);
+        let hints = services.within(deadline, call).await;
         hints
             .inspect_err(|error| {
                 tracing::debug!(lock = %target, %error, "cannot listen for the latch, polling");
@@ -188,7 +184,7 @@ impl LatchWait {
     }
 
     fn checked_heartbeat(&self) -> Result<Duration, OptionError> {
-        let heartbeat = match (self.heartbeat, self.latch.engine.settings.strategy) {
+        let heartbeat = match (self.heartbeat, self.latch.services.settings.strategy) {
             (Some(heartbeat), _)
             | (
                 None,

@@ -1,7 +1,10 @@
 //! Operators' view of a lock: inspect it, or release it by force, without holding it.
 
 use locktopus_contract::clock::timer_in;
-use locktopus_contract::{Eviction, Executed, LockKind, LockState, LockTarget, OwnerId};
+use locktopus_contract::{
+    BackendError, Eviction, Executed, HolderState, LockKind, LockState, LockTarget, Mode, OwnerId,
+    ReleaseOutcome, ReleaseRequest,
+};
 
 use super::LockRequest;
 use crate::engine::error::{LockError, LostCause, Phase};
@@ -18,7 +21,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
     /// let state = locks.lock("invoice:42").inspect().await?;
-    /// assert_eq!(state.holder().map(|holder| &holder.owner), Some(guard.owner()));
+    /// assert_eq!(state.holder().map(|holder| &holder.owner), Some(guard.owner_id()));
     /// assert_eq!((state.last_token, state.waiters.len()), (guard.token(), 0));
     /// guard.release().await?;
     /// # Ok(()) }
@@ -33,15 +36,14 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Cancel safe; reads only.
     pub async fn inspect(self) -> Result<LockState, LockError> {
         let target = self.target()?;
-        let deadline = timer_in(self.engine.call_timeout());
-        self.engine
-            .inspect(&target, deadline)
-            .await
-            .map_err(|source| LockError::Backend {
-                target,
-                phase: Phase::Inspect,
-                source,
-            })
+        let deadline = timer_in(self.services.call_timeout());
+        let call = self.services.backend.inspect(&target, deadline);
+        let state = self.services.within(deadline, call).await;
+        state.map_err(|source| LockError::Backend {
+            target,
+            phase: Phase::Inspect,
+            source,
+        })
     }
 
     /// Returns whether the ticket's owner still holds the lock. Unlike
@@ -69,7 +71,9 @@ impl<G: AnyGuard> LockRequest<G> {
     pub async fn is_held_by(self, ticket: &LeaseTicket) -> Result<bool, LockError> {
         ticket.check(&self.target()?, self.checked_permits()?)?;
         let holders = self.inspect().await?.holders;
-        Ok(holders.iter().any(|holder| &holder.owner == ticket.owner()))
+        Ok(holders
+            .iter()
+            .any(|holder| &holder.owner == ticket.owner_id()))
     }
 
     /// Takes the lock away from its holders and hands it to the next waiter. For an operator who
@@ -81,7 +85,7 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// The reason is logged here as a warning, with the number of holders. The backend keeps its
     /// first 256 characters for a day, if it keeps records of instances. Victims in other processes
-    /// log it, and they get it from [`lost`](crate::LockGuard::lost) and in errors.
+    /// log it, and they get it from [`lost`](crate::Lease::lost) and in errors.
     /// [`Locktopus::break_reason`](crate::Locktopus::break_reason) returns it too. On Redis this
     /// needs the key pattern `locktopus_instance:*`. Everyone who may read the locks may read the
     /// reason.
@@ -118,27 +122,33 @@ impl<G: AnyGuard> LockRequest<G> {
             // Evicting either half ends both, and a writer's token must be fenced.
             target = LockTarget::new(target.name().clone(), LockKind::Write);
         }
-        if self.engine.closing.is_cancelled() {
+        if self.services.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
         // The reason must be stored before a victim or a watcher looks for it.
-        let before = self.engine.leave_reason_for_holders(&target, &reason).await;
-        let deadline = timer_in(self.engine.call_timeout());
-        match self.engine.evict(&target, deadline).await {
+        let before = self
+            .services
+            .leave_reason_for_holders(&target, &reason)
+            .await;
+        let deadline = timer_in(self.services.call_timeout());
+        let call = self.services.backend.evict(&target, deadline);
+        match self.services.within(deadline, call).await {
             Ok(eviction) => {
                 let victims = eviction.evicted.len();
-                tracing::warn!(lock = %target, reason = ?reason, victims, "lock released by force");
-                self.engine.tell_victims(&eviction, &reason);
+                if victims > 0 {
+                    tracing::warn!(lock = %target, reason = ?reason, victims, "lock released by force");
+                }
+                self.services.tell_victims(&eviction, &reason);
                 // These became holders after the reason was stored.
                 let missed = |owner: &&OwnerId| !before.contains(owner);
                 let missed: Vec<_> = eviction.evicted.iter().filter(missed).collect();
-                self.engine.leave_reason(&missed, Some(&reason)).await;
+                self.services.leave_reason(&missed, Some(&reason)).await;
                 Ok(eviction)
             }
             Err(source) => {
                 if source.executed() == Executed::No {
                     let before: Vec<_> = before.iter().collect();
-                    self.engine.leave_reason(&before, None).await;
+                    self.services.leave_reason(&before, None).await;
                 }
                 Err(LockError::Backend {
                     target,
@@ -148,6 +158,108 @@ impl<G: AnyGuard> LockRequest<G> {
             }
         }
     }
+
+    /// Like [`force_release`](Self::force_release), but ends the hold of this owner and no other.
+    /// For an operator who has seen who is stuck: by now the lock may have another holder.
+    ///
+    /// [`Eviction::evicted`] is empty if this owner does not hold the lock. Then nothing was done.
+    /// The other holders of a read-write lock or a semaphore keep it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
+    /// let stuck = locks.lock("import").acquire().await?;
+    /// let owner = stuck.owner_id().clone();
+    /// # let _ = stuck.release().await;
+    /// let next = locks.lock("import").acquire().await?; // meanwhile, by someone else
+    /// let eviction = locks.lock("import").force_release_of(&owner, "it hangs").await?;
+    /// assert!(eviction.evicted.is_empty());
+    /// next.ensure_valid()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`] and [`LockError::Backend`], also for a permit semaphore, whose permits
+    /// all have their own id.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe, as `force_release`. But you can call it again for the same owner.
+    pub async fn force_release_of(
+        self,
+        owner: &OwnerId,
+        reason: impl Into<String>,
+    ) -> Result<Eviction, LockError> {
+        let reason = reason.into();
+        let target = self.target()?;
+        if self.services.closing.is_cancelled() {
+            return Err(LockError::ShutDown);
+        }
+        let failed = |source| LockError::Backend {
+            target: target.clone(),
+            phase: Phase::Evict,
+            source,
+        };
+        if target.kind() == &LockKind::PermitSemaphore {
+            let message = "each permit has an id of its own, so only all of them can be taken away";
+            let name = self.services.backend.info().name;
+            return Err(failed(BackendError::unsupported(name, message)));
+        }
+        let state = self.clone().inspect().await?;
+        let holds: Vec<_> = state
+            .holders
+            .iter()
+            .filter(|hold| &hold.owner == owner)
+            .collect();
+        if holds.is_empty() {
+            return Ok(Eviction::new(Vec::new(), None));
+        }
+        // The reason must be stored before the victim or a watcher looks for it.
+        self.services.leave_reason(&[owner], Some(&reason)).await;
+        let mut ended = false;
+        for hold in holds {
+            let request = self.release_of(&target, hold);
+            let call = self.services.backend.release(&request);
+            match self.services.within(request.deadline, call).await {
+                Ok(outcome) => ended |= outcome == ReleaseOutcome::Released,
+                Err(source) => {
+                    if source.executed() == Executed::No && !ended {
+                        self.services.leave_reason(&[owner], None).await;
+                    }
+                    return Err(failed(source));
+                }
+            }
+        }
+        if !ended {
+            self.services.leave_reason(&[owner], None).await;
+            return Ok(Eviction::new(Vec::new(), None));
+        }
+        tracing::warn!(lock = %target, ?reason, ?owner, "lock released by force");
+        // It held the lock when this token was read, and its own are not greater.
+        let fence = state.last_token.filter(|_| target.kind().has_tokens());
+        let eviction = Eviction::new(vec![owner.clone()], fence);
+        self.services.tell_victims(&eviction, &reason);
+        Ok(eviction)
+    }
+
+    fn release_of(&self, target: &LockTarget, hold: &HolderState) -> ReleaseRequest {
+        let is_rw = target.kind().family() == LockKind::Write.family();
+        let kind = match hold.mode {
+            Mode::Read if is_rw => LockKind::Read,
+            Mode::Exclusive if is_rw => LockKind::Write,
+            _ => target.kind().clone(),
+        };
+        let target = LockTarget::new(target.name().clone(), kind);
+        let deadline = timer_in(self.services.call_timeout());
+        let mut request = ReleaseRequest::new(target, hold.owner.clone(), deadline);
+        if hold.mode == Mode::Permits {
+            request.permits = u32::try_from(hold.holds).unwrap_or(u32::MAX);
+        }
+        request
+    }
 }
 
 impl Services {
@@ -156,7 +268,9 @@ impl Services {
         if self.backend.instances().is_none() {
             return Vec::new();
         }
-        let state = self.inspect(target, timer_in(self.call_timeout())).await;
+        let deadline = timer_in(self.call_timeout());
+        let call = self.backend.inspect(target, deadline);
+        let state = self.within(deadline, call).await;
         let holders = state.map(|state| state.holders).unwrap_or_default();
         let owners: Vec<_> = holders.into_iter().map(|holder| holder.owner).collect();
         let all: Vec<_> = owners.iter().collect();

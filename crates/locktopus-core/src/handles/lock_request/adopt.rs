@@ -9,7 +9,7 @@ use super::LockRequest;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::services::Services;
-use crate::handles::any_guard::{AnyGuard, Taken};
+use crate::handles::any_guard::{Acquired, AnyGuard};
 use crate::handles::guard::LockGuard;
 use crate::handles::owner_handle::Owner;
 use crate::handles::ticket::LeaseTicket;
@@ -44,23 +44,23 @@ impl<G: AnyGuard> LockRequest<G> {
     pub async fn adopt(self, ticket: &LeaseTicket) -> Result<G, LockError> {
         let plan = self.plan(Wait::Not)?;
         ticket.check(&plan.target, plan.permits)?;
-        let engine = self.engine;
+        let services = self.services;
         // An adopted lock has no owner yet, but a writer must be able to read. Lock that owner's
         // holds now, before there is a hold: later, this future could be dropped between the two.
         let owner = (plan.target.kind() == &LockKind::Write).then(Owner::new);
         let cell = owner
             .as_ref()
-            .map(|owner| owner.held_cell(&engine, &plan.target));
+            .map(|owner| owner.held_cell(&services, &plan.target));
         let mut inside = match &cell {
             Some(cell) => Some(cell.lock().await),
             None => None,
         };
-        let usual = engine.backend.info().token_retention;
+        let usual = services.backend.info().token_retention;
         let retention = plan.retention.unwrap_or(usual);
         let sent = clock::now();
         let request = ExtendRequest {
             target: plan.target.clone(),
-            owner: ticket.owner().clone(),
+            owner: ticket.owner_id().clone(),
             lease: plan.lease,
             permits: plan.permits,
             // It is not known here how long the token was kept before.
@@ -68,18 +68,25 @@ impl<G: AnyGuard> LockRequest<G> {
                 .token()
                 .and_then(|_| retention.after_lease(plan.lease)),
         };
-        let deadline = timer_in(engine.call_timeout());
-        let cause = match engine.extend_one(request, deadline).await {
+        let deadline = timer_in(services.call_timeout());
+        let cause = match services.extend_one(request, deadline).await {
             Ok(ExtendOutcome::Extended) => {
-                let guard = hold(&engine, &plan, ticket.owner(), ticket.token(), sent, false)?;
+                let guard = guard_of_grant(
+                    &services,
+                    &plan,
+                    ticket.owner_id(),
+                    ticket.token(),
+                    sent,
+                    false,
+                )?;
                 if let Some(inside) = &mut inside {
                     inside.entered(&guard);
                 }
                 guard.ensure_valid()?;
                 guard.turn().lease.hold_at_least(plan.hold_at_least);
                 drop(inside);
-                let owner = owner.map(|owner| (owner, Arc::clone(&engine)));
-                return Ok(G::from_taken(Taken { guard, owner }));
+                let owner = owner.map(|owner| (owner, Arc::clone(&services)));
+                return Ok(G::from_acquired(Acquired { guard, owner }));
             }
             Ok(ExtendOutcome::Missing) => LostCause::Missing,
             Ok(ExtendOutcome::TakenOver) => LostCause::TakenOver,
@@ -91,7 +98,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 });
             }
         };
-        let cause = engine.explain(ticket.owner(), cause).await;
+        let cause = services.explain(ticket.owner_id(), cause).await;
         let target = plan.target;
         Err(LockError::Lost { target, cause })
     }
@@ -99,7 +106,7 @@ impl<G: AnyGuard> LockRequest<G> {
 
 /// Starts watching a lease that `owner` got by a request sent at `sent`. `late_attempt`: an earlier
 /// attempt got no answer.
-pub(crate) fn hold(
+pub(crate) fn guard_of_grant(
     services: &Arc<Services>,
     plan: &Plan,
     owner: &OwnerId,

@@ -23,10 +23,10 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// [`LockError::Name`] if the name cannot be used.
     pub fn target(&self) -> Result<LockTarget, LockError> {
-        self.name.target(&self.engine, &self.kind)
+        self.name.target(&self.services, &self.kind)
     }
 
-    pub(super) fn plan(&self, wait: Wait) -> Result<Plan, LockError> {
+    pub(crate) fn plan(&self, wait: Wait) -> Result<Plan, LockError> {
         if !self.kind.is_held() {
             let rule = format!("nobody holds a {}", self.kind.as_str());
             return Err(OptionError::new("lock", self.target()?, rule).into());
@@ -35,12 +35,12 @@ impl<G: AnyGuard> LockRequest<G> {
     }
 
     fn checked(&self, wait: Wait) -> Result<Plan, LockError> {
-        if self.engine.closing.is_cancelled() {
+        if self.services.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
         let target = self.target()?;
-        self.engine.ready_for(&target, Phase::Acquire)?;
-        let settings = &self.engine.settings;
+        self.services.ready_for(&target, Phase::Acquire)?;
+        let settings = &self.services.settings;
         let (option, lease) = match (self.options.fixed_lease, self.options.renewed_lease) {
             (Some(lease), _) => ("fixed_lease", lease),
             (None, lease) => ("renewed_lease", lease.unwrap_or(settings.renewed_lease)),
@@ -58,7 +58,7 @@ impl<G: AnyGuard> LockRequest<G> {
             renewed: self.options.fixed_lease.is_none(),
             max_hold: self.options.max_hold,
             hold_at_least: self.checked_hold_at_least()?,
-            keep: Duration::ZERO,
+            lease_cache: Duration::ZERO,
             retention: retention.map(TokenRetention::check).transpose()?,
             strategy: self.options.strategy.unwrap_or(settings.strategy).check()?,
             wait,
@@ -66,8 +66,8 @@ impl<G: AnyGuard> LockRequest<G> {
             progress: self.options.progress.clone(),
         };
         if plan.hold_at_least.is_zero() {
-            plan.keep =
-                lease_cache_options::checked(&self.engine, &plan, self.options.lease_cache)?;
+            plan.lease_cache =
+                lease_cache_options::checked(&self.services, &plan, self.options.lease_cache)?;
         }
         Ok(plan)
     }
@@ -76,7 +76,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// be had.
     pub(crate) async fn spend(&self, wait: Wait) -> Result<bool, LockError> {
         let plan = self.checked(wait)?;
-        let Some(held) = acquisition::acquire(&self.engine, &plan).await? else {
+        let Some(held) = acquisition::acquire(&self.services, &plan).await? else {
             return Ok(false);
         };
         match held.transfer() {
@@ -91,7 +91,7 @@ impl<G: AnyGuard> LockRequest<G> {
         if time.is_zero() {
             return Ok(time);
         }
-        let (info, settings) = (self.engine.backend.info(), &self.engine.settings);
+        let (info, settings) = (self.services.backend.info(), &self.services.settings);
         let longest = [
             Some(info.longest_linger),
             Some(settings.max_lease),

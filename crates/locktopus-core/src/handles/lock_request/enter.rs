@@ -5,31 +5,48 @@ use std::sync::Arc;
 use locktopus_contract::{LockKind, Mode};
 use tokio::time::Instant;
 
-use super::LockRequest;
+use super::{LockRequest, WaitLimit};
 use crate::engine::acquisition::{self, Plan, Wait};
 use crate::engine::error::LockError;
-use crate::handles::any_guard::{AnyGuard, Taken};
+use crate::handles::any_guard::{Acquired, AnyGuard};
 use crate::handles::guard::LockGuard;
 use crate::handles::owner_handle::{HeldByOwner, Owner};
 use crate::handles::rw_lock::read_as_writer;
 
 impl<G: AnyGuard> LockRequest<G> {
-    pub(super) async fn enter(&self, wait: Wait) -> Result<Option<Taken>, LockError> {
-        let plan = self.plan(wait)?;
-        let Some(owner) = self.owner_in_force() else {
-            let held = acquisition::acquire(&self.engine, &plan).await?;
-            return Ok(held.map(|held| {
-                held.turn().lease.hold_at_least(plan.hold_at_least);
-                let guard = LockGuard::new(held);
-                Taken { guard, owner: None }
-            }));
-        };
-        // Boxed, so that the many waiters without an owner do not carry this state.
-        Box::pin(self.enter_as(owner, plan)).await
+    /// Takes the lock, and makes the answer of what was taken. Without an answer, time is over.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an `async fn` keeps its arguments twice, and there may be many who wait"
+    )]
+    pub(super) fn enter<T>(
+        self,
+        wait: fn(Option<WaitLimit>) -> Wait,
+        answer: fn(Option<G>) -> Option<T>,
+    ) -> impl Future<Output = Result<T, LockError>> + use<G, T> {
+        async move {
+            let plan = self.plan(wait(self.options.wait))?;
+            let acquired = match self.owner_in_force() {
+                None => {
+                    let held = acquisition::acquire(&self.services, &plan).await?;
+                    held.map(|held| {
+                        held.turn().lease.hold_at_least(plan.hold_at_least);
+                        let guard = LockGuard::new(held);
+                        Acquired { guard, owner: None }
+                    })
+                }
+                // Boxed, so that the many waiters without an owner do not carry this state.
+                Some(owner) => Box::pin(self.enter_as(owner, plan)).await?,
+            };
+            match answer(acquired.map(G::from_acquired)) {
+                Some(answer) => Ok(answer),
+                None => Err(LockError::out_of_time(&self.target()?, Instant::now())),
+            }
+        }
     }
 
-    async fn enter_as(&self, owner: Owner, mut plan: Plan) -> Result<Option<Taken>, LockError> {
-        let cell = owner.held_cell(&self.engine, &plan.target);
+    async fn enter_as(&self, owner: Owner, mut plan: Plan) -> Result<Option<Acquired>, LockError> {
+        let cell = owner.held_cell(&self.services, &plan.target);
         let started = Instant::now();
         // Another task of the same owner may be acquiring; its result is shared.
         let mut inside = tokio::select! {
@@ -43,7 +60,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 // Like a first attempt, it always has a moment.
                 plan.wait = match plan.wait {
                     Wait::Not => Wait::Forever,
-                    Wait::AtMost(limit) => Wait::AtMost(limit.max(self.engine.first_answer())),
+                    Wait::AtMost(limit) => Wait::AtMost(limit.max(self.services.first_answer())),
                     Wait::Forever => Wait::Forever,
                 };
                 tokio::select! {
@@ -65,8 +82,8 @@ impl<G: AnyGuard> LockRequest<G> {
             }
         };
         guard.turn().lease.hold_at_least(plan.hold_at_least);
-        let owner = Some((owner, Arc::clone(&self.engine)));
-        Ok(Some(Taken { guard, owner }))
+        let owner = Some((owner, Arc::clone(&self.services)));
+        Ok(Some(Acquired { guard, owner }))
     }
 
     /// The owner to acquire for. A writer always has one, because it may read what it writes.
@@ -89,7 +106,7 @@ impl<G: AnyGuard> LockRequest<G> {
         if !self.kind.is_reentrant() && inside.holds(&self.kind) {
             return Err(LockError::NotReentrant { target: target() });
         }
-        if let Some(guard) = inside.enter_again(&self.engine, &self.kind) {
+        if let Some(guard) = inside.enter_again(&self.services, &self.kind) {
             guard.ensure_valid()?;
             return Ok(Some(guard));
         }
@@ -117,33 +134,23 @@ impl<G: AnyGuard> LockRequest<G> {
         inside: &HeldByOwner,
     ) -> Result<Option<LockGuard>, LockError> {
         if self.kind == LockKind::Read
-            && let Some(writer) = inside.enter_again(&self.engine, &LockKind::Write)
+            && let Some(writer) = inside.enter_again(&self.services, &LockKind::Write)
         {
-            return read_as_writer(&self.engine, plan, &writer).await.map(Some);
+            return read_as_writer(&self.services, plan, &writer)
+                .await
+                .map(Some);
         }
-        let held = acquisition::acquire(&self.engine, plan).await?;
+        let held = acquisition::acquire(&self.services, plan).await?;
         Ok(held.map(LockGuard::new))
     }
 
     /// Completes when a wait behind another task of the same owner must end without the lock.
     async fn interrupted(&self, plan: &Plan, started: Instant) -> Option<LockError> {
-        let target = plan.target.clone();
+        let out_of_time = || LockError::out_of_time(&plan.target, started);
         tokio::select! {
-            () = self.engine.closing.cancelled() => Some(LockError::ShutDown),
-            () = plan.cancelled() => Some(LockError::Cancelled { target }),
-            () = out_of_time(plan, started) => (plan.wait != Wait::Not).then(|| LockError::WaitTimeout {
-                target,
-                waited: started.elapsed(),
-                holder_remaining: None,
-                source: None,
-            }),
+            () = self.services.closing.cancelled() => Some(LockError::ShutDown),
+            () = plan.cancelled() => Some(plan.cancellation()),
+            () = plan.wait.over(started) => (plan.wait != Wait::Not).then(out_of_time),
         }
-    }
-}
-
-async fn out_of_time(plan: &Plan, started: Instant) {
-    match plan.wait.limit(started) {
-        Some(limit) => tokio::time::sleep_until(limit).await,
-        None => std::future::pending().await,
     }
 }

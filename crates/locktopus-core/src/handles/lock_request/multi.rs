@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use locktopus_contract::OptionError;
 
-use super::{LockRequest, Options};
-use crate::engine::acquisition::Engine;
-use crate::engine::acquisition::{Plan, Wait};
+use super::{LockRequest, RequestOptions};
 use crate::engine::error::LockError;
+use crate::engine::holding::services::Services;
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::guard::LockGuard;
 
@@ -27,11 +26,11 @@ impl<G: AnyGuard> LockRequest<G> {
             return Err(OptionError::new("lease_cache", self.options.lease_cache, rule).into());
         }
         Ok(LockRequest {
-            engine: self.engine,
+            services: self.services,
             name: self.name,
             kind: self.kind,
             permits: self.permits,
-            options: Options {
+            options: RequestOptions {
                 lease_cache: Some(Duration::ZERO),
                 wait: None,
                 ..self.options
@@ -42,15 +41,11 @@ impl<G: AnyGuard> LockRequest<G> {
 }
 
 impl LockRequest {
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 
     pub(crate) fn hold_at_least_for(&self) -> Duration {
         self.options.hold_at_least
-    }
-
-    pub(crate) fn plan_for(&self, wait: Wait) -> Result<Plan, LockError> {
-        self.plan(wait)
     }
 }

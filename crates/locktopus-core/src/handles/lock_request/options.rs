@@ -1,6 +1,5 @@
 //! The options of a request.
 
-use std::fmt;
 use std::time::Duration;
 
 use locktopus_contract::TokenRetention;
@@ -10,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::LockRequest;
 use crate::engine::acquisition::Wait;
 use crate::engine::settings::WaitStrategy;
-use crate::engine::wait_progress::{Reporter, WaitProgress};
+use crate::engine::wait_progress::{ProgressReporter, WaitProgress};
 use crate::handles::any_guard::AnyGuard;
 use crate::handles::owner_handle::Owner;
 
 /// Everything a request sets besides its name and kind. All of it is optional.
-#[derive(Clone, Default)]
-pub(crate) struct Options {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestOptions {
     pub(super) fixed_lease: Option<Duration>,
     pub(super) renewed_lease: Option<Duration>,
     pub(super) max_hold: Option<Duration>,
@@ -28,7 +27,7 @@ pub(crate) struct Options {
     pub(super) cancel: Option<CancellationToken>,
     pub(super) owner: Option<Owner>,
     pub(super) token_retention: Option<TokenRetention>,
-    pub(super) progress: Option<Reporter>,
+    pub(super) progress: Option<ProgressReporter>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -43,21 +42,6 @@ impl WaitLimit {
             Self::AtMost(limit) => limit,
             Self::Until(end) => end.saturating_duration_since(Instant::now()),
         })
-    }
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("fixed_lease", &self.fixed_lease)
-            .field("renewed_lease", &self.renewed_lease)
-            .field("max_hold", &self.max_hold)
-            .field("hold_at_least", &self.hold_at_least)
-            .field("lease_cache", &self.lease_cache)
-            .field("token_retention", &self.token_retention)
-            .field("wait", &self.wait)
-            .field("strategy", &self.strategy)
-            .finish_non_exhaustive()
     }
 }
 
@@ -377,7 +361,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// # Ok(()) }
     /// ```
     pub fn with_progress(mut self) -> (Self, WaitProgress) {
-        let (reporter, progress) = Reporter::new();
+        let (reporter, progress) = ProgressReporter::new();
         self.options.progress = Some(reporter);
         (self, progress)
     }

@@ -36,7 +36,7 @@ impl Locktopus {
     ///
     /// Not cancel safe: if the future is dropped, the backend stays open. Calling it again is fine.
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
-        let services = &self.engine;
+        let services = &self.services;
         let here = services.here();
         services.closing.cancel();
         services.cohorts.close(services);

@@ -9,22 +9,22 @@ use locktopus_contract::{BackendError, LockTarget, internal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::group::{Group, GroupAttempt};
+use super::acquired_member::AcquiredMember;
+use super::group::{GroupAttempt, GroupResult};
 use super::guard::first_lost;
 use super::owner_holds::OwnerHolds;
 use super::set::{Member, Unit};
-use super::taken::Taken;
 use crate::engine::acquisition::{self, Wait};
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::handles::guard::LockGuard;
 
 /// How often a group is tried as a whole before its locks are acquired one by one.
-const GROUP_ROUNDS: u32 = 3;
+const MAX_GROUP_ROUNDS: u32 = 3;
 
-enum Step {
-    Taken,
+enum CollectOutcome {
+    Acquired,
     /// One attempt was allowed, and the lock is held by another owner.
-    Held,
+    Busy,
     /// A lock that was acquired before is lost.
     Lost(LockTarget, LostCause),
 }
@@ -34,9 +34,9 @@ pub(super) async fn collect(
     units: &[Unit],
     wait: Wait,
     cancel: Option<CancellationToken>,
-) -> Result<Option<Vec<Taken>>, LockError> {
+) -> Result<Option<Vec<AcquiredMember>>, LockError> {
     let first = &units[0].members[0];
-    first.engine().ready_for(&first.target, Phase::Acquire)?;
+    first.services().ready_for(&first.target, Phase::Acquire)?;
     let members = units.iter().flat_map(|unit| &unit.members);
     let mut cancels: Vec<_> = cancel.into_iter().collect();
     for member in members {
@@ -71,7 +71,7 @@ impl Collector {
         Self { wait, started }
     }
 
-    async fn run(&self, units: &[Unit]) -> Result<Option<Vec<Taken>>, LockError> {
+    async fn run(&self, units: &[Unit]) -> Result<Option<Vec<AcquiredMember>>, LockError> {
         let Some(holds) = OwnerHolds::enter(units, self.wait, self.started).await? else {
             return Ok(None);
         };
@@ -79,15 +79,15 @@ impl Collector {
         loop {
             let mut taken = Vec::new();
             let error = match self.pass(&mut taken, units).await? {
-                Step::Taken => match refresh(&taken).await {
+                CollectOutcome::Acquired => match refresh(&taken).await {
                     Ok(()) => {
                         holds.entered(&taken);
                         return Ok(Some(taken));
                     }
                     Err(error) => error,
                 },
-                Step::Held => return Ok(None),
-                Step::Lost(target, cause) => LockError::Lost { target, cause },
+                CollectOutcome::Busy => return Ok(None),
+                CollectOutcome::Lost(target, cause) => LockError::Lost { target, cause },
             };
             drop(taken);
             // No work was done yet, so a loss is only a reason to start again. So is a lease that
@@ -113,23 +113,27 @@ impl Collector {
         failing_since: &mut Option<Instant>,
         (unit, begun): (&Unit, Instant),
     ) -> bool {
-        let patience = unit.members[0].engine().settings.tolerate_outage;
+        let patience = unit.members[0].services().settings.tolerate_outage;
         error.is_transient()
             && self.wait != Wait::Not
             && failing_since.get_or_insert(begun).elapsed() < patience
     }
 
-    async fn pass(&self, taken: &mut Vec<Taken>, units: &[Unit]) -> Result<Step, LockError> {
+    async fn pass(
+        &self,
+        taken: &mut Vec<AcquiredMember>,
+        units: &[Unit],
+    ) -> Result<CollectOutcome, LockError> {
         for unit in units {
             let step = match &unit.members[..] {
                 [only] => self.one(taken, only, self.wait).await?,
                 _ => self.unit(taken, unit).await?,
             };
-            if !matches!(step, Step::Taken) {
+            if !matches!(step, CollectOutcome::Acquired) {
                 return Ok(step);
             }
         }
-        Ok(Step::Taken)
+        Ok(CollectOutcome::Acquired)
     }
 
     /// Acquires the locks of a group, by one request if possible.
@@ -137,14 +141,18 @@ impl Collector {
     /// A lock of the group that is held elsewhere is waited for in its queue while nothing else of
     /// the group is held. Then the others must be free at that moment. If they never are, the locks
     /// are acquired one after the other in the common order, which takes longer but always ends.
-    async fn unit(&self, taken: &mut Vec<Taken>, unit: &Unit) -> Result<Step, LockError> {
+    async fn unit(
+        &self,
+        taken: &mut Vec<AcquiredMember>,
+        unit: &Unit,
+    ) -> Result<CollectOutcome, LockError> {
         let before = taken.len();
         let mut in_the_way: Option<usize> = None;
         let (mut rounds, mut failing_since) = (0, None);
-        while rounds < GROUP_ROUNDS {
+        while rounds < MAX_GROUP_ROUNDS {
             if let Some(index) = in_the_way {
                 let step = self.one(taken, &unit.members[index], self.wait).await?;
-                if !matches!(step, Step::Taken) {
+                if !matches!(step, CollectOutcome::Acquired) {
                     return Ok(step);
                 }
             }
@@ -152,13 +160,13 @@ impl Collector {
                 .rest(taken, unit, in_the_way, &mut failing_since)
                 .await?
             {
-                Group::Taken => return Ok(Step::Taken),
-                Group::Held(_) if self.wait == Wait::Not => return Ok(Step::Held),
-                Group::Held(index) => {
+                GroupResult::Acquired => return Ok(CollectOutcome::Acquired),
+                GroupResult::Busy(_) if self.wait == Wait::Not => return Ok(CollectOutcome::Busy),
+                GroupResult::Busy(index) => {
                     taken.truncate(before);
                     (in_the_way, rounds) = (Some(index), rounds + 1);
                 }
-                Group::Failed => {
+                GroupResult::Failed => {
                     taken.truncate(before);
                     in_the_way = None;
                     self.pause(&unit.members[0].target).await?;
@@ -167,35 +175,35 @@ impl Collector {
         }
         for member in &unit.members {
             let step = self.one(taken, member, self.wait).await?;
-            if !matches!(step, Step::Taken) {
+            if !matches!(step, CollectOutcome::Acquired) {
                 return Ok(step);
             }
         }
-        Ok(Step::Taken)
+        Ok(CollectOutcome::Acquired)
     }
 
     /// Acquires one lock, waiting in its queue, and keeps those acquired before.
     async fn one(
         &self,
-        taken: &mut Vec<Taken>,
+        taken: &mut Vec<AcquiredMember>,
         member: &Member,
         wait: Wait,
-    ) -> Result<Step, LockError> {
+    ) -> Result<CollectOutcome, LockError> {
         let plan = member.plan(self.left(wait, taken, &member.target)?)?;
         let step = tokio::select! {
             biased;
             (cause, index) = first_lost(taken.iter().map(|t| &t.lease)) => {
-                return Ok(Step::Lost(taken[index].turn.lease.target.clone(), cause));
+                return Ok(CollectOutcome::Lost(taken[index].guard.target().clone(), cause));
             }
             never = keep(taken) => match never {},
-            held = acquisition::acquire(member.engine(), &plan) => held,
+            held = acquisition::acquire(member.services(), &plan) => held,
         };
         match step {
             Ok(Some(held)) => {
-                taken.push(Taken::new(member, LockGuard::new(held)));
-                Ok(Step::Taken)
+                taken.push(AcquiredMember::new(member, LockGuard::new(held)));
+                Ok(CollectOutcome::Acquired)
             }
-            Ok(None) => Ok(Step::Held),
+            Ok(None) => Ok(CollectOutcome::Busy),
             Err(error) => Err(self.whole_wait(error)),
         }
     }
@@ -203,11 +211,11 @@ impl Collector {
     /// Acquires the locks of a group without waiting, except the one that it already holds.
     async fn rest(
         &self,
-        taken: &mut Vec<Taken>,
+        taken: &mut Vec<AcquiredMember>,
         unit: &Unit,
         except: Option<usize>,
         failing_since: &mut Option<Instant>,
-    ) -> Result<Group, LockError> {
+    ) -> Result<GroupResult, LockError> {
         let others = (0..unit.members.len()).filter(|index| Some(*index) != except);
         let rest: Vec<usize> = others.collect();
         let begun = Instant::now();
@@ -216,7 +224,7 @@ impl Collector {
                 if self.bears(&source, failing_since, (unit, begun)) =>
             {
                 tracing::debug!(lock = %target, error = %source, "attempt failed, will try again");
-                Ok(Group::Failed)
+                Ok(GroupResult::Failed)
             }
             Ok(group) => {
                 *failing_since = None;
@@ -228,46 +236,42 @@ impl Collector {
 
     async fn rest_once(
         &self,
-        taken: &mut Vec<Taken>,
+        taken: &mut Vec<AcquiredMember>,
         unit: &Unit,
         rest: &[usize],
-    ) -> Result<Group, LockError> {
+    ) -> Result<GroupResult, LockError> {
         if let [index] = rest {
             let step = self.one(taken, &unit.members[*index], Wait::Not).await?;
             return Ok(match step {
-                Step::Taken => Group::Taken,
-                Step::Held => Group::Held(*index),
-                Step::Lost(..) => Group::Failed,
+                CollectOutcome::Acquired => GroupResult::Acquired,
+                CollectOutcome::Busy => GroupResult::Busy(*index),
+                CollectOutcome::Lost(..) => GroupResult::Failed,
             });
         }
         let wait = self.left(self.wait, taken, &unit.members[rest[0]].target)?;
         let members: Vec<&Member> = rest.iter().map(|index| &unit.members[*index]).collect();
         let attempt = GroupAttempt::new(&members, wait, self.started)?;
         Ok(match attempt.run(taken).await? {
-            Group::Held(index) => Group::Held(rest[index]),
+            GroupResult::Busy(index) => GroupResult::Busy(rest[index]),
             group => group,
         })
     }
 
     /// The rest of the wait. The first lock is always tried.
-    fn left(&self, wait: Wait, taken: &[Taken], target: &LockTarget) -> Result<Wait, LockError> {
+    fn left(
+        &self,
+        wait: Wait,
+        taken: &[AcquiredMember],
+        target: &LockTarget,
+    ) -> Result<Wait, LockError> {
         let Wait::AtMost(limit) = wait else {
             return Ok(wait);
         };
         let left = limit.saturating_sub(self.started.elapsed());
         if left.is_zero() && !(taken.is_empty() && limit.is_zero()) {
-            return Err(self.out_of_time(target));
+            return Err(LockError::out_of_time(target, self.started));
         }
         Ok(Wait::AtMost(left))
-    }
-
-    fn out_of_time(&self, target: &LockTarget) -> LockError {
-        LockError::WaitTimeout {
-            target: target.clone(),
-            waited: self.started.elapsed(),
-            holder_remaining: None,
-            source: None,
-        }
     }
 
     /// A short random pause, so that processes that failed together do not try again together.
@@ -277,7 +281,7 @@ impl Collector {
         let limit = self.wait.limit(self.started);
         tokio::time::sleep_until(limit.map_or(until, |limit| limit.min(until))).await;
         if limit.is_some_and(|limit| limit <= Instant::now()) {
-            return Err(self.out_of_time(target));
+            return Err(LockError::out_of_time(target, self.started));
         }
         Ok(())
     }
@@ -292,9 +296,9 @@ impl Collector {
 }
 
 /// Extends fixed leases that were acquired early.
-async fn keep(taken: &[Taken]) -> Infallible {
+async fn keep(taken: &[AcquiredMember]) -> Infallible {
     loop {
-        let Some(due) = taken.iter().filter_map(Taken::due).min() else {
+        let Some(due) = taken.iter().filter_map(AcquiredMember::due).min() else {
             return std::future::pending().await;
         };
         // A failed extension is tried again soon. If the lease ends first, its loss is noticed
@@ -305,11 +309,11 @@ async fn keep(taken: &[Taken]) -> Infallible {
         let due = taken
             .iter()
             .filter(|t| t.due().is_some_and(|due| due <= now));
-        join_all(due.map(Taken::extend)).await;
+        join_all(due.map(AcquiredMember::extend)).await;
     }
 }
 
-async fn refresh(taken: &[Taken]) -> Result<(), LockError> {
-    let refreshed = join_all(taken.iter().map(Taken::refresh)).await;
+async fn refresh(taken: &[AcquiredMember]) -> Result<(), LockError> {
+    let refreshed = join_all(taken.iter().map(AcquiredMember::refresh)).await;
     refreshed.into_iter().collect()
 }

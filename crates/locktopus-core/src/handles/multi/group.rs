@@ -10,18 +10,18 @@ use locktopus_contract::{
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::acquired_member::AcquiredMember;
 use super::set::Member;
-use super::taken::Taken;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::{LockError, Phase};
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
-use crate::handles::lock_request::hold;
+use crate::handles::lock_request::guard_of_grant;
 
-pub(super) enum Group {
-    Taken,
+pub(super) enum GroupResult {
+    Acquired,
     /// This member is held by another owner.
-    Held(usize),
+    Busy(usize),
     /// It may work later.
     Failed,
 }
@@ -41,7 +41,7 @@ impl<'a> GroupAttempt<'a> {
         wait: Wait,
         started: Instant,
     ) -> Result<Self, LockError> {
-        let services = members[0].engine();
+        let services = members[0].services();
         let deadline = timer_in(services.call_timeout());
         let deadline = match wait {
             Wait::AtMost(left) => {
@@ -67,7 +67,10 @@ impl<'a> GroupAttempt<'a> {
         })
     }
 
-    pub(super) async fn run(mut self, taken: &mut Vec<Taken>) -> Result<Group, LockError> {
+    pub(super) async fn run(
+        mut self,
+        taken: &mut Vec<AcquiredMember>,
+    ) -> Result<GroupResult, LockError> {
         let mut sent = clock::now();
         let attempts: Vec<_> = self.open.iter().map(|(_, _, a)| a.clone()).collect();
         let (services, unsettled) = (self.services, &mut self.unsettled);
@@ -81,15 +84,16 @@ impl<'a> GroupAttempt<'a> {
                 while let Some((member, plan, attempt)) = self.open.front() {
                     let token = tokens.next().flatten();
                     let token = token.filter(|_| plan.target.kind().has_tokens());
-                    let guard = hold(self.services, plan, &attempt.owner, token, sent, false)?;
-                    taken.push(Taken::new(member, guard));
+                    let guard =
+                        guard_of_grant(self.services, plan, &attempt.owner, token, sent, false)?;
+                    taken.push(AcquiredMember::new(member, guard));
                     self.open.pop_front();
                 }
-                Ok(Group::Taken)
+                Ok(GroupResult::Acquired)
             }
-            Ok(GroupOutcome::Held { index, .. }) => {
+            Ok(GroupOutcome::Busy { index, .. }) => {
                 self.unsettled = None;
-                Ok(Group::Held(index.min(attempts.len() - 1)))
+                Ok(GroupResult::Busy(index.min(attempts.len() - 1)))
             }
             Err(source)
                 if source.kind() == BackendErrorKind::Closed

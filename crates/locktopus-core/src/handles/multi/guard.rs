@@ -10,9 +10,8 @@ use locktopus_contract::{FencingToken, LockName, LockTarget, lock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::taken::Taken;
+use super::acquired_member::AcquiredMember;
 use crate::engine::error::{LockError, LostCause};
-use crate::engine::holding::turn::Turn;
 use crate::handles::guard::LockGuard;
 use crate::handles::lease::Lease;
 
@@ -62,43 +61,39 @@ pub struct MultiGuard {
 }
 
 struct Shared {
-    members: Vec<Member>,
+    members: Vec<HeldMember>,
     /// Taken out by the first release, drop or loss.
     guards: Mutex<Option<Vec<LockGuard>>>,
     loss: OnceLock<(LockTarget, LostCause)>,
     ended: CancellationToken,
 }
 
-struct Member {
+struct HeldMember {
     name: MemberName,
     lease: Lease,
-    turn: Arc<Turn>,
 }
 
 impl MultiGuard {
-    pub(super) fn new(taken: Vec<Taken>) -> Self {
+    pub(super) fn new(taken: Vec<AcquiredMember>) -> Self {
         let mut members = Vec::with_capacity(taken.len());
         let mut guards = Vec::with_capacity(taken.len());
-        let mut first = None;
+        let first = taken.first().map(|lock| Arc::clone(lock.guard.services()));
         for lock in &taken {
             lock.hold_at_least();
         }
-        for Taken {
+        for AcquiredMember {
             backend,
             guard,
-            turn,
-            services,
+            lease,
             ..
         } in taken
         {
-            let lease = guard.lease();
             let name = MemberName {
                 backend,
                 name: lease.name().clone(),
             };
-            members.push(Member { name, lease, turn });
+            members.push(HeldMember { name, lease });
             guards.push(guard);
-            first.get_or_insert(services);
         }
         let shared = Arc::new(Shared {
             members,
@@ -200,7 +195,7 @@ impl MultiGuard {
     /// Cancel safe.
     pub async fn lost(&self) -> (MemberName, LostCause) {
         let (target, cause) = self.shared.first_loss().await;
-        let lost = |member: &&Member| member.turn.lease.target == target;
+        let lost = |member: &&HeldMember| *member.lease.target() == target;
         let member = self.shared.members.iter().find(lost);
         let name = member.map_or_else(
             || MemberName {
@@ -273,7 +268,7 @@ impl Shared {
         let (cause, index) = first_lost(self.members.iter().map(|member| &member.lease)).await;
         self.lose(index, cause.clone());
         let member = &self.members[index];
-        let found = || (member.turn.lease.target.clone(), cause);
+        let found = || (member.lease.target().clone(), cause);
         self.loss.get().cloned().unwrap_or_else(found)
     }
 
@@ -281,12 +276,12 @@ impl Shared {
         let Some(guards) = lock(&self.guards).take() else {
             return;
         };
-        let target = &self.members[index].turn.lease.target;
+        let target = self.members[index].lease.target();
         // Before the others end, so that none of them is taken for the first.
         let _ = self.loss.set((target.clone(), cause));
         for member in &self.members {
             let lock = target.to_string();
-            member.turn.end(LostCause::MemberLost { lock });
+            member.lease.turn().end(LostCause::MemberLost { lock });
         }
         self.ended.cancel();
         drop(guards);

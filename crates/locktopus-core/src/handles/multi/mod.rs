@@ -7,12 +7,12 @@
 //! | `owner_holds` | which of them the owner already holds |
 //! | `guard` | holding them, and losing them together |
 
+mod acquired_member;
 mod collect;
 mod group;
 mod guard;
 mod owner_holds;
 mod set;
-mod taken;
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -310,7 +310,10 @@ impl MultiLock {
         Ok(taken.map(MultiGuard::new))
     }
 
-    async fn collect(self, wait: Wait) -> Result<Option<Vec<taken::Taken>>, LockError> {
+    async fn collect(
+        self,
+        wait: Wait,
+    ) -> Result<Option<Vec<acquired_member::AcquiredMember>>, LockError> {
         if let Some(error) = self.refused {
             return Err(error);
         }

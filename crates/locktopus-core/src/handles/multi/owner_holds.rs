@@ -5,14 +5,13 @@
 //! one.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use locktopus_contract::{LockKind, Mode};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout_at};
 
+use super::acquired_member::AcquiredMember;
 use super::set::{Member, Unit};
-use super::taken::Taken;
 use crate::engine::acquisition::Wait;
 use crate::engine::error::LockError;
 use crate::handles::owner_handle::{HeldByOwner, HeldKey, Owner};
@@ -38,23 +37,23 @@ impl OwnerHolds {
         };
         let members = units.iter().flat_map(|unit| &unit.members);
         for member in members.filter(|member| member.target.kind().mode() != Mode::Permits) {
-            let cell = owner.held_cell(member.engine(), &member.target);
+            let cell = owner.held_cell(member.services(), &member.target);
             let entered = match wait.limit(started) {
                 None => cell.lock_owned().await,
                 Some(limit) => match timeout_at(limit, cell.lock_owned()).await {
                     Ok(entered) => entered,
                     Err(_) if wait == Wait::Not => return Ok(None),
-                    Err(_) => return Err(out_of_time(member, started.elapsed())),
+                    Err(_) => return Err(LockError::out_of_time(&member.target, started)),
                 },
             };
             not_held(member, &entered)?;
-            inside.insert(Owner::key(member.engine(), &member.target), entered);
+            inside.insert(Owner::key(member.services(), &member.target), entered);
         }
         Ok(Some(Self { inside }))
     }
 
-    pub(super) fn entered(mut self, taken: &[Taken]) {
-        for Taken { guard, .. } in taken {
+    pub(super) fn entered(mut self, taken: &[AcquiredMember]) {
+        for AcquiredMember { guard, .. } in taken {
             let key = Owner::key(guard.services(), guard.target());
             if let Some(inside) = self.inside.get_mut(&key) {
                 inside.entered(guard);
@@ -73,13 +72,4 @@ fn not_held(member: &Member, inside: &HeldByOwner) -> Result<(), LockError> {
         return Err(LockError::NotReentrant { target });
     }
     Ok(())
-}
-
-fn out_of_time(member: &Member, waited: Duration) -> LockError {
-    LockError::WaitTimeout {
-        target: member.target.clone(),
-        waited,
-        holder_remaining: None,
-        source: None,
-    }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use locktopus_contract::{LockKind, LockName, LockTarget, Mode, OptionError};
 
-use crate::engine::acquisition::Engine;
 use crate::engine::acquisition::{Plan, Wait};
 use crate::engine::error::LockError;
+use crate::engine::holding::services::Services;
 use crate::handles::lock_request::LockRequest;
 
 /// A request, and the label of its backend.
@@ -25,13 +25,13 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn engine(&self) -> &Arc<Engine> {
-        self.request.engine()
+    pub(super) fn services(&self) -> &Arc<Services> {
+        self.request.services()
     }
 
     /// The plan of this lock. Cancellation is for all locks together.
     pub(super) fn plan(&self, wait: Wait) -> Result<Plan, LockError> {
-        let mut plan = self.request.plan_for(wait)?;
+        let mut plan = self.request.plan(wait)?;
         plan.cancel = None;
         Ok(plan)
     }
@@ -42,7 +42,7 @@ impl Member {
     }
 
     pub(super) fn cancels(&self) -> Result<Option<tokio_util::sync::CancellationToken>, LockError> {
-        Ok(self.request.plan_for(Wait::Not)?.cancel)
+        Ok(self.request.plan(Wait::Not)?.cancel)
     }
 }
 
@@ -53,10 +53,10 @@ pub(super) struct Unit {
 
 /// The position of a unit in the order. The group comes before the names. Otherwise the order of
 /// two groups would depend on the names requested, and two processes could wait for each other.
-type Place = (Arc<str>, Group);
+type UnitOrder = (Arc<str>, GroupKey);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
+enum GroupKey {
     Together(u32),
     Alone(LockName),
 }
@@ -68,8 +68,8 @@ pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
     let mut backends = Vec::new();
     let mut members: BTreeMap<(Arc<str>, LockName), Member> = BTreeMap::new();
     for Wanted { label, request } in wanted {
-        let target = request.plan_for(Wait::Not)?.target;
-        let backend = called(&mut backends, label, request.engine())?;
+        let target = request.plan(Wait::Not)?.target;
+        let backend = label_of(&mut backends, label, request.services())?;
         let key = (Arc::clone(&backend), target.name().clone());
         let member = Member {
             backend,
@@ -86,10 +86,10 @@ pub(super) fn units(wanted: Vec<Wanted>) -> Result<Vec<Unit>, LockError> {
         }
     }
     each_key_once(members.values())?;
-    let mut units: BTreeMap<Place, Unit> = BTreeMap::new();
+    let mut units: BTreeMap<UnitOrder, Unit> = BTreeMap::new();
     for ((backend, name), member) in members {
-        let group = member.engine().backend.group(&member.target);
-        let group = group.map_or(Group::Alone(name), Group::Together);
+        let group = member.services().backend.group(&member.target);
+        let group = group.map_or(GroupKey::Alone(name), GroupKey::Together);
         let unit = units.entry((backend, group));
         let empty = || Unit {
             members: Vec::new(),
@@ -118,18 +118,18 @@ fn each_key_once<'a>(members: impl Iterator<Item = &'a Member>) -> Result<(), Op
     Ok(())
 }
 
-type Called = (Arc<str>, Arc<Engine>);
+type NamedEngine = (Arc<str>, Arc<Services>);
 
 /// The label of a backend. Two backends with the same label would have no order.
-fn called(
-    known: &mut Vec<Called>,
+fn label_of(
+    known: &mut Vec<NamedEngine>,
     label: Option<String>,
-    engine: &Arc<Engine>,
+    services: &Arc<Services>,
 ) -> Result<Arc<str>, OptionError> {
-    let description = || engine.backend.info().description.clone();
+    let description = || services.backend.info().description.clone();
     let label: Arc<str> = label.unwrap_or_else(description).into();
     for (other, theirs) in &*known {
-        let same = Arc::ptr_eq(theirs, engine);
+        let same = Arc::ptr_eq(theirs, services);
         if same && *other == label {
             return Ok(label);
         }
@@ -143,7 +143,7 @@ fn called(
             return Err(OptionError::new("backend", label, rule));
         }
     }
-    known.push((Arc::clone(&label), Arc::clone(engine)));
+    known.push((Arc::clone(&label), Arc::clone(services)));
     Ok(label)
 }
 
@@ -165,8 +165,8 @@ fn needs_second(first: &LockTarget, second: &LockTarget) -> Result<bool, OptionE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_backend::TestBackend;
     use crate::{Locktopus, MutexProfile};
+    use locktopus_memory::MemoryBackend;
 
     fn wanted(label: &str, request: LockRequest) -> Wanted {
         let label = Some(label.to_owned());
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_lock_once_in_groups_and_in_order() {
-        let (a, b) = (TestBackend::new(), TestBackend::new());
+        let (a, b) = (MemoryBackend::new(), MemoryBackend::new());
         let a = Locktopus::builder(a).build().unwrap();
         let b = Locktopus::builder(b).build().unwrap();
         let write = b.rw_lock("x").write().for_many().unwrap();
@@ -203,7 +203,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_has_no_order_is_refused() {
-        let locks = || Locktopus::builder(TestBackend::new()).build().unwrap();
+        let locks = || Locktopus::builder(MemoryBackend::new()).build().unwrap();
         let (a, b) = (locks(), locks());
         let bare = |request| Wanted {
             label: None,

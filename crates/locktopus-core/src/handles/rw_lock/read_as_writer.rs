@@ -16,16 +16,16 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::engine::acquisition::Plan;
 use crate::engine::error::{LockError, LostCause, Phase};
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::reaper::PendingRelease;
 use crate::engine::holding::services::Services;
 use crate::engine::holding::shared_owner::SharedOwner;
 use crate::handles::guard::LockGuard;
-use crate::handles::lock_request::hold;
+use crate::handles::lock_request::guard_of_grant;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// How many call timeouts it may take in all: the release of an earlier reader comes first.
-const PATIENCE: u32 = 4;
+const MAX_CALL_TIMEOUTS: u32 = 4;
 
 /// Takes the readers' half of a lock for `writer`, which holds the other half.
 pub(crate) async fn read_as_writer(
@@ -52,7 +52,7 @@ async fn take(
     plan: &Plan,
     writer: &LockGuard,
 ) -> Result<LockGuard, LockError> {
-    let limit = timer_in(services.call_timeout() * PATIENCE);
+    let limit = timer_in(services.call_timeout() * MAX_CALL_TIMEOUTS);
     let mut unsettled: Option<Unsettled<'_>> = None;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -81,15 +81,7 @@ async fn take(
 
 fn still_lent(services: &Services) -> BackendError {
     let message = "an earlier reader under this writer's id is still being given back";
-    let name = services.backend.info().name;
-    BackendError::new(name, BackendErrorKind::Unavailable, Executed::No, message)
-}
-
-fn too_slow(services: &Services) -> BackendError {
-    let message =
-        "the grant came after its validity was spent; the backend is slower than the lease";
-    let name = services.backend.info().name;
-    BackendError::new(name, BackendErrorKind::Timeout, Executed::No, message)
+    services.error(BackendErrorKind::Unavailable, Executed::No, message)
 }
 
 /// Attempts that may leave a hold behind. Dropping this gives it back.
@@ -97,7 +89,7 @@ struct Unsettled<'a> {
     services: &'a Arc<Services>,
     target: &'a LockTarget,
     owner: &'a OwnerId,
-    writer: &'a Arc<Lease>,
+    writer: &'a Arc<BackendLease>,
     lease: Duration,
     loan: Arc<SharedOwner>,
     sent: bool,
@@ -115,7 +107,7 @@ impl<'a> Unsettled<'a> {
         Self {
             services,
             target: &plan.target,
-            owner: writer.owner(),
+            owner: writer.owner_id(),
             writer: lease,
             lease: plan.lease,
             loan,
@@ -144,15 +136,15 @@ impl<'a> Unsettled<'a> {
             Ok(AttemptOutcome::Granted { .. }) => {
                 let valid_until = services.settings.margin.valid_until(sent, plan.lease);
                 if valid_until <= clock::now() {
-                    return Ok(Err(too_slow(services)));
+                    return Ok(Err(services.too_slow()));
                 }
-                let reading = hold(services, plan, self.owner, None, sent, was_late)?;
+                let reading = guard_of_grant(services, plan, self.owner, None, sent, was_late)?;
                 reading.turn().lease.set_shared_owner(&self.loan);
                 self.open = None;
                 Ok(Ok(reading))
             }
             // A writer is never refused, so it no longer holds the lock.
-            Ok(AttemptOutcome::Held { .. } | AttemptOutcome::Queued { .. }) => {
+            Ok(AttemptOutcome::Busy { .. } | AttemptOutcome::Queued { .. }) => {
                 if !was_late {
                     self.loan.give_back();
                     self.open = None;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use locktopus_contract::{LockKind, clock};
 
 use super::downgrade::DowngradeError;
-use crate::engine::acquisition::Engine;
 use crate::engine::error::LockError;
-use crate::handles::any_guard::{AnyGuard, Taken, sealed};
+use crate::engine::holding::services::Services;
+use crate::handles::any_guard::{Acquired, AnyGuard, sealed};
 use crate::handles::guard::LockGuard;
-use crate::handles::lock_request::{LockRequest, Named};
+use crate::handles::lock_request::{LockRequest, RequestName};
 use crate::handles::owner_handle::Owner;
 use crate::handles::ticket::LeaseTicket;
 
@@ -35,7 +35,7 @@ use crate::handles::ticket::LeaseTicket;
 pub struct WriteGuard {
     guard: LockGuard,
     owner: Owner,
-    engine: Arc<Engine>,
+    services: Arc<Services>,
 }
 
 impl WriteGuard {
@@ -125,7 +125,7 @@ impl WriteGuard {
         Ok(Self {
             guard: self.guard.reenter()?,
             owner: self.owner.clone(),
-            engine: Arc::clone(&self.engine),
+            services: Arc::clone(&self.services),
         })
     }
 
@@ -170,20 +170,20 @@ impl WriteGuard {
         let Self {
             guard,
             owner,
-            engine,
+            services,
         } = self;
         guard.into_ticket().map_err(|guard| Self {
             guard,
             owner,
-            engine,
+            services,
         })
     }
 
     /// A request for the readers' half, for the same owner and with the same options.
     fn reading(&self) -> LockRequest {
-        let (engine, held) = (Arc::clone(&self.engine), &self.guard.turn().lease);
-        let name = Named::Stored(held.target.name().clone());
-        let request = LockRequest::new(engine, name, LockKind::Read).owner(&self.owner);
+        let (services, held) = (Arc::clone(&self.services), &self.guard.turn().lease);
+        let name = RequestName::Stored(held.target.name().clone());
+        let request = LockRequest::new(services, name, LockKind::Read).owner(&self.owner);
         let lease = held.length();
         let request = if held.renewed {
             request.renewed_lease(lease)
@@ -218,12 +218,12 @@ impl From<WriteGuard> for LockGuard {
 impl AnyGuard for WriteGuard {}
 
 impl sealed::Sealed for WriteGuard {
-    fn from_taken(Taken { guard, owner }: Taken) -> Self {
-        let (owner, engine) = owner.expect("a writer is taken for an owner");
+    fn from_acquired(Acquired { guard, owner }: Acquired) -> Self {
+        let (owner, services) = owner.expect("a writer is taken for an owner");
         Self {
             guard,
             owner,
-            engine,
+            services,
         }
     }
 

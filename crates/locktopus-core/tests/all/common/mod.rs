@@ -88,9 +88,11 @@ impl Scripted {
     }
 
     pub(crate) fn with_call_timeout(call_timeout: Duration) -> Self {
-        let info = BackendInfo::new("scripted", "scripted (test)", call_timeout)
-            .with_recalls()
-            .with_linger(Duration::MAX);
+        let info = BackendInfo {
+            supports_recall: true,
+            longest_linger: Duration::MAX,
+            ..BackendInfo::new("scripted", "scripted (test)", call_timeout)
+        };
         Self {
             store: MemoryBackend::new(),
             state: Arc::default(),
@@ -100,17 +102,17 @@ impl Scripted {
 
     /// Reports a safety mode, and a queue. Its script does the rest.
     pub(crate) fn with_safety(self, safety: SafetyMode) -> Self {
-        self.saying(|info| info.with_queues().with_safety(safety))
+        self.saying(|info| (info.supports_queue, info.safety) = (true, safety))
     }
 
     /// Supports no minimum hold time.
     pub(crate) fn without_linger(self) -> Self {
-        self.saying(|info| info.with_linger(Duration::ZERO))
+        self.saying(|info| info.longest_linger = Duration::ZERO)
     }
 
     /// Changes the information that it reports.
-    pub(crate) fn saying(mut self, change: impl FnOnce(BackendInfo) -> BackendInfo) -> Self {
-        self.info = Arc::new(change((*self.info).clone()));
+    pub(crate) fn saying(mut self, change: impl FnOnce(&mut BackendInfo)) -> Self {
+        change(Arc::make_mut(&mut self.info));
         self
     }
 

@@ -7,7 +7,8 @@ use locktopus_contract::{Diagnosis, Severity};
 
 use super::ask::{Answers, finding};
 use super::info::UNCHECKED;
-use crate::client::{ClientError, Reply};
+use crate::client::ClientError;
+use crate::wire::reply;
 
 /// Smaller differences to the server's clock are not reported.
 const TOLERANCE: Duration = Duration::from_secs(2);
@@ -24,9 +25,11 @@ pub(super) fn check(answers: Answers, asked: Range<SystemTime>, out: &mut Diagno
             out.findings
                 .push(finding(Severity::Note, UNCHECKED, message));
         }
-        let Some(server) = reply.ok().as_ref().and_then(server_time) else {
+        let micros = reply.ok().as_ref().and_then(reply::time);
+        let Some(micros) = micros.and_then(|micros| u64::try_from(micros).ok()) else {
             continue;
         };
+        let server = SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
         let ahead = server.duration_since(after).unwrap_or_default();
         let behind = before.duration_since(server).unwrap_or_default();
         let off = ahead.max(behind);
@@ -40,23 +43,4 @@ pub(super) fn check(answers: Answers, asked: Range<SystemTime>, out: &mut Diagno
                 .push(finding(Severity::Warning, "clock", message));
         }
     }
-}
-
-pub(crate) fn server_time(reply: &Reply) -> Option<SystemTime> {
-    let Reply::Array(items) = reply else {
-        return None;
-    };
-    let number = |item: &Reply| match item {
-        Reply::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.parse::<u64>().ok(),
-        Reply::Int(value) => u64::try_from(*value).ok(),
-        Reply::Nil | Reply::Array(_) => None,
-    };
-    let [seconds, micros] = items.as_slice() else {
-        return None;
-    };
-    Some(
-        SystemTime::UNIX_EPOCH
-            + Duration::from_secs(number(seconds)?)
-            + Duration::from_micros(number(micros)?),
-    )
 }

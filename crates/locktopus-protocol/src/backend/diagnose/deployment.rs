@@ -15,28 +15,18 @@ pub(super) fn check(executor: &Executor, answers: Answers, out: &mut Diagnosis) 
         return;
     }
     for (node, answer) in answers {
-        let message = match answer.as_ref().ok().and_then(mode) {
-            Some(b"cluster") => format!(
+        let mode = answer.as_ref().ok().and_then(|hello| hello.field("mode"));
+        let message = match mode.and_then(Reply::text) {
+            Some("cluster") => format!(
                 "{node}: the server is a node of a cluster, which redis:// does not follow: it refuses every lock of another \
                  node's slots, and all of them after a failover; write redis-cluster:// in place of redis://"
             ),
-            Some(b"sentinel") => format!(
+            Some("sentinel") => format!(
                 "{node}: the server is a sentinel, which keeps no locks; write redis-sentinel://HOST,HOST/MASTER"
             ),
             _ => continue,
         };
         let found = finding(Severity::Danger, DEPLOYMENT, message);
         out.findings.push(found);
-    }
-}
-
-fn mode(hello: &Reply) -> Option<&[u8]> {
-    let Reply::Array(fields) = hello else {
-        return None;
-    };
-    let is_mode = |field: &&[Reply]| matches!(&field[0], Reply::Bytes(name) if name == "mode");
-    match &fields.chunks_exact(2).find(is_mode)?[1] {
-        Reply::Bytes(mode) => Some(mode),
-        Reply::Nil | Reply::Int(_) | Reply::Array(_) => None,
     }
 }

@@ -7,6 +7,7 @@ use super::token_keys::Room;
 use super::version::{self, ServerVersion};
 use crate::client::{ClientError, Reply};
 use crate::execution::executor::Executor;
+use crate::wire::reply;
 
 /// The check that fails for a server that does not answer.
 pub(super) const UNREACHABLE: &str = "reach";
@@ -102,10 +103,7 @@ struct Info {
 
 impl Info {
     fn field(&self, name: &str) -> Option<&str> {
-        let mut lines = self.text.lines();
-        lines
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .map(str::trim)
+        reply::info(&self.text, name)
     }
 }
 

@@ -43,10 +43,8 @@ pub(super) async fn check(
             );
             found.push(finding(Severity::Note, UNCHECKED, message));
         }
-        let Ok(Reply::Array(parts)) = answer else {
-            continue;
-        };
-        let [_, Reply::Array(keys)] = parts.as_slice() else {
+        let parts = answer.as_ref().ok().and_then(Reply::items);
+        let Some([_, Reply::Array(keys)]) = parts else {
             continue;
         };
         let keys = keys.iter().filter_map(|key| match key {

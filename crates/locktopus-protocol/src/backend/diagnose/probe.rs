@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use locktopus_contract::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo, Diagnosis,
-    ExtendRequest, Finding, LockKind, LockName, LockTarget, MIN_LEASE, OwnerId, ReleaseRequest,
-    SafetyMode, Severity,
+    ExtendOutcome, ExtendRequest, Finding, LockBackend as _, LockKind, LockName, LockTarget,
+    MIN_LEASE, OwnerId, ReleaseRequest, SafetyMode, Severity, WakeUps as _,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ask::finding;
+use super::routed;
+use crate::backend::RedisBackend;
 use crate::backend::context::Context;
 use crate::client::Route;
 
@@ -22,29 +24,59 @@ const SHORT_LIFE: Duration = Duration::from_millis(1);
 /// From this batch size on, scripts extend with an absolute expiry, which needs a right of its own.
 const EXTENDED_TOGETHER: usize = 8;
 const LISTENING: &str = "listening for releases";
-/// The consequence of the missing right.
+const ANNOUNCING: &str = "announcing a release";
+/// The consequences of the missing rights.
 const WITHOUT_LISTENING: &str = "; allow SUBSCRIBE (SSUBSCRIBE in a cluster) on the channels of locks. Without it waiters poll: they keep \
      their order, but each hand-over takes up to 0.6 s, and each waiter sends some scripts a second";
+const WITHOUT_ANNOUNCING: &str = "; allow PUBLISH (SPUBLISH in a cluster) on the channels of locks. Without it waiters sleep until \
+     their heartbeat";
 /// The name of the probe after the namespace.
 pub(super) const NAME: &str = "locktopus:probe";
 /// The number of probe names: enough for one on every primary of most clusters.
 const PROBES: u8 = 32;
 
+/// A step of the probe that this user may not do.
+#[derive(Debug)]
+pub(super) struct Denied {
+    what: &'static str,
+    /// The consequence and the remedy, if they are special.
+    costs: &'static str,
+    /// The finding, if the missing right is not known.
+    alone: Finding,
+}
+
+/// Adds the steps that were denied to the finding with the missing rights. If there is none,
+/// returns a finding for each step.
+pub(super) fn report(denied: Vec<Denied>, rights: &mut [Finding]) -> Vec<Finding> {
+    let is_danger = |found: &&mut Finding| found.severity == Severity::Danger;
+    match rights.iter_mut().find(is_danger) {
+        Some(missing) if !denied.is_empty() => {
+            let steps: Vec<_> = denied.iter().map(|denied| denied.what).collect();
+            let costs: String = denied.iter().map(|denied| denied.costs).collect();
+            let failed = format!("; failed on the probe: {}{costs}", steps.join(", "));
+            missing.message.push_str(&failed);
+            Vec::new()
+        }
+        _ => denied.into_iter().map(|denied| denied.alone).collect(),
+    }
+}
+
 /// Acquires, extends, waits for and releases a lock that no one else uses. So missing rights show
-/// up at connect instead of at the first wait or the first lost release.
+/// up at connect instead of at the first wait or the first lost release. Returns what was denied.
 pub(super) async fn check(
+    backend: &RedisBackend,
     context: &Context,
     some_away: bool,
     deadline: Instant,
     out: &mut Diagnosis,
-) {
+) -> Vec<Denied> {
     let target = if some_away {
         probe_within_reach(context, deadline).await
     } else {
         probe(context, 0)
     };
     let Some(target) = target else {
-        return;
+        return Vec::new();
     };
     let owner = target.kind().new_owner();
     let lease = probe_lease(&context.info);
@@ -55,19 +87,23 @@ pub(super) async fn check(
     let mut note = |what: &'static str, error: Option<BackendError>| {
         failed.extend(error.map(|error| (what, error)));
     };
-    note("taking a lock", take_probe(context, &attempt).await.err());
-    let batch = vec![extend; EXTENDED_TOGETHER];
-    let mut extended = context.extend(&batch, deadline).await;
-    note("extending a lock", extended.pop().and_then(Result::err));
-    note(LISTENING, context.subscribe(&target, deadline).await.err());
+    note("taking a lock", take_probe(backend, &attempt).await.err());
+    let batch = vec![extend.clone(); EXTENDED_TOGETHER];
+    let extended = backend.extend(&batch, deadline).await.pop();
+    if let Some(Ok(ExtendOutcome::Extended)) = extended {
+        let routed = routed::check(backend, context, &extend, deadline).await;
+        out.findings.extend(routed);
+    }
+    note("extending a lock", extended.and_then(Result::err));
+    note(LISTENING, backend.subscribe(&target, deadline).await.err());
     let waiters = [(); 3].map(|()| target.kind().new_owner());
     note(
         "waiting in the queue of a lock",
-        queue_up(context, &target, &waiters, deadline).await.err(),
+        queue_up(backend, &target, &waiters, deadline).await.err(),
     );
     note(
         "looking at a lock",
-        context.inspect(&target, deadline).await.err(),
+        backend.inspect(&target, deadline).await.err(),
     );
     // The last waiter gives up its place. The holder skips the dead waiter and hands off to the
     // first, which has no waiter behind it and so announces its release. If the dead one is still
@@ -87,61 +123,57 @@ pub(super) async fn check(
         }
     }
     note("releasing a lock", release_error);
+    let mut denied = Vec::new();
+    let mut deny = |what, costs, error: &str| {
+        let message = format!("{what} failed on the probe {target}{error}{costs}");
+        let alone = finding(Severity::Danger, "permission", message);
+        denied.push(Denied { what, costs, alone });
+    };
     if !told {
-        out.findings.push(finding(
-            Severity::Danger,
-            "permission",
-            format!(
-                "announcing a release failed on the probe {target}, so waiters would sleep until their \
-                 heartbeat; allow PUBLISH (SPUBLISH in a cluster) on the channels of locks"
-            ),
-        ));
+        deny(ANNOUNCING, WITHOUT_ANNOUNCING, "");
     }
-    let failures = failed.iter();
-    out.findings
-        .extend(failures.map(|(what, error)| failure(what, &target, error)));
-}
-
-fn failure(what: &str, target: &LockTarget, error: &BackendError) -> Finding {
-    let costs = match (what, error.kind()) {
-        (LISTENING, BackendErrorKind::Denied | BackendErrorKind::Refused) => WITHOUT_LISTENING,
-        _ => "",
-    };
-    let (severity, check) = match error.kind() {
-        BackendErrorKind::Denied => (Severity::Danger, "permission"),
-        BackendErrorKind::NotReplicated => (Severity::Danger, "replication"),
-        // A full server may get room again, but a missing command stays missing.
-        BackendErrorKind::Refused if !error.message().starts_with("OOM") => {
-            (Severity::Danger, "probe")
-        }
-        _ => (Severity::Warning, "probe"),
-    };
-    finding(
-        severity,
-        check,
-        format!("{what} failed on the probe {target}: {error}{costs}"),
-    )
+    for (what, error) in failed {
+        let costs = match (what, error.kind()) {
+            (LISTENING, BackendErrorKind::Denied | BackendErrorKind::Refused) => WITHOUT_LISTENING,
+            _ => "",
+        };
+        let (severity, check) = match error.kind() {
+            BackendErrorKind::Denied => {
+                deny(what, costs, &format!(": {error}"));
+                continue;
+            }
+            BackendErrorKind::NotReplicated => (Severity::Danger, "replication"),
+            // A full server may get room again, but a missing command stays missing.
+            BackendErrorKind::Refused if !error.message().starts_with("OOM") => {
+                (Severity::Danger, "probe")
+            }
+            _ => (Severity::Warning, "probe"),
+        };
+        let message = format!("{what} failed on the probe {target}: {error}{costs}");
+        out.findings.push(finding(severity, check, message));
+    }
+    denied
 }
 
 /// Queues three waiters and sends a heartbeat of the first that lives. One of the three dies at
 /// once, because removing dead waiters needs rights of its own.
 async fn queue_up(
-    context: &Context,
+    backend: &RedisBackend,
     target: &LockTarget,
     [dead, first, last]: &[OwnerId; 3],
     deadline: Instant,
 ) -> Result<(), BackendError> {
-    let lease = probe_lease(&context.info);
+    let lease = probe_lease(backend.info());
     let attempt = |owner: &OwnerId, place| AcquireAttempt {
         place: Some(place),
         ..AcquireAttempt::new(target.clone(), owner.clone(), lease, deadline)
     };
     let (dying, living) = (attempt(dead, SHORT_LIFE), attempt(first, lease));
     // Sent together, so that this costs no extra round trip.
-    let (died, queued) = tokio::join!(context.attempt(&dying), context.attempt(&living));
+    let (died, queued) = tokio::join!(backend.attempt(&dying), backend.attempt(&living));
     let _queued = died.and(queued)?;
     for owner in [last, first] {
-        let _queued = context.attempt(&attempt(owner, lease)).await?;
+        let _queued = backend.attempt(&attempt(owner, lease)).await?;
     }
     sleep(SHORT_LIFE * 2).await;
     Ok(())
@@ -151,14 +183,14 @@ async fn queue_up(
 /// operations show all missing rights. If many clients connect at once the probe may stay held,
 /// which at least shows that scripts and keys are permitted.
 async fn take_probe(
-    context: &Context,
+    backend: &RedisBackend,
     attempt: &AcquireAttempt,
 ) -> Result<AttemptOutcome, BackendError> {
-    let patience = context.info.call_timeout / PROBE_TURN;
+    let patience = backend.info().call_timeout / PROBE_TURN;
     let patience = attempt.deadline.min(Instant::now() + patience);
     loop {
-        match context.attempt(attempt).await? {
-            AttemptOutcome::Held { .. } if Instant::now() < patience => {
+        match backend.attempt(attempt).await? {
+            AttemptOutcome::Busy { .. } if Instant::now() < patience => {
                 sleep(Duration::from_millis(5)).await;
             }
             outcome => return Ok(outcome),

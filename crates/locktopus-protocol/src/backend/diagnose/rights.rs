@@ -154,9 +154,9 @@ impl Rights {
     }
 
     /// Reports all rights that this user lacks, once if all servers agree.
-    pub(super) fn check(&self, answers: Answers, out: &mut Diagnosis) {
+    pub(super) fn check(&self, answers: Answers, diagnosis: &Diagnosis) -> Vec<Finding> {
         let is_away = |node: &str| {
-            let mut primaries = out.primaries.iter();
+            let mut primaries = diagnosis.primaries.iter();
             primaries.any(|primary| primary.address == node && !primary.answered)
         };
         let answers = answers.into_iter().filter(|(node, _)| !is_away(node));
@@ -172,8 +172,9 @@ impl Rights {
                 }
             }
         }
-        out.findings
-            .extend(said.into_iter().flat_map(|(_, findings)| findings));
+        said.into_iter()
+            .flat_map(|(_, findings)| findings)
+            .collect()
     }
 
     fn missing(&self, answer: Result<Reply, ClientError>) -> Vec<Finding> {

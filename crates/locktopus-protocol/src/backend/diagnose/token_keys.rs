@@ -76,10 +76,7 @@ pub(super) async fn check(
 
 /// The number of token keys, and the number of keys seen.
 fn sampled(reply: &Reply) -> Option<(usize, usize)> {
-    let Reply::Array(parts) = reply else {
-        return None;
-    };
-    let [_, Reply::Array(keys)] = parts.as_slice() else {
+    let [_, Reply::Array(keys)] = reply.items()? else {
         return None;
     };
     let is_token = |key: &&Reply| matches!(key, Reply::Bytes(name) if name.starts_with(TOKEN_KEY));

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::client::{Channel, Deployment, NodeReply, Pipelined, PushEvent};
+use crate::client::{Channel, NodeReply, PushEvent};
+use crate::execution::call::Effect;
 use crate::scripts::LOCK;
 
 #[derive(Debug, Default)]
@@ -97,15 +98,10 @@ async fn run_on(
         ..Scripted::default()
     });
     let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
-    let call = Call {
-        script: &LOCK.acquire,
-        keys: &[b"k"],
-        args: &[b"a"],
-        slot: 0,
-        deadline: Instant::now() + Duration::from_secs(1),
-        on_split: OnSplit::Wait,
-    };
-    (executor.run(&call).await, client)
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let (keys, args): ([&[u8]; 1], [&[u8]; 1]) = ([b"k"], [b"a"]);
+    let call = Call::new(Effect::Grant, &LOCK.acquire, &keys, &args, 0, deadline);
+    (executor.run(Way::Usual, &call).await, client)
 }
 
 fn commands(client: &Scripted) -> Vec<String> {
@@ -181,9 +177,13 @@ async fn a_slot_on_its_way_gets_the_first_key_alone() {
         args: &[b"x", b"y"],
         slot: 0,
         deadline: Instant::now() + Duration::from_secs(1),
+        effect: Effect::Release,
         on_split: OnSplit::FirstKey,
     };
-    assert_eq!(executor.run(&call).await.unwrap(), Reply::Int(1));
+    assert_eq!(
+        executor.run(Way::Usual, &call).await.unwrap(),
+        Reply::Int(1)
+    );
     let sent = client.last.lock().unwrap();
     assert_eq!(sent[2..], [&b"1"[..], b"a", b"x", b"y"]);
 }
@@ -201,9 +201,13 @@ async fn in_line_every_key_is_waited_for() {
         args: &[b"x"],
         slot: 0,
         deadline: Instant::now() + Duration::from_secs(1),
+        effect: Effect::Release,
         on_split: OnSplit::FirstKey,
     };
-    assert_eq!(executor.run_in_line(&call).await.unwrap(), Reply::Int(1));
+    assert_eq!(
+        executor.run(Way::Blocking, &call).await.unwrap(),
+        Reply::Int(1)
+    );
     let sent = client.last.lock().unwrap();
     assert_eq!(sent[2..], [&b"2"[..], b"a", b"b", b"x"]);
 }

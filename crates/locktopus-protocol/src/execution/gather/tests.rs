@@ -1,136 +1,13 @@
 //! Which calls are sent together, and the outcome of each. The test decides what the server
 //! answers, and when.
 
-use async_trait::async_trait;
-use locktopus_contract::{BackendError, BackendErrorKind, Executed};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinHandle, yield_now};
+use locktopus_contract::{BackendErrorKind, Executed};
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep};
 
+use super::bench::{Answer, Bench, Caller};
 use super::*;
-use crate::client::{Channel, Deployment, NodeReply, Pipelined, PushEvent};
-use crate::execution::call::OnSplit;
-use crate::execution::executor::Executor;
 use crate::scripts::{LOCK, MUTEX};
-
-type Answer = Result<Reply, ClientError>;
-
-/// A request that arrived at the server.
-struct Request {
-    words: Vec<String>,
-    answer: oneshot::Sender<Answer>,
-}
-
-#[derive(Debug)]
-struct Wire(UnboundedSender<Request>);
-
-#[async_trait]
-impl RedisClient for Wire {
-    fn name(&self) -> &'static str {
-        "wire"
-    }
-    fn deployment(&self) -> Deployment {
-        Deployment::Standalone
-    }
-    async fn command(&self, _: Route, args: &[&[u8]]) -> Answer {
-        let words = args.iter().map(|it| String::from_utf8_lossy(it).into());
-        let (answer, answered) = oneshot::channel();
-        let words = words.collect();
-        let _ = self.0.send(Request { words, answer });
-        let lost = || Err(ClientError::MaybeExecuted("lost".to_owned()));
-        answered.await.unwrap_or_else(|_| lost())
-    }
-    async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
-        std::future::pending().await
-    }
-    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
-    async fn subscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
-    }
-    fn timed_out(&self, _: Route) {}
-    fn generation(&self) -> u64 {
-        0
-    }
-    async fn close(&self) {}
-}
-
-/// Callers and their server.
-struct Bench {
-    executor: Executor,
-    gather: Arc<Gather>,
-    requests: UnboundedReceiver<Request>,
-}
-
-type Caller = JoinHandle<Result<Reply, BackendError>>;
-
-impl Bench {
-    fn new() -> Self {
-        let (sender, requests) = unbounded_channel();
-        let client: Arc<dyn RedisClient> = Arc::new(Wire(sender));
-        Self {
-            executor: Executor::new(Arc::clone(&client)),
-            gather: Gather::new(client),
-            requests,
-        }
-    }
-
-    /// Starts a task that calls a script with one key and one argument.
-    async fn call(&self, script: &'static Script, key: &str, arg: &str) -> Caller {
-        let (executor, gather) = (self.executor.clone(), Arc::clone(&self.gather));
-        let (key, arg) = (key.to_owned(), arg.to_owned());
-        let caller = tokio::spawn(async move {
-            let call = Call {
-                script,
-                keys: &[key.as_bytes()],
-                args: &[arg.as_bytes()],
-                slot: 0,
-                deadline: Instant::now() + Duration::from_secs(1),
-                on_split: OnSplit::Wait,
-            };
-            executor.run_together(&gather, &call).await
-        });
-        yield_now().await;
-        caller
-    }
-
-    /// With as many unanswered requests as are sent before calls gather.
-    async fn busy() -> (Self, Vec<Request>) {
-        Self::new().with_calls().await
-    }
-
-    async fn with_calls(mut self) -> (Self, Vec<Request>) {
-        let mut under_way = Vec::new();
-        for _ in 0..UNDER_WAY {
-            drop(self.call(&LOCK.acquire, "busy", "me").await);
-            let request = self.sent().await;
-            assert_eq!(request.words[2..], ["1", "busy", "me"]);
-            under_way.push(request);
-        }
-        (self, under_way)
-    }
-
-    /// The next request.
-    async fn sent(&mut self) -> Request {
-        self.requests.recv().await.unwrap()
-    }
-
-    fn is_silent(&self) -> bool {
-        self.requests.is_empty()
-    }
-}
-
-impl Request {
-    fn answer(self, answer: Answer) {
-        self.answer.send(answer).unwrap();
-    }
-}
 
 fn refused(line: &str) -> Answer {
     Err(ClientError::rejected(line))
@@ -154,8 +31,7 @@ async fn those_that_wait_go_together_and_each_is_told_its_own() {
     let batch = bench.sent().await;
     let digest = script.together().digest();
     assert_eq!(batch.words[..2], ["EVALSHA", digest]);
-    let words = "4 a b c d 1 1 me 1 1 me 1 1 me 1 1 me";
-    assert_eq!(batch.words[2..].join(" "), words);
+    assert_eq!(batch.words[2..].join(" "), "4 a b c d 4  me");
     let mut told = vec![Reply::Int(7), Reply::Nil, Reply::Nil, Reply::Int(9)];
     for (place, line) in [(1, "WRONGTYPE x"), (2, "OOM y")] {
         told.extend([Reply::Int(place), Reply::Bytes(line.into())]);
@@ -167,6 +43,31 @@ async fn those_that_wait_go_together_and_each_is_told_its_own() {
     assert_eq!(executed(b).await, (refused, Executed::Maybe));
     assert_eq!(executed(c).await, (refused, Executed::No));
     assert_eq!(d.await.unwrap().unwrap(), Reply::Int(9));
+}
+
+/// Common arguments are sent once, even if the oldest caller has left.
+#[tokio::test(start_paused = true)]
+async fn arguments_that_differ_are_sent_for_each() {
+    for (oldest_stays, words) in [
+        (true, "3 a b c 3 1 3  me 9 5 you 5 me 6"),
+        (false, "2 b c 2 1 3  you 9 5 me 6"),
+    ] {
+        let (mut bench, mut under_way) = Bench::busy().await;
+        let a = bench.call(&LOCK.acquire, "a", "me 9 5").await;
+        let _others = [
+            bench.call(&LOCK.acquire, "b", "you 9 5").await,
+            bench.call(&LOCK.acquire, "x", "me 9").await,
+            bench.call(&LOCK.acquire, "c", "me 9 6").await,
+        ];
+        if !oldest_stays {
+            a.abort();
+            yield_now().await;
+        }
+        under_way.remove(0).answer(Ok(Reply::Int(1)));
+        assert_eq!(bench.sent().await.words[2..].join(" "), words);
+        under_way.remove(0).answer(Ok(Reply::Int(1)));
+        assert_eq!(bench.sent().await.words[2..].join(" "), "1 x me 9");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,11 +126,47 @@ async fn a_member_that_is_dropped_stops_no_other() {
     yield_now().await;
     under_way.remove(0).answer(Ok(Reply::Int(1)));
     let batch = bench.sent().await;
-    assert_eq!(batch.words[2..].join(" "), "2 b c 1 1 me 1 1 me");
+    assert_eq!(batch.words[2..].join(" "), "2 b c 2  me");
     callers.remove(0).abort();
     yield_now().await;
     batch.answer(Ok(Reply::Array(vec![Reply::Int(1), Reply::Int(2)])));
     assert_eq!(callers.remove(0).await.unwrap().unwrap(), Reply::Int(2));
+}
+
+/// Its caller may have released what it asked for, so it must not arrive after that.
+#[tokio::test(start_paused = true)]
+async fn one_that_left_while_the_client_connects_is_not_sent() {
+    let (mut bench, mut under_way) = Bench::busy().await;
+    let a = bench.call(&LOCK.acquire, "a", "me").await;
+    let _b = bench.call(&LOCK.acquire, "b", "me").await;
+    bench.connected.send_replace(false);
+    under_way.remove(0).answer(Ok(Reply::Int(1)));
+    sleep(LONGEST_WAIT).await;
+    a.abort();
+    yield_now().await;
+    bench.connected.send_replace(true);
+    assert_eq!(bench.sent().await.words[2..], ["1", "b", "me"]);
+}
+
+/// As does one without a connection, and one without an answer.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_everyone_left_gives_up_its_turn() {
+    for connected in [true, false] {
+        let (mut bench, mut under_way) = Bench::busy().await;
+        let a = bench.call(&LOCK.acquire, "a", "me").await;
+        let b = bench.call(&LOCK.acquire, "b", "me").await;
+        bench.connected.send_replace(connected);
+        under_way.remove(0).answer(Ok(Reply::Int(1)));
+        if connected {
+            under_way.push(bench.sent().await);
+        }
+        sleep(LONGEST_WAIT).await;
+        assert_eq!(bench.gather.turns.available_permits(), 0);
+        a.abort();
+        b.abort();
+        let turn = timeout(LONGEST_WAIT, bench.gather.turns.acquire()).await;
+        assert!(turn.is_ok(), "connected: {connected}");
+    }
 }
 
 /// The server ran none of it, so each member is sent again by itself.

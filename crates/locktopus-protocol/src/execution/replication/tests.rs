@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use locktopus_contract::Connected;
+use locktopus_contract::ConnectedReplicas;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
 use crate::client::{Channel, Deployment, NodeReply, PushEvent, RedisClient};
-use crate::execution::call::OnSplit;
+use crate::execution::call::Effect;
 use crate::scripts::LOCK;
 
 type Answer = Result<Reply, ClientError>;
@@ -115,14 +115,9 @@ impl Bench {
     ) -> Result<Confirmed, BackendError> {
         lock(&self.client.answers).extend(answers);
         lock(&self.client.sent).clear();
-        let call = Call {
-            script: &LOCK.acquire,
-            keys: &[b"k"],
-            args: &[b"a"],
-            slot: 0,
-            deadline: Instant::now() + Duration::from_secs(1),
-            on_split: OnSplit::Wait,
-        };
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let (keys, args): ([&[u8]; 1], [&[u8]; 1]) = ([b"k"], [b"a"]);
+        let call = Call::new(Effect::Grant, &LOCK.acquire, &keys, &args, 0, deadline);
         self.executor.run_replicated(&self.replication, &call).await
     }
 
@@ -131,7 +126,7 @@ impl Bench {
     }
 }
 
-fn short(confirmed: Result<Confirmed, BackendError>) -> (u32, u32, Connected) {
+fn short(confirmed: Result<Confirmed, BackendError>) -> (u32, u32, ConnectedReplicas) {
     match confirmed.unwrap().unconfirmed {
         Some(Unconfirmed::Short(short)) => (short.confirmed, short.needed, short.connected),
         other => panic!("{other:?}"),
@@ -172,7 +167,7 @@ async fn more_replicas_than_known_are_waited_for_once_more() {
     // From now on it is known, also when one is away.
     assert_eq!(
         short(bench.run([answer(1, 1)]).await),
-        (1, 2, Connected::Count(1))
+        (1, 2, ConnectedReplicas::Count(1))
     );
     assert_eq!(bench.sent().len(), 1);
 }
@@ -205,11 +200,14 @@ async fn too_few_are_told_with_their_numbers() {
     let majority = bench(ReplicaNeed::Majority);
     assert_eq!(
         short(majority.run([answer(0, 0)]).await),
-        (0, 1, Connected::Count(0))
+        (0, 1, ConnectedReplicas::Count(0))
     );
     let one = bench(ReplicaNeed::One);
     let three = answer(0, 0).into_iter().take(3).collect();
-    assert_eq!(short(one.run([three]).await), (0, 1, Connected::NotAsked));
+    assert_eq!(
+        short(one.run([three]).await),
+        (0, 1, ConnectedReplicas::NotAsked)
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use locktopus_protocol::{
-    Budget, ClientError, ConnectOptions, Credentials, HostPort, Reply, Route,
+    Budget, ClientError, ConnectError, ConnectOptions, Credentials, HostPort, Reply, Route, lock,
 };
 use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
@@ -27,11 +27,9 @@ use redis::{
 };
 use tokio::time::timeout;
 
-use crate::connection::error::ConnectError;
 use crate::connection::reply::reply_of;
 use crate::connection::send::packed;
 use crate::connection::stream;
-use crate::connection::sync::lock;
 
 /// redis-rs times out after this multiple of our callers' longest timeout, so that they time out
 /// first.
@@ -73,11 +71,14 @@ impl Router {
         budget: Budget,
     ) -> Result<Self, ConnectError> {
         if options.tls.is_some() {
-            return Err(ConnectError::RouterTls);
+            return Err(unusable(
+                "it makes connections without TLS, because redis-rs takes its cryptography from the process: hand in a \
+                 connection that you have configured, or leave the option out",
+            ));
         }
         if options.credentials_provider.is_some() {
-            let problem = "logs in by itself and cannot ask a credentials provider: hand in a connection that you have configured";
-            return Err(ConnectError::Router(problem.to_owned()));
+            let problem = "it logs in by itself and cannot ask a credentials provider: hand in a connection that you have configured";
+            return Err(unusable(problem));
         }
         let nodes = seeds
             .iter()
@@ -87,7 +88,7 @@ impl Router {
             .use_protocol(ProtocolVersion::RESP3)
             .tcp_settings(stream::settings())
             .build()
-            .map_err(|error| ConnectError::Router(error.category().to_owned()))?;
+            .map_err(|error| unusable(error.category()))?;
         Ok(Self::connected_by(client, budget))
     }
 
@@ -189,15 +190,22 @@ async fn check(mut connection: ClusterConnection, limit: Duration) -> Result<(),
         Some(Err(error)) if error.code() == Some("TRYAGAIN") => {}
         // A user without the needed permissions may go on. The manual states the requirement.
         Some(Ok(redis::Value::ServerError(_))) => return Ok(()),
-        Some(Err(error)) => return Err(ConnectError::Router(error.category().to_owned())),
-        Some(Ok(_)) | None => return Err(ConnectError::RouterRetries),
+        Some(Err(error)) => return Err(unusable(error.category())),
+        Some(Ok(_)) | None => return Err(unusable(RETRIES)),
     }
     let once = match ask(count).await {
         Some(Ok(value)) => matches!(reply_of(value), Ok(Reply::Bytes(count)) if count == "1"),
         _ => false,
     };
     let _tidied = ask(forget).await;
-    once.then_some(()).ok_or(ConnectError::RouterRetries)
+    once.then_some(()).ok_or_else(|| unusable(RETRIES))
+}
+
+const RETRIES: &str = "the connection that was handed in repeats requests, which may have run: build its client with `.retries(0)`";
+
+/// The cluster connection of redis-rs cannot be used.
+fn unusable(problem: &str) -> ConnectError {
+    ConnectError::invalid("cluster_router", problem)
 }
 
 fn node(server: &HostPort, credentials: Option<&Credentials>) -> ConnectionInfo {

@@ -9,7 +9,7 @@ fn parse(text: &str) -> BackendUrl {
 }
 
 fn hosts(url: &BackendUrl) -> Vec<String> {
-    let Place::Servers { authority, .. } = &url.place else {
+    let Endpoint::Servers { authority, .. } = &url.endpoint else {
         panic!("no servers")
     };
     authority
@@ -21,10 +21,10 @@ fn hosts(url: &BackendUrl) -> Vec<String> {
 
 #[test]
 fn every_form_of_the_table() {
-    assert!(parse("memory:").place == Place::Memory { name: None });
+    assert!(parse("memory:").endpoint == Endpoint::Memory { name: None });
     assert!(
-        parse("memory:a").place
-            == Place::Memory {
+        parse("memory:a").endpoint
+            == Endpoint::Memory {
                 name: Some("a".into())
             }
     );
@@ -36,12 +36,14 @@ fn every_form_of_the_table() {
         ["a 26379", "b 1"]
     );
     assert_eq!(hosts(&parse("rediss-cluster://a,b")), ["a 6379", "b 6379"]);
-    let Place::Servers { tls, shape, .. } = parse("rediss-sentinel://a/m/4?ca=/x.pem").place else {
+    let Endpoint::Servers { tls, topology, .. } =
+        parse("rediss-sentinel://a/m/4?ca=/x.pem").endpoint
+    else {
         panic!()
     };
     assert!(
-        tls && shape
-            == Shape::Sentinel {
+        tls && topology
+            == Topology::Sentinel {
                 master_name: "m".into(),
                 database: 4
             }
@@ -55,24 +57,24 @@ fn sockets() {
             "{scheme}://app:p%2Fss@/run/my%20redis.sock?db=3&client=fred"
         ));
         assert_eq!(hosts(&url), ["/run/my redis.sock 0"]);
-        let Place::Servers {
+        let Endpoint::Servers {
             tls: false,
             authority,
-            shape,
-        } = &url.place
+            topology,
+        } = &url.endpoint
         else {
             panic!("{url}")
         };
-        assert!(*shape == Shape::Standalone { database: 3 }, "{url}");
+        assert!(*topology == Topology::Standalone { database: 3 }, "{url}");
         assert_eq!(authority.username.as_deref(), Some("app"));
         assert_eq!(authority.password.as_deref(), Some("p/ss"));
     }
     let plain = parse("unix:///s");
     assert_eq!(hosts(&plain), ["/s 0"]);
     assert!(matches!(
-        plain.place,
-        Place::Servers {
-            shape: Shape::Standalone { database: 0 },
+        plain.endpoint,
+        Endpoint::Servers {
+            topology: Topology::Standalone { database: 0 },
             ..
         }
     ));
@@ -117,7 +119,7 @@ fn logins_are_decoded_and_never_shown() {
             .next()
             .unwrap(),
     );
-    let Place::Servers { authority, .. } = &url.place else {
+    let Endpoint::Servers { authority, .. } = &url.endpoint else {
         panic!()
     };
     assert_eq!(authority.username.as_deref(), Some("us@er"));
@@ -311,7 +313,7 @@ fn a_plus_is_a_plus() {
     let url = parse("redis-sentinel://u:a+b@h/m?sentinel_password=a+b%20c%2B&client_name=x+y");
     assert_eq!(url.options.sentinel_password.as_deref(), Some("a+b c+"));
     assert_eq!(url.options.client_name.as_deref(), Some("x+y"));
-    let Place::Servers { authority, .. } = &url.place else {
+    let Endpoint::Servers { authority, .. } = &url.endpoint else {
         panic!()
     };
     assert_eq!(authority.password.as_deref(), Some("a+b"));

@@ -23,11 +23,11 @@ impl Family {
             return answer;
         }
         match self.mutation {
-            Mutation::OtherKindIsHeld => Ok(AttemptOutcome::Held { remaining: None }),
+            Mutation::OtherKindIsHeld => Ok(AttemptOutcome::Busy { remaining: None }),
             Mutation::OtherKindQueues => Ok(AttemptOutcome::Queued {
                 remaining: None,
                 ahead: 0,
-                fence: 0,
+                last_token: 0,
             }),
             Mutation::OtherKindIsTransient => Err(BackendError::new(
                 "mutant",
@@ -44,7 +44,7 @@ impl Family {
         answer: Result<GroupOutcome, BackendError>,
     ) -> Result<GroupOutcome, BackendError> {
         match self.is(Mutation::OtherKindInGroups) && self.mixes(&answer) {
-            true => Ok(GroupOutcome::Held {
+            true => Ok(GroupOutcome::Busy {
                 index: 0,
                 remaining: None,
             }),

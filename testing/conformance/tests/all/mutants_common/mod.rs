@@ -206,7 +206,7 @@ impl Layer for Mutant {
         let outcome = self.inner().attempt(&attempt).await?;
         let (token, remaining) = match outcome {
             AttemptOutcome::Granted { token } => (token, None),
-            AttemptOutcome::Held { remaining } | AttemptOutcome::Queued { remaining, .. } => {
+            AttemptOutcome::Busy { remaining } | AttemptOutcome::Queued { remaining, .. } => {
                 (None, Some(remaining))
             }
         };
@@ -216,7 +216,7 @@ impl Layer for Mutant {
                 AttemptOutcome::Granted { token: None }
             }
             (Mutation::RefusesRepetition, None) if repeated => {
-                AttemptOutcome::Held { remaining: None }
+                AttemptOutcome::Busy { remaining: None }
             }
             (Mutation::TokensMissing, None) => AttemptOutcome::Granted { token: None },
             (Mutation::TokensConstant, None) => requests::granted(token.map(|_| 7)),

@@ -24,7 +24,7 @@ impl Family {
         let holds = state.holders.iter().any(|h| h.owner == attempt.owner);
         let others_read = state.holders.iter().any(|h| h.mode == Mode::Read) && !holds;
         let writes = state.holders.iter().any(|h| h.mode == Mode::Exclusive);
-        let held = Ok(AttemptOutcome::Held { remaining: None });
+        let held = Ok(AttemptOutcome::Busy { remaining: None });
         match self.mutation {
             Mutation::LastComeFirst if attempt.place.is_some() && !waits && !holds => {
                 return self.overtake(&attempt).await;
@@ -40,7 +40,7 @@ impl Family {
                 return Ok(AttemptOutcome::Queued {
                     remaining: None,
                     ahead,
-                    fence: 0,
+                    last_token: 0,
                 });
             }
             Mutation::RepeatingMoves if waits => {
@@ -71,32 +71,34 @@ impl Family {
             (
                 Mutation::NoneAhead,
                 AttemptOutcome::Queued {
-                    remaining, fence, ..
+                    remaining,
+                    last_token,
+                    ..
                 },
             ) => AttemptOutcome::Queued {
                 remaining,
                 ahead: 0,
-                fence,
+                last_token,
             },
             (
                 Mutation::FenceTooHigh,
                 AttemptOutcome::Queued {
                     remaining,
                     ahead,
-                    fence,
+                    last_token,
                 },
             ) => {
-                let fence = fence + 1_000_000_000_000;
+                let last_token = last_token + 1_000_000_000_000;
                 AttemptOutcome::Queued {
                     remaining,
                     ahead,
-                    fence,
+                    last_token,
                 }
             }
-            (Mutation::PlaceUnasked, AttemptOutcome::Held { .. }) => {
+            (Mutation::PlaceUnasked, AttemptOutcome::Busy { .. }) => {
                 attempt.place = Some(attempt.lease);
                 let _ = self.inner.attempt(&attempt).await?;
-                AttemptOutcome::Held { remaining: None }
+                AttemptOutcome::Busy { remaining: None }
             }
             (_, outcome) => outcome,
         })
@@ -197,7 +199,7 @@ impl Family {
             if self.is(Mutation::GroupsOnce)
                 && state.holders.iter().any(|h| h.owner == attempt.owner)
             {
-                return Ok(GroupOutcome::Held {
+                return Ok(GroupOutcome::Busy {
                     index: 0,
                     remaining: None,
                 });
@@ -206,14 +208,14 @@ impl Family {
         let outcome = self.inner.attempt_all(attempts).await?;
         self.put_back(waiting).await;
         Ok(match (self.mutation, outcome) {
-            (Mutation::GroupsInPart, GroupOutcome::Held { index, remaining }) => {
+            (Mutation::GroupsInPart, GroupOutcome::Busy { index, remaining }) => {
                 for attempt in &attempts[..index] {
                     let _ = self.inner.attempt(attempt).await?;
                 }
-                GroupOutcome::Held { index, remaining }
+                GroupOutcome::Busy { index, remaining }
             }
-            (Mutation::GroupsBlameFirst, GroupOutcome::Held { remaining, .. }) => {
-                GroupOutcome::Held {
+            (Mutation::GroupsBlameFirst, GroupOutcome::Busy { remaining, .. }) => {
+                GroupOutcome::Busy {
                     index: 0,
                     remaining,
                 }

@@ -173,8 +173,12 @@ async fn listed(
             found.severity == severity && found.message.contains("this user lacks, for ")
         });
         let rights = lists.flat_map(|found| {
-            let (_, rights) = found.message.rsplit_once(": ").unwrap();
-            rights.split(' ').map(str::to_owned)
+            let (_, lacks) = found.message.split_once("this user lacks, for ").unwrap();
+            let (_, rights) = lacks.split_once(": ").unwrap();
+            let rights = rights.split([' ', ';']);
+            // The steps that they stop may follow.
+            let rights = rights.take_while(|word| word.starts_with(['+', '~', '&']));
+            rights.map(str::to_owned)
         });
         let mut rights: Vec<_> = rights.collect();
         rights.dedup();

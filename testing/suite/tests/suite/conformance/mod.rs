@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use locktopus::{DynBackend, LockTarget};
-use locktopus_conformance::{Report, Setting, Suite};
+use locktopus_conformance::{Report, Suite};
 use locktopus_protocol::Keys;
-use locktopus_servers::topology::{Deployment, ProviderKind, TopologyKind};
+use locktopus_servers::topology::{Deployment, ProviderKind};
 use tokio::sync::Semaphore;
 
 use crate::common::{LOGIN, chain, url};
@@ -45,14 +45,13 @@ async fn run(suite: Suite) -> Report {
     suite.run().await
 }
 
-/// Runs every case, records the results, and fails with the names of the broken rules.
+/// Runs every case, and fails with the names of the broken rules.
 pub(crate) async fn passes(place: &Arc<Deployment>, clients: &'static [&'static str]) {
     let report = run(suite(login(place), PATIENCE, place, clients)).await;
-    report.record(&setting(place, clients)).unwrap();
     passed(&report, place, clients);
 }
 
-/// As [`passes`], with a login such as `user:password@`, and without a record.
+/// As [`passes`], with a login such as `user:password@`.
 pub(crate) async fn passes_as(
     login: &'static str,
     place: &Arc<Deployment>,
@@ -62,7 +61,7 @@ pub(crate) async fn passes_as(
     passed(&report, place, clients);
 }
 
-/// As [`passes`], with its own options instead of a long timeout, and without a record.
+/// As [`passes`], with its own options instead of a long timeout.
 pub(crate) async fn passes_with(
     options: &'static str,
     place: &Arc<Deployment>,
@@ -73,7 +72,7 @@ pub(crate) async fn passes_with(
 }
 
 /// As [`passes`], on servers that are this far away, with a connection timeout that follows from
-/// the call timeout, and without a record.
+/// the call timeout.
 pub(crate) async fn passes_far(
     place: &Arc<Deployment>,
     clients: &'static [&'static str],
@@ -91,34 +90,6 @@ fn login(place: &Deployment) -> &'static str {
     match place.provider() {
         ProviderKind::Plain => LOGIN,
         _ => "",
-    }
-}
-
-/// The row in the conformance table.
-fn setting(place: &Deployment, clients: &[&str]) -> Setting {
-    let tls = match place.kind() {
-        TopologyKind::Tls => "",
-        _ if place.tls().is_some() => " with TLS",
-        _ => "",
-    };
-    let topology = match place.kind() {
-        TopologyKind::Cluster {
-            replicas_each: 0, ..
-        } => "cluster without replicas".to_owned(),
-        // The servers are independent, and the suite runs on the first.
-        TopologyKind::Quorum { .. } => "one node of a quorum".to_owned(),
-        kind => kind.to_string(),
-    } + tls;
-    Setting {
-        backend: "redis".to_owned(),
-        topology,
-        provider: place.provider().to_string(),
-        client: clients
-            .join(" + ")
-            .replace(ROUTER, "router")
-            .replace("redis", "redis-rs")
-            .replace("router", "redis-rs-router"),
-        server: place.server_version().to_owned(),
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{DynBackend, LockTarget, QuorumBackend};
-use locktopus_conformance::{Flavour, Setting, Suite};
+use locktopus_conformance::{Flavour, Suite};
 use locktopus_protocol::Keys;
 use locktopus_servers::topology::Deployment;
 
-use super::{BOTH, PATIENCE, open, passed, run, setting};
+use super::{BOTH, PATIENCE, open, passed, run};
 use crate::common::url;
 
 /// Longer than any lease that a case requests.
@@ -18,19 +18,13 @@ const NODE: Duration = Duration::from_secs(3);
 /// Each case calls every node.
 const AT_A_TIME: usize = 8;
 
-/// Runs every case about mutexes on the quorum, records the results, and fails with the broken
-/// rules.
+/// Runs every case about mutexes on the quorum, and fails with the broken rules.
 pub(crate) async fn passes(place: &Arc<Deployment>) {
     let report = run(suite(place)).await;
-    let setting = Setting {
-        topology: "quorum".to_owned(),
-        ..setting(place, BOTH)
-    };
-    report.record(&setting).unwrap();
     passed(&report, place, &["a quorum"]);
 }
 
-/// As [`passes`], on nodes that are this far away, and without a record.
+/// As [`passes`], on nodes that are this far away.
 pub(crate) async fn passes_far(place: &Arc<Deployment>, round_trip: Duration) {
     let report = run(suite(place).round_trip(round_trip)).await;
     println!("      {round_trip:?} away:");

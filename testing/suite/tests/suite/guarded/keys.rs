@@ -2,37 +2,12 @@
 
 use std::time::Duration;
 
-use locktopus::{BackendErrorKind, Executed, GuardedOutcome};
+use locktopus::{BackendErrorKind, Executed};
 use locktopus_servers::topology::TopologyKind;
 
 use crate::common::raw::{Raw, Value};
 use crate::common::unique;
-use crate::guarded::{At, fence, is_written, raw, stored, writer};
-
-/// One lock's token cannot be used for a key that another lock protects.
-pub(crate) async fn other_lock(at: At) -> String {
-    let key = unique("data");
-    let (client, writer) = writer(&at).await;
-    let mut raw = raw(&at.0, &key).await;
-    assert!(is_written(
-        &writer
-            .set(&fence("a:b", 5), key.as_bytes(), b"a")
-            .await
-            .unwrap()
-    ));
-    for token in [4, 5, 6] {
-        let outcome = writer
-            .set(&fence("a", token), key.as_bytes(), b"b")
-            .await
-            .unwrap();
-        let lock = "lock:a:b".to_owned();
-        assert_eq!(outcome, GuardedOutcome::OtherLock { lock });
-    }
-    assert_eq!(raw.say(&["GET", &key]).await.text(), "a");
-    assert_eq!(stored(&mut raw, &key).await[..2], ["lock:a:b", "5"]);
-    client.close().await;
-    "refused".to_owned()
-}
+use crate::guarded::{At, fence, is_written, raw, writer};
 
 pub(crate) async fn lifetimes(at: At) -> String {
     let key = unique("data");

@@ -4,67 +4,8 @@ use std::time::Duration;
 
 use locktopus::{BackendErrorKind, Executed, GuardedOutcome};
 
-use crate::common::raw::Value;
 use crate::common::{SOON, eventually, unique};
 use crate::guarded::{At, fence, is_written, raw, stored, writer};
-
-/// Other data occupies the key of the fence: the write is refused and changes nothing.
-pub(crate) async fn no_fence(at: At) -> String {
-    let (client, writer) = writer(&at).await;
-    let mut last = String::new();
-    for (command, kind) in [
-        (&["SET", "KEY", "x"][..], BackendErrorKind::Protocol),
-        (
-            &["HSET", "KEY", "lock", "lock:a"],
-            BackendErrorKind::Protocol,
-        ),
-        (&["HSET", "KEY", "token", "5"], BackendErrorKind::Protocol),
-        (
-            &["HSET", "KEY", "lock", "lock:a", "token", "x"],
-            BackendErrorKind::Protocol,
-        ),
-        (
-            &["HSET", "KEY", "lock", "lock:a", "token", "nan"],
-            BackendErrorKind::Protocol,
-        ),
-        (
-            &["HSET", "KEY", "lock", "lock:a", "token", "0"],
-            BackendErrorKind::Protocol,
-        ),
-        (
-            &["HSET", "KEY", "lock", "lock:a", "token", "9007199254740992"],
-            BackendErrorKind::Protocol,
-        ),
-    ] {
-        let key = unique("data");
-        let fence_key = format!("locktopus_fence:{{{key}}}");
-        let mut raw = raw(&at.0, &key).await;
-        let words: Vec<_> = command
-            .iter()
-            .map(|word| if *word == "KEY" { &fence_key } else { *word })
-            .collect();
-        raw.say(&words).await;
-        let before = raw.say(&["DUMP", &fence_key]).await;
-        let error = writer
-            .set(&fence("a", 5), key.as_bytes(), b"v")
-            .await
-            .unwrap_err();
-        assert_eq!(
-            (error.kind(), error.executed()),
-            (kind, Executed::No),
-            "{error:?}"
-        );
-        assert_eq!(
-            raw.say(&["EXISTS", &key]).await,
-            Value::Int(0),
-            "{command:?}"
-        );
-        assert_eq!(raw.say(&["DUMP", &fence_key]).await, before, "{command:?}");
-        last = error.to_string();
-    }
-    client.close().await;
-    last
-}
 
 /// The script is forgotten, and then the server hangs. The caller learns that the write may have
 /// run, and its reaction cannot harm the next holder.

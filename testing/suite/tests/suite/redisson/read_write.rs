@@ -134,3 +134,27 @@ pub(crate) async fn we_read_on(at: At) -> String {
     close(locks).await;
     format!("theirs read after {waited:.1?}")
 }
+
+/// Theirs writes, and still reads when it has stopped writing: ours read beside it, and do not
+/// write.
+pub(crate) async fn they_read_on(at: At) -> String {
+    let locks = at.locks().await;
+    let mut writes = Theirs::new(&at, "write");
+    let name = writes.name.clone();
+    let rw = locks.rw_lock(&*name);
+    writes.does("lock", &[LONG_LEASE]).await;
+    writes.also("read", "lock", &[LONG_LEASE]).await;
+    assert_eq!(rw.inspect().await.unwrap().holders.len(), 2);
+    assert!(rw.read().try_acquire().await.unwrap().is_none());
+    assert!(rw.write().try_acquire().await.unwrap().is_none());
+    writes.does("unlock", &[]).await;
+    let guard = rw.read().try_acquire().await.unwrap();
+    let guard = guard.expect("it reads only");
+    assert!(rw.write().try_acquire().await.unwrap().is_none());
+    writes.also("read", "unlock", &[]).await;
+    guard.release().await.unwrap();
+    let guard = rw.write().try_acquire().await.unwrap();
+    guard.expect("free").release().await.unwrap();
+    close(locks).await;
+    "ours read beside it".to_owned()
+}

@@ -76,6 +76,14 @@ impl Theirs {
         }
     }
 
+    /// The same of another object of this name, by the same thread.
+    pub(crate) async fn also(&mut self, object: &'static str, verb: &str, more: &[&str]) -> String {
+        let own = std::mem::replace(&mut self.object, object);
+        let done = self.does(verb, more).await;
+        self.object = own;
+        done
+    }
+
     pub(crate) async fn number(&mut self, verb: &str) -> i64 {
         self.does(verb, &[]).await.parse().unwrap()
     }

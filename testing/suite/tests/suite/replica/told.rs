@@ -64,10 +64,10 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>, options: &'static st
         LockKind::Write,
         LockKind::Read,
         LockKind::Semaphore,
-        LockKind::Permits,
+        LockKind::PermitSemaphore,
     ] {
         for way in [Way::Released, Way::Over, Way::Evicted, Way::Added] {
-            let counted = matches!(kind, LockKind::Semaphore | LockKind::Permits);
+            let counted = matches!(kind, LockKind::Semaphore | LockKind::PermitSemaphore);
             if way != Way::Added || counted {
                 for listens in [false, true] {
                     let case = Told::begin(&place, &backend, &kind).await;

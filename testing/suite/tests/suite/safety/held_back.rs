@@ -71,7 +71,7 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
         LockKind::Read,
         LockKind::Write,
         LockKind::Semaphore,
-        LockKind::Permits,
+        LockKind::PermitSemaphore,
         LockKind::RateLimiter,
     ] {
         held.what_is_free(&kind).await;
@@ -80,7 +80,7 @@ pub(crate) async fn by_every_script(place: Arc<Deployment>) -> String {
     held.together().await;
     held.numbers(&LockKind::RateLimiter, &[rate(2)]).await;
     let mut drained = Vec::new();
-    for kind in [LockKind::Semaphore, LockKind::Permits] {
+    for kind in [LockKind::Semaphore, LockKind::PermitSemaphore] {
         held.numbers(&kind, &MORE_PERMITS).await;
         drained.push(held.drained(&kind).await);
     }
@@ -225,7 +225,7 @@ impl Held {
             AcquireAttempt::new(target, kind.new_owner(), LEASE, deadline)
         });
         let outcome = self.guarded.attempt_all(&attempts).await.unwrap();
-        assert!(matches!(outcome, GroupOutcome::Held { .. }), "{outcome:?}");
+        assert!(matches!(outcome, GroupOutcome::Busy { .. }), "{outcome:?}");
         for attempt in &attempts {
             self.nobody_holds(&attempt.target, "an attempt at several")
                 .await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{
-    Connected, Executed, Finding, LockError, LockGuard, Locktopus, NotReplicated, Phase,
+    ConnectedReplicas, Executed, Finding, LockError, LockGuard, Locktopus, NotReplicated, Phase,
     ReplicaNeed, SafetyMode, Severity,
 };
 use locktopus_servers::topology::{Deployment, Node};
@@ -54,7 +54,7 @@ pub(crate) async fn replicas_missing(at: At) -> String {
     let guard = any.lock(&name).acquire().await.unwrap();
     guard.release().await.unwrap();
     let short = refused(&all, primary, 1, 2).await;
-    assert_eq!(short.connected, Connected::Count(2));
+    assert_eq!(short.connected, ConnectedReplicas::Count(2));
 
     second.freeze().await.unwrap();
     refused(&one, primary, 0, 1).await;

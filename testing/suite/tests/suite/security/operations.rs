@@ -61,7 +61,7 @@ async fn labelled(locks: &Locktopus, url: &str) -> Done {
     let url = format!("{url}&checks=off");
     let worker = locktopus::connect_with(&url, |builder| builder.label("worker")).await?;
     let guard = worker.lock(unique("labelled")).acquire().await?;
-    let owner = guard.owner().clone();
+    let owner = guard.owner_id().clone();
     while locks.who([&owner]).await?.of(&owner).is_none() {
         sleep(Duration::from_millis(5)).await;
     }

@@ -116,7 +116,7 @@ pub(crate) async fn never_shown() {
                 let guard = request.clone().acquire().await.unwrap();
                 let held = request.try_acquire().await.unwrap();
                 hides(&format!("{locks:?} {guard:?} {:?} {held:?}", guard.lease()));
-                let owner = String::from_utf8(guard.owner().expose().to_vec()).unwrap();
+                let owner = String::from_utf8(guard.owner_id().expose().to_vec()).unwrap();
                 guard.release().await.unwrap();
                 owner
             };

@@ -32,12 +32,8 @@ pub enum Call {
     Attempt { who: usize, half: Half, waits: bool },
     /// `lease` is in ms.
     Extend { who: usize, half: Half, lease: u64 },
-    /// `sought`: names the place that its attempts requested.
-    Release {
-        who: usize,
-        half: Half,
-        sought: bool,
-    },
+    /// `hint`: names the place that its attempts requested.
+    Release { who: usize, half: Half, hint: bool },
     /// Ends every hold.
     Evict,
     /// Reads or changes the number inside.
@@ -62,9 +58,9 @@ impl fmt::Debug for Call {
             Self::Extend { who, half, lease } => {
                 write!(f, "{}{} extends to {lease} ms", name(who), reads(half))
             }
-            Self::Release { who, half, sought } => {
-                let sought = if sought { ", naming its place" } else { "" };
-                write!(f, "{}{} releases{sought}", name(who), reads(half))
+            Self::Release { who, half, hint } => {
+                let hint = if hint { ", naming its place" } else { "" };
+                write!(f, "{}{} releases{hint}", name(who), reads(half))
             }
             Self::Evict => f.write_str("evict"),
             Self::Count(action) => write!(f, "count {action:?}"),

@@ -89,11 +89,8 @@ fn calls(flavour: Flavour, timed: bool) -> BoxedStrategy<Call> {
     );
     let extend = (who.clone(), half.clone(), select(leases(timed)))
         .prop_map(|(who, half, lease)| Call::Extend { who, half, lease });
-    let release = (who, half, any::<bool>()).prop_map(|(who, half, sought)| Call::Release {
-        who,
-        half,
-        sought,
-    });
+    let release =
+        (who, half, any::<bool>()).prop_map(|(who, half, hint)| Call::Release { who, half, hint });
     let mut kinds = vec![
         (10, attempt.boxed()),
         (6, release.boxed()),

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use locktopus::{
     AcquireAttempt, AttemptOutcome, BackendError, BackendErrorKind, CounterAction, CounterRequest,
     DynBackend, ExtendOutcome, ExtendRequest, FencingToken, LockKind, LockName, LockState,
-    LockTarget, Mode, OwnerId, ReleaseOutcome, ReleaseRequest, Sought, Wake, WakeStream,
+    LockTarget, Mode, OwnerId, PlaceHint, ReleaseOutcome, ReleaseRequest, Wake, WakeStream,
 };
 use locktopus_conformance::Flavour;
 use tokio::time::{Instant, timeout};
@@ -44,7 +44,7 @@ struct Party {
     /// The first token of its grant.
     token: u64,
     /// The last token given to anyone before it had to wait.
-    fence: u64,
+    last_token: u64,
 }
 
 fn agree<T: PartialEq + Debug>(what: &str, shown: &T, expected: &T) -> Result<(), String> {
@@ -87,7 +87,7 @@ impl Subject {
                 stream,
                 fresh: true,
                 token: 0,
-                fence: 0,
+                last_token: 0,
             });
         }
         subject
@@ -147,8 +147,8 @@ impl Subject {
                 };
                 agree("answered", &outcome, &said.answer)?;
             }
-            Call::Release { who, half, sought } => {
-                let request = self.release(reference, who, half, sought);
+            Call::Release { who, half, hint } => {
+                let request = self.release(reference, who, half, hint);
                 let outcome = match client.release(&request).await.map_err(failed)? {
                     ReleaseOutcome::Released => Answer::Released,
                     ReleaseOutcome::NotHeld => Answer::NotHeld,
@@ -210,18 +210,12 @@ impl Subject {
         attempt
     }
 
-    fn release(
-        &self,
-        reference: &Reference,
-        who: usize,
-        half: Half,
-        sought: bool,
-    ) -> ReleaseRequest {
+    fn release(&self, reference: &Reference, who: usize, half: Half, hint: bool) -> ReleaseRequest {
         let (slot, party) = (reference.slots[who], &self.parties[who]);
         let until = deadline(self.client(who));
         let mut request = ReleaseRequest::new(self.target(half), party.owner.clone(), until);
         request.permits = slot.permits;
-        request.sought = sought.then_some(Sought {
+        request.place_hint = hint.then_some(PlaceHint {
             place: Duration::from_millis(slot.keep),
             lease: Duration::from_millis(slot.lease),
             tokens: slot.tokens,
@@ -242,14 +236,14 @@ impl Subject {
             (AttemptOutcome::Granted { token }, Answer::Granted { again }) => {
                 self.granted(reference, who, attempt.target.kind(), *token, *again)
             }
-            (AttemptOutcome::Held { remaining }, Answer::Held) => {
+            (AttemptOutcome::Busy { remaining }, Answer::Held) => {
                 self.blocks(reference, *remaining, false)
             }
             (
                 AttemptOutcome::Queued {
                     remaining,
                     ahead,
-                    fence,
+                    last_token,
                 },
                 Answer::Queued { ahead: expected },
             ) => {
@@ -258,7 +252,7 @@ impl Subject {
                 } else {
                     agree("ahead", ahead, expected)?;
                 }
-                self.parties[who].fence = *fence;
+                self.parties[who].last_token = *last_token;
                 self.parties[who].fresh = false;
                 self.blocks(reference, *remaining, first || *expected > 0)
             }
@@ -512,13 +506,15 @@ impl Subject {
     /// The next hint, except grants that another message overtook: those are older than what the
     /// waiter knows.
     async fn pushed(&mut self, who: usize) -> Result<Wake, String> {
-        let Party { stream, fence, .. } = &mut self.parties[who];
+        let Party {
+            stream, last_token, ..
+        } = &mut self.parties[who];
         let Some(stream) = stream else {
             return Err(format!("slot {who} does not listen"));
         };
         loop {
             match timeout(SOON, stream.next()).await {
-                Ok(Wake::Granted { token }) if token.get() <= *fence && !self.exact => {}
+                Ok(Wake::Granted { token }) if token.get() <= *last_token && !self.exact => {}
                 Ok(hint) => return Ok(hint),
                 Err(_) => {
                     return Err(format!(

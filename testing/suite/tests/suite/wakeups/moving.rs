@@ -102,7 +102,7 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
 /// Each of them is renewed once more before it expires.
 async fn stays(guards: &[LockGuard], when: &str) {
     // Read all deadlines first, as all renewals come at about the same time.
-    let ends: Vec<_> = guards.iter().map(LockGuard::valid_until).collect();
+    let ends: Vec<_> = guards.iter().map(|guard| guard.valid_until()).collect();
     for (guard, until) in guards.iter().zip(ends) {
         eventually(when, SOON, async || {
             guard

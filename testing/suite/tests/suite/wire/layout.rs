@@ -35,7 +35,7 @@ pub(crate) async fn lock((place, client): At) -> String {
     let [owner, holds] = fields.list() else {
         panic!("more than one owner: {fields:?}");
     };
-    assert_eq!(owner.bytes(), guard.owner().expose());
+    assert_eq!(owner.bytes(), guard.owner_id().expose());
     looks_like_redisson(&owner.text());
     assert_eq!(holds.bytes(), b"1");
     lease_is_running(&mut raw, &name).await;
@@ -64,7 +64,7 @@ pub(crate) async fn mutex((place, client): At) -> String {
         .unwrap();
     assert_eq!(raw.say(&["TYPE", &name]).await.text(), "string");
     let value = raw.say(&["GET", &name]).await;
-    assert_eq!(value.bytes(), guard.owner().expose());
+    assert_eq!(value.bytes(), guard.owner_id().expose());
     lease_is_running(&mut raw, &name).await;
     let token = guard.token().unwrap().get();
     token_is_kept(&mut raw, &name, token).await;

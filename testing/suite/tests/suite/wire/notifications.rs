@@ -80,7 +80,7 @@ pub(crate) async fn python((place, client): At) -> String {
     let guard = waiter.await.unwrap().unwrap();
     let polled = begun.elapsed();
     assert!(polled < SOON, "{polled:?}");
-    assert_eq!(guard.owner().expose().len(), 24);
+    assert_eq!(guard.owner_id().expose().len(), 24);
     // Rounded up to their unit.
     let left = raw.say(&["PTTL", &key]).await.int();
     assert!((8_400..=9_000).contains(&left), "{left} ms");

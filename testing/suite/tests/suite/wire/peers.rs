@@ -1,6 +1,6 @@
 //! Libraries with one string per lock, as servers see them: the commands that they send.
 
-use locktopus::MutexProfile;
+use locktopus::{MutexProfile, ValueEncoding};
 
 use crate::common::raw::{Raw, Value};
 
@@ -254,7 +254,22 @@ pub(crate) fn libraries() -> Vec<Library> {
                 "app_{}",
             )
         },
+        Library {
+            // Not text: every library treats values as bytes.
+            value: b"\x00\xff\r\n their value \x80",
+            form: |value| value.contains(&b':'),
+            ..library("our own mutex", MutexProfile::default(), "{}")
+        },
+        Library {
+            form: is_hex32,
+            ..library("a template of our own", template(), "job-lock:default:{}")
+        },
     ]
+}
+
+fn template() -> MutexProfile {
+    let profile = MutexProfile::default().key_template("job-lock:default:{name}");
+    profile.unwrap().value(ValueEncoding::Hex32)
 }
 
 impl Library {

@@ -49,50 +49,11 @@ impl Ear {
             .expect("a message comes soon")
             .unwrap()
     }
-
-    /// All unread messages so far.
-    pub(crate) fn so_far(&mut self) -> Vec<(String, String)> {
-        std::iter::from_fn(|| self.heard.try_recv().ok()).collect()
-    }
 }
 
 impl Drop for Ear {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-/// Listens to every channel that Redisson's clients of a name may read.
-pub(crate) struct Spy(Ear);
-
-impl Spy {
-    pub(crate) async fn on(at: &At, name: &str) -> Self {
-        let channels = [
-            "redisson_lock__channel:",
-            "redisson_rwlock:",
-            "redisson_sc:",
-            "redisson_countdownlatch__channel__",
-        ];
-        let channels = channels.map(|channel| format!("{channel}{{{name}}}"));
-        Self(Ear::to(at, name, &channels).await)
-    }
-
-    /// The messages since the last call, all of them numbers.
-    pub(crate) fn numbers(&mut self) -> Vec<i64> {
-        let said = self.0.so_far();
-        let number = |(channel, payload): &(String, String)| {
-            let number = payload.parse::<i64>();
-            number.unwrap_or_else(|_| panic!("{payload:?} on {channel}"))
-        };
-        said.iter().map(number).collect()
-    }
-
-    /// The next number, which must come soon.
-    pub(crate) async fn next(&mut self) -> i64 {
-        let (channel, payload) = self.0.next().await;
-        payload
-            .parse()
-            .unwrap_or_else(|_| panic!("{payload:?} on {channel}"))
     }
 }
 

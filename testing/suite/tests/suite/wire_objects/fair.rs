@@ -1,13 +1,10 @@
 //! `fair_lock` and Redisson's `RFairLock`: one queue that calls each waiter by name.
 
-use tokio::time::Instant;
-
 use crate::common::raw::Value;
 use crate::common::{SOON, close, eventually, unique};
-use crate::wire_objects::At;
-use crate::wire_objects::ear::{Ear, listeners};
+use crate::wire_objects::ear::listeners;
 use crate::wire_objects::java::Java;
-use crate::wire_objects::lock::{soon, waiting};
+use crate::wire_objects::{At, waiting};
 
 /// Returns once the list has this many waiters and the last of them listens to its own channel.
 pub(crate) async fn lined_up(at: &At, java: &mut Java, length: usize) -> String {
@@ -25,134 +22,6 @@ pub(crate) async fn lined_up(at: &At, java: &mut Java, length: usize) -> String 
         }
     })
     .await
-}
-
-pub(crate) async fn they_hold(at: At) -> String {
-    let name = unique("fair");
-    let locks = at.locks().await;
-    let mut java = Java::on(&at, &name, 1).await;
-    assert_eq!(java.fair_lock(80_000).await, None);
-    assert_eq!(java.fair_lock(80_000).await, None, "once more");
-    let waiter = waiting(locks.fair_lock(&name));
-    lined_up(&at, &mut java, 1).await;
-    assert_eq!(java.fair_unlock().await, Some(0));
-    assert!(
-        locks
-            .fair_lock(&name)
-            .try_acquire()
-            .await
-            .unwrap()
-            .is_none()
-    );
-    let begun = Instant::now();
-    assert_eq!(java.fair_unlock().await, Some(1));
-    let (guard, served) = waiter.await.unwrap();
-    assert!(java.fair_lock(1_000).await.is_some());
-    guard.release().await.unwrap();
-    close(locks).await;
-    format!("called and served in {:.2?}", soon(begun, served))
-}
-
-/// Theirs, then ours, wait for theirs: served in order of arrival, each woken at once.
-pub(crate) async fn in_order(at: At) -> String {
-    let name = unique("fair");
-    let locks = at.locks().await;
-    let mut holder = Java::on(&at, &name, 1).await;
-    let mut next = Java::on(&at, &name, 2).await;
-    let mut ear = Ear::to(&at, &name, &[next.own_channel()]).await;
-    assert_eq!(holder.fair_lock(80_000).await, None);
-    assert!(next.fair_lock(80_000).await.is_some());
-    let waiter = waiting(locks.fair_lock(&name));
-    lined_up(&at, &mut holder, 2).await;
-    let mut last = Java::on(&at, &name, 3).await;
-    assert!(last.fair_lock(80_000).await.is_some());
-    let mut last_ear = Ear::to(&at, &name, &[last.own_channel()]).await;
-
-    assert_eq!(holder.fair_unlock().await, Some(1));
-    assert_eq!(ear.next().await.1, "0");
-    // The lock is free, but it is neither our turn nor that of those behind us.
-    assert!(
-        locks
-            .fair_lock(&name)
-            .try_acquire()
-            .await
-            .unwrap()
-            .is_none()
-    );
-    assert!(last.fair_lock(80_000).await.is_some());
-    assert!(!waiter.is_finished());
-    assert_eq!(next.fair_lock(80_000).await, None);
-
-    let begun = Instant::now();
-    assert_eq!(next.fair_unlock().await, Some(1));
-    let (guard, served) = waiter.await.unwrap();
-    let took = soon(begun, served);
-    assert!(last.fair_lock(80_000).await.is_some());
-    let begun = Instant::now();
-    guard.release().await.unwrap();
-    assert_eq!(last_ear.next().await.1, "0");
-    let called = begun.elapsed();
-    assert_eq!(last.fair_lock(80_000).await, None);
-    assert_eq!(last.fair_unlock().await, Some(1));
-    close(locks).await;
-    format!("served in {took:.2?}, they were called in {called:.2?}")
-}
-
-/// We hold, they wait, another of ours comes later: the release calls theirs, and never grants it
-/// to them.
-pub(crate) async fn we_hold(at: At) -> String {
-    let name = unique("fair");
-    let locks = at.locks_apart().await;
-    let mut java = Java::on(&at, &name, 1).await;
-    let guard = locks.fair_lock(&name).acquire().await.unwrap();
-    let left = java.fair_lock(80_000).await.unwrap();
-    assert!((1..=30_000).contains(&left), "{left} ms");
-    let mut ear = Ear::to(&at, &name, &[java.own_channel(), java.channel()]).await;
-    let waiter = waiting(locks.fair_lock(&name));
-    lined_up(&at, &mut java, 2).await;
-    guard.release().await.unwrap();
-    loop {
-        let (channel, word) = ear.next().await;
-        assert_eq!(word, "0");
-        if channel == java.own_channel() {
-            break;
-        }
-    }
-    assert_eq!(java.fields().await.len(), 0, "nobody was made the holder");
-    assert!(!waiter.is_finished());
-    assert_eq!(java.fair_lock(80_000).await, None);
-    assert_eq!(
-        java.fields().await.get(&java.owner).map(String::as_str),
-        Some("1"),
-        "held once"
-    );
-    let begun = Instant::now();
-    assert_eq!(java.fair_unlock().await, Some(1));
-    let (guard, served) = waiter.await.unwrap();
-    guard.release().await.unwrap();
-    close(locks).await;
-    format!("ours after theirs in {:.2?}", soon(begun, served))
-}
-
-/// Their lease ends, and their late unlock calls the head of the queue, which is us.
-pub(crate) async fn expired_under_them(at: At) -> String {
-    let name = unique("fair");
-    let locks = at.locks().await;
-    let mut java = Java::on(&at, &name, 1).await;
-    assert_eq!(java.fair_lock(600_000).await, None);
-    let waiter = waiting(locks.fair_lock(&name));
-    lined_up(&at, &mut java, 1).await;
-    let begun = Instant::now();
-    assert_eq!(
-        java.fair_unlock_too_late().await,
-        Some(1),
-        "Redisson does not mind"
-    );
-    let (guard, served) = waiter.await.unwrap();
-    assert_eq!(java.fair_unlock().await, None, "now it is ours");
-    guard.release().await.unwrap();
-    close(locks).await;
-    format!("served in {:.2?}", soon(begun, served))
 }
 
 /// However many of ours come and go while theirs wait, no subscription to a channel remains.

@@ -8,10 +8,9 @@ use tokio::time::Instant;
 
 use crate::common::raw::Value;
 use crate::common::{LONG, SOON, close, eventually, unique};
-use crate::wire_objects::At;
 use crate::wire_objects::ear::Ear;
 use crate::wire_objects::java::Java;
-use crate::wire_objects::lock::{soon, waiting};
+use crate::wire_objects::{At, soon, waiting};
 
 /// How long a free lock may be left to a waiter that does not come: its turn, a heartbeat, and the
 /// delay of a busy machine.

@@ -1,16 +1,14 @@
 //! A simulated client of Redisson, with raw commands: each script does what Redisson's does, in our
 //! own words.
 
-use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::common::raw::{Raw, Value};
 use crate::wire_objects::At;
 
 use locktopus_servers::peers::redisson_scripts::{
-    FENCED, LATCH_DOWN, LATCH_SET, LOCK, PERMITS_ACQUIRE, PERMITS_RELEASE, READ_LOCK, READ_UNLOCK,
-    SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_SET, UNLOCK, WRITE_LOCK, WRITE_UNLOCK,
-    fair_lock, fair_unlock,
+    LOCK, PERMITS_ACQUIRE, PERMITS_RELEASE, SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_SET,
+    UNLOCK, WRITE_LOCK, WRITE_UNLOCK, fair_lock, fair_unlock,
 };
 
 /// Redisson's wait limit for a waiter without one, in ms.
@@ -82,33 +80,11 @@ impl Java {
         optional(&self.eval(LOCK, &[&name], &[&lease, &owner]).await)
     }
 
-    /// The token, if acquired.
-    pub(crate) async fn fenced(&mut self, lease: i64) -> Option<i64> {
-        let (name, owner, lease) = (self.name.clone(), self.owner.clone(), lease.to_string());
-        let token = self.side("redisson_lock_token");
-        let answer = self.eval(FENCED, &[&name, &token], &[&lease, &owner]).await;
-        match answer.list() {
-            [Value::Int(-1), Value::Int(token)] => Some(*token),
-            [Value::Int(_), Value::Int(-1)] => None,
-            other => panic!("{other:?}"),
-        }
-    }
-
     /// `None`: not held. 0: still held. 1: free.
     pub(crate) async fn unlock(&mut self) -> Option<i64> {
         let (name, owner, channel) = (self.name.clone(), self.owner.clone(), self.channel());
         let args = ["0", "30000", &owner, self.publish];
         optional(&self.eval(UNLOCK, &[&name, &channel], &args).await)
-    }
-
-    /// As [`unlock`](Self::unlock), without a message.
-    pub(crate) async fn spin_unlock(&mut self) -> Option<i64> {
-        let (name, owner) = (self.name.clone(), self.owner.clone());
-        optional(
-            &self
-                .eval(UNLOCK, &[&name], &["0", "30000", &owner, ""])
-                .await,
-        )
     }
 
     fn fair_keys(&self) -> [String; 3] {
@@ -137,43 +113,15 @@ impl Java {
     }
 
     pub(crate) async fn fair_unlock(&mut self) -> Option<i64> {
-        self.fair_unlock_after("").await
-    }
-
-    /// An unlock just after the end of the lease, before others could notice.
-    pub(crate) async fn fair_unlock_too_late(&mut self) -> Option<i64> {
-        self.fair_unlock_after("redis.call('DEL', KEYS[1]) ").await
-    }
-
-    async fn fair_unlock_after(&mut self, before: &str) -> Option<i64> {
         let [name, queue, deadlines] = self.fair_keys();
         let (owner, channel, now) = (self.owner.clone(), self.channel(), self.now().to_string());
-        let script = before.to_owned() + &fair_unlock();
+        let script = fair_unlock();
         let args = ["0", "30000", &owner, self.publish, &now];
         optional(
             &self
                 .eval(&script, &[&name, &queue, &deadlines, &channel], &args)
                 .await,
         )
-    }
-
-    fn timeouts(&self) -> String {
-        format!("{{{}}}:{}:rwlock_timeout", self.name, self.owner)
-    }
-
-    pub(crate) async fn read_lock(&mut self, lease: i64) -> Option<i64> {
-        let (name, timeouts, lease) = (self.name.clone(), self.timeouts(), lease.to_string());
-        let (owner, writer) = (self.owner.clone(), format!("{}:write", self.owner));
-        let args = [&*lease, &owner, &writer];
-        optional(&self.eval(READ_LOCK, &[&name, &timeouts], &args).await)
-    }
-
-    pub(crate) async fn read_unlock(&mut self) -> Option<i64> {
-        let (name, channel) = (self.name.clone(), self.side("redisson_rwlock"));
-        let (timeouts, prefix) = (self.timeouts(), format!("{{{}}}", self.name));
-        let (owner, publish) = (self.owner.clone(), self.publish);
-        let keys = [&*name, &channel, &timeouts, &prefix];
-        optional(&self.eval(READ_UNLOCK, &keys, &["0", &owner, publish]).await)
     }
 
     pub(crate) async fn write_lock(&mut self, lease: i64) -> Option<i64> {
@@ -263,31 +211,6 @@ impl Java {
             self.publish.as_bytes(),
         ];
         self.raw.ask(&words).await.int() == 1
-    }
-
-    pub(crate) fn latch_channel(&self) -> String {
-        format!("redisson_countdownlatch__channel__{{{}}}", self.name)
-    }
-
-    pub(crate) async fn set_count(&mut self, count: i64) -> bool {
-        let (name, channel) = (self.name.clone(), self.latch_channel());
-        let (count, publish) = (count.to_string(), self.publish);
-        let args = [&*count, publish];
-        self.eval(LATCH_SET, &[&name, &channel], &args).await.int() == 1
-    }
-
-    pub(crate) async fn count_down(&mut self) {
-        let (name, channel) = (self.name.clone(), self.latch_channel());
-        let publish = self.publish;
-        self.eval(LATCH_DOWN, &[&name, &channel], &[publish]).await;
-    }
-
-    /// The fields of the hash under the name.
-    pub(crate) async fn fields(&mut self) -> HashMap<String, String> {
-        let name = self.name.clone();
-        let fields = self.raw.say(&["HGETALL", &name]).await;
-        let pairs = fields.list().chunks(2);
-        pairs.map(|pair| (pair[0].text(), pair[1].text())).collect()
     }
 }
 

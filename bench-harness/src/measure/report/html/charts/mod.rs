@@ -1,12 +1,9 @@
 //! The charts of the page, drawn as SVG, so they need no script.
 
-pub(super) mod cdf;
 pub(super) mod dots;
-pub(super) mod fairness;
 mod lines;
 pub(super) mod percentiles;
 pub(super) mod scaling;
-pub(super) mod timeline;
 
 /// Width of every chart in user units; about a phone's width in pixels.
 const WIDTH: f64 = 460.0;

@@ -7,24 +7,24 @@ use tokio::time::Instant;
 
 use super::ScheduledCheck;
 use crate::engine::error::LostCause;
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 
 /// The findings of one check.
 #[derive(Debug)]
 pub(super) struct Due {
     pub(super) now: BootInstant,
-    pub(super) renew: Vec<Arc<Lease>>,
+    pub(super) renew: Vec<Arc<BackendLease>>,
     /// Leases whose deadline has passed. The watchdog must end them.
-    pub(super) over: Vec<(Arc<Lease>, LostCause)>,
+    pub(super) over: Vec<(Arc<BackendLease>, LostCause)>,
     /// Leases whose maximum hold time another task found to be over.
-    pub(super) held_too_long: Vec<Arc<Lease>>,
+    pub(super) held_too_long: Vec<Arc<BackendLease>>,
     pub(super) checks: Vec<Weak<dyn ScheduledCheck>>,
-    pub(super) next: Next,
+    pub(super) next: NextCheck,
 }
 
 /// When to check again, unless an entry is added that is due earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextCheck {
     /// At once: there was too much for one check.
     AtOnce,
     /// At this instant of tokio's clock.
@@ -40,7 +40,7 @@ impl Due {
             over: Vec::new(),
             held_too_long: Vec::new(),
             checks: Vec::new(),
-            next: Next::Never,
+            next: NextCheck::Never,
         }
     }
 

@@ -24,7 +24,7 @@ impl Moment {
 
 /// The position of an entry in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct TimerKey {
     at: Moment,
     index: usize,
 }
@@ -65,26 +65,26 @@ impl<T> TimerIndex<T> {
         self.moments.keys().next().copied()
     }
 
-    pub(super) fn insert(&mut self, at: Moment, item: T) -> Spot {
+    pub(super) fn insert(&mut self, at: Moment, item: T) -> TimerKey {
         let items = self.moments.entry(at).or_default();
         items.push(item);
         let index = items.len() - 1;
-        Spot { at, index }
+        TimerKey { at, index }
     }
 
-    /// Removes the entry of a spot. Returns the entry that moved into this spot instead, if any.
-    pub(super) fn remove(&mut self, spot: Spot) -> Option<&T> {
-        let Entry::Occupied(mut items) = self.moments.entry(spot.at) else {
+    /// Removes the entry of a key. Returns the entry that moved into this key instead, if any.
+    pub(super) fn remove(&mut self, key: TimerKey) -> Option<&T> {
+        let Entry::Occupied(mut items) = self.moments.entry(key.at) else {
             return None;
         };
-        if spot.index < items.get().len() {
-            items.get_mut().swap_remove(spot.index);
+        if key.index < items.get().len() {
+            items.get_mut().swap_remove(key.index);
         }
         if items.get().is_empty() {
             items.remove();
             return None;
         }
-        items.into_mut().get(spot.index)
+        items.into_mut().get(key.index)
     }
 
     /// Removes and returns one entry due at `now`.
@@ -134,30 +134,30 @@ mod tests {
     fn spots_follow_what_moves() {
         let origin = clock::now();
         let mut index = TimerIndex::new(origin);
-        let mut spots = [None; 64];
+        let mut keys = [None; 64];
         let mut dice = 1_u64;
         for step in 0..20_000 {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let item = usize::try_from(dice >> 58).unwrap();
-            match spots[item].take() {
+            match keys[item].take() {
                 None => {
                     let at = index.moment(origin + Duration::from_millis(dice >> 40 & 7));
-                    spots[item] = Some(index.insert(at, item));
+                    keys[item] = Some(index.insert(at, item));
                 }
-                Some(spot) => {
-                    if let Some(&moved) = index.remove(spot) {
+                Some(key) => {
+                    if let Some(&moved) = index.remove(key) {
                         assert_ne!(moved, item, "step {step}");
-                        spots[moved] = Some(spot);
+                        keys[moved] = Some(key);
                     }
                 }
             }
             let mut found: Vec<usize> = index.moments.values().flatten().copied().collect();
             found.sort_unstable();
-            let expected: Vec<usize> = (0..64).filter(|&item| spots[item].is_some()).collect();
+            let expected: Vec<usize> = (0..64).filter(|&item| keys[item].is_some()).collect();
             assert_eq!(found, expected, "step {step}");
-            for (item, spot) in spots.iter().enumerate() {
-                if let Some(spot) = spot {
-                    assert_eq!(index.moments[&spot.at][spot.index], item, "step {step}");
+            for (item, key) in keys.iter().enumerate() {
+                if let Some(key) = key {
+                    assert_eq!(index.moments[&key.at][key.index], item, "step {step}");
                 }
             }
         }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use locktopus_contract::clock::BootInstant;
 
 use super::{BATCHES_PER_PERIOD, RENEWALS_PER_LEASE};
-use crate::engine::holding::lease::Lease;
+use crate::engine::holding::lease::BackendLease;
 use crate::engine::holding::services::Services;
 
 /// Slack for a call past its deadline, and for a busy scheduler.
-const GRACE: Duration = Duration::from_millis(50);
+const SCHEDULER_SLACK: Duration = Duration::from_millis(50);
 
 /// When to renew a lease that was confirmed at `now`. The grid may have any fixed origin.
-pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) -> BootInstant {
+pub(super) fn renewal_time(origin: BootInstant, now: BootInstant, lease: Duration) -> BootInstant {
     let period = lease / RENEWALS_PER_LEASE;
     let grid = nanos(period / BATCHES_PER_PERIOD).max(1_000_000);
     let at = now + period;
@@ -23,7 +23,7 @@ pub(super) fn renewal(origin: BootInstant, now: BootInstant, lease: Duration) ->
 /// The watchdog resends a renewal without an answer after this time. Every call ends sooner, so an
 /// answer is overdue only if the runtime of the call has ended or is stuck.
 pub(super) fn answer_within(lease: Duration) -> Duration {
-    lease * 5 / 12 + GRACE
+    lease * 5 / 12 + SCHEDULER_SLACK
 }
 
 /// Saturates after half a millennium.
@@ -32,7 +32,11 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// The length to request: the usual one, but no longer than the maximum hold time needs.
-pub(super) fn renewal_lease(lease: &Lease, now: BootInstant, services: &Services) -> Duration {
+pub(super) fn renewal_length(
+    lease: &BackendLease,
+    now: BootInstant,
+    services: &Services,
+) -> Duration {
     let (usual, end) = lease.length_and_end();
     let Some(end) = end else {
         return usual;
@@ -51,7 +55,8 @@ mod tests {
 
     use super::*;
     use crate::engine::settings::Settings;
-    use crate::test_backend::{TestBackend, granted};
+    use crate::test_backend::granted;
+    use locktopus_memory::MemoryBackend;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -66,12 +71,12 @@ mod tests {
             (312_500, 10_312_500),
             (700_000, 10_625_000),
         ] {
-            assert_eq!(renewal(origin, micros(now), SECOND * 30), micros(at));
+            assert_eq!(renewal_time(origin, micros(now), SECOND * 30), micros(at));
         }
         // The grid is no finer than timers are.
         for (now, at) in [(0, 10_000), (400, 10_000), (1_999, 11_000)] {
             let lease = Duration::from_millis(30);
-            assert_eq!(renewal(origin, micros(now), lease), micros(at));
+            assert_eq!(renewal_time(origin, micros(now), lease), micros(at));
         }
     }
 
@@ -79,7 +84,7 @@ mod tests {
     /// plus one.
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_asked_for_that_is_not_longer_than_its_hold_may_be() {
-        let backend = Arc::new(TestBackend::new());
+        let backend = Arc::new(MemoryBackend::new());
         let services = Services::start(backend, Settings::default());
         let (now, usual) = (clock::now(), SECOND * 30);
         let ms = Duration::from_millis;
@@ -93,7 +98,7 @@ mod tests {
         ] {
             let lease = granted(usual);
             lease.limit_hold(left.map(|left| now + left));
-            assert_eq!(renewal_lease(&lease, now, &services), asked, "{left:?}");
+            assert_eq!(renewal_length(&lease, now, &services), asked, "{left:?}");
         }
     }
 }

@@ -6,15 +6,15 @@ use std::sync::{Arc, Weak};
 
 use locktopus_contract::clock::{self, BootInstant};
 
-use super::due::{Due, Next};
-use super::timer_index::{Moment, Spot, TimerIndex};
-use super::timing::{answer_within, renewal};
-use super::{LOOK, ScheduledCheck, TICK};
-use crate::engine::holding::lease::Lease;
+use super::due::{Due, NextCheck};
+use super::timer_index::{Moment, TimerIndex, TimerKey};
+use super::timing::{answer_within, renewal_time};
+use super::{MAX_DUE, SLEEP_CHECK_INTERVAL, ScheduledCheck};
+use crate::engine::holding::lease::BackendLease;
 use slab::Slab;
 
 /// If a grant took a longer part of the lease than this, the first renewal takes that into account.
-const LONG_GRANT: u32 = 24;
+const SLOW_GRANT_DIVISOR: u32 = 24;
 
 #[derive(Debug)]
 pub(super) struct WatchedLeases {
@@ -28,8 +28,8 @@ pub(super) struct WatchedLeases {
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    lease: Arc<Lease>,
-    spot: Spot,
+    lease: Arc<BackendLease>,
+    timer: TimerKey,
     pub(super) renew_at: Option<BootInstant>,
     /// While a renewal is under way: when its answer is overdue, because the runtime that sent it
     /// has ended or is stuck.
@@ -86,12 +86,12 @@ impl WatchedLeases {
         self.leases.len()
     }
 
-    pub(super) fn leases(&self) -> impl Iterator<Item = &Arc<Lease>> {
+    pub(super) fn leases(&self) -> impl Iterator<Item = &Arc<BackendLease>> {
         self.leases.iter().map(|(_, entry)| &entry.lease)
     }
 
     /// The entry of this lease, unless it was removed.
-    pub(super) fn get(&mut self, lease: &Lease) -> Option<&mut Entry> {
+    pub(super) fn get(&mut self, lease: &BackendLease) -> Option<&mut Entry> {
         let slot = lease.slot.load(Ordering::Relaxed);
         let entry = self.leases.get_mut(slot)?;
         // Another lease may have its slot now.
@@ -104,17 +104,17 @@ impl WatchedLeases {
     }
 
     /// Adds a lease that was confirmed at `now`.
-    pub(super) fn insert(&mut self, lease: &Arc<Lease>, now: BootInstant) -> Sooner {
+    pub(super) fn insert(&mut self, lease: &Arc<BackendLease>, now: BootInstant) -> Sooner {
         // A slow grant leaves less time for the first renewal, which then must not wait for a third
         // of the lease too. The margin of validity does not count as slow.
         let counts_from = lease.counts_from();
-        let since = match now.since(counts_from) > lease.length() / LONG_GRANT {
+        let since = match now.since(counts_from) > lease.length() / SLOW_GRANT_DIVISOR {
             true => counts_from,
             false => now,
         };
         let renew_at = lease
             .renewed
-            .then(|| renewal(self.origin(), since, lease.length()));
+            .then(|| renewal_time(self.origin(), since, lease.length()));
         let valid_until = lease.valid_until();
         let at = renew_at.map_or(valid_until, |at| at.min(valid_until));
         let place = self.leases.vacant_entry();
@@ -122,7 +122,7 @@ impl WatchedLeases {
         lease.slot.store(slot, Ordering::Relaxed);
         place.insert(Entry {
             lease: Arc::clone(lease),
-            spot: self.index.insert(at, slot),
+            timer: self.index.insert(at, slot),
             renew_at,
             in_flight: None,
             failures: None,
@@ -150,64 +150,64 @@ impl WatchedLeases {
     }
 
     /// Removes a lease, if it is here.
-    pub(super) fn remove(&mut self, lease: &Lease) {
-        if let Some(spot) = self.get(lease).map(|entry| entry.spot) {
+    pub(super) fn remove(&mut self, lease: &BackendLease) {
+        if let Some(timer) = self.get(lease).map(|entry| entry.timer) {
             self.leases.remove(lease.slot.load(Ordering::Relaxed));
-            self.unlist(spot);
+            self.unlist(timer);
         }
     }
 
-    fn unlist(&mut self, spot: Spot) {
-        if let Some(&moved) = self.index.remove(spot)
+    fn unlist(&mut self, timer: TimerKey) {
+        if let Some(&moved) = self.index.remove(timer)
             && let Some(entry) = self.leases.get_mut(moved)
         {
-            entry.spot = spot;
+            entry.timer = timer;
         }
     }
 
     /// Moves a lease to its new position after a change.
-    pub(super) fn put_right(&mut self, lease: &Lease, valid_until: BootInstant) -> Sooner {
-        let Some((before, at)) = self.get(lease).map(|e| (e.spot, e.next(valid_until))) else {
+    pub(super) fn reschedule(&mut self, lease: &BackendLease, valid_until: BootInstant) -> Sooner {
+        let Some((before, at)) = self.get(lease).map(|e| (e.timer, e.next(valid_until))) else {
             return Sooner(false);
         };
         let (slot, at) = (lease.slot.load(Ordering::Relaxed), self.index.moment(at));
         self.unlist(before);
-        let spot = self.index.insert(at, slot);
+        let timer = self.index.insert(at, slot);
         if let Some(entry) = self.leases.get_mut(slot) {
-            entry.spot = spot;
+            entry.timer = timer;
         }
         self.is_sooner(at)
     }
 
     /// Everything that is due now, or as much of it as fits into one check. It already has its next
     /// position.
-    pub(super) fn look(&mut self) -> Due {
+    pub(super) fn take_due(&mut self) -> Due {
         let mut due = Due::new(clock::now());
-        for _ in 0..LOOK {
+        for _ in 0..MAX_DUE {
             if let Some(slot) = self.index.pop(due.now) {
                 self.fired(slot, &mut due);
             } else if let Some(cohort) = self.checks.pop(due.now) {
                 due.checks.push(cohort);
             } else {
-                due.next = self.next_look(due.now);
+                due.next = self.next_check(due.now);
                 return due;
             }
         }
-        (self.awake_at, due.next) = (Moment::FIRST, Next::AtOnce);
+        (self.awake_at, due.next) = (Moment::FIRST, NextCheck::AtOnce);
         due
     }
 
-    fn next_look(&mut self, now: BootInstant) -> Next {
+    fn next_check(&mut self, now: BootInstant) -> NextCheck {
         // Timers do not count time that the machine sleeps, so while leases are watched there is a
-        // check every `TICK`.
-        let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + TICK));
+        // check every `SLEEP_CHECK_INTERVAL`.
+        let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + SLEEP_CHECK_INTERVAL));
         let firsts = [self.index.first(), self.checks.first(), tick];
         let Some(at) = firsts.into_iter().flatten().min() else {
             self.awake_at = Moment::NEVER;
-            return Next::Never;
+            return NextCheck::Never;
         };
         self.awake_at = at;
-        Next::At(self.index.instant(at).timer())
+        NextCheck::At(self.index.instant(at).timer())
     }
 
     /// Handles a lease taken off the index, and adds it again.
@@ -240,11 +240,11 @@ impl WatchedLeases {
             due.renew.push(Arc::clone(&entry.lease));
         }
         let at = self.index.moment(entry.next(valid_until));
-        entry.spot = self.index.insert(at, slot);
+        entry.timer = self.index.insert(at, slot);
     }
 
     /// Removes everything for good.
-    pub(super) fn close(&mut self) -> Vec<Arc<Lease>> {
+    pub(super) fn close(&mut self) -> Vec<Arc<BackendLease>> {
         self.closed = true;
         self.index.clear();
         self.checks.clear();
@@ -272,22 +272,22 @@ mod tests {
     }
 
     /// A lease granted now.
-    fn lease() -> Arc<Lease> {
+    fn lease() -> Arc<BackendLease> {
         Arc::new(granted(LEASE))
     }
 
-    fn put(watched: &mut WatchedLeases, lease: &Arc<Lease>) {
+    fn put(watched: &mut WatchedLeases, lease: &Arc<BackendLease>) {
         let Sooner(_) = watched.insert(lease, clock::now());
     }
 
     /// Checks, and counts the leases to renew and those that are over.
     fn found(watched: &mut WatchedLeases) -> (usize, usize) {
-        let due = watched.look();
+        let due = watched.take_due();
         (due.renew.len(), due.over.len())
     }
 
-    fn soon() -> Next {
-        Next::At(Instant::now() + TICK)
+    fn soon() -> NextCheck {
+        NextCheck::At(Instant::now() + SLEEP_CHECK_INTERVAL)
     }
 
     #[derive(Debug)]
@@ -301,15 +301,15 @@ mod tests {
     async fn a_renewal_is_sent_again_when_its_answer_is_overdue_until_the_lease_ends() {
         let (mut watched, lease) = (watched(), lease());
         put(&mut watched, &lease);
-        assert_eq!(watched.look().next, soon());
+        assert_eq!(watched.take_due().next, soon());
         advance(8 * SECOND - MS).await;
         assert_eq!(found(&mut watched), (0, 0));
         advance(MS).await;
-        let due = watched.look();
+        let due = watched.take_due();
         assert_eq!((due.renew.len(), due.over.len()), (1, 0));
         assert!(Arc::ptr_eq(&due.renew[0], &lease));
         // It is under way.
-        let due = watched.look();
+        let due = watched.take_due();
         assert_eq!((due.renew.len(), due.next), (0, soon()));
         advance(10 * SECOND + 49 * MS).await;
         assert_eq!(found(&mut watched), (0, 0));
@@ -363,7 +363,7 @@ mod tests {
         assert!(watched.get(&in_its_place).is_some());
         watched.remove(&in_its_place);
         // The last entry has moved to the place of the first.
-        let Sooner(_) = watched.put_right(&leases[2], clock::now() + MS);
+        let Sooner(_) = watched.reschedule(&leases[2], clock::now() + MS);
         assert_eq!(watched.len(), 2);
         advance(MS).await;
         assert_eq!(found(&mut watched), (0, 0));
@@ -373,7 +373,7 @@ mod tests {
             watched.remove(lease);
         }
         assert_eq!((watched.index.first(), watched.len()), (None, 0));
-        assert_eq!(watched.look().next, Next::Never);
+        assert_eq!(watched.take_due().next, NextCheck::Never);
     }
 
     /// A lease released meanwhile is removed when it is next checked.
@@ -401,7 +401,7 @@ mod tests {
         assert!(!wakes(9 * SECOND) && !wakes(8 * SECOND));
         assert!(wakes(8 * SECOND - MS) && !wakes(8 * SECOND - MS));
         // With a check every second, an entry due in half a second still wakes the watchdog.
-        assert_eq!(watched.look().next, soon());
+        assert_eq!(watched.take_due().next, soon());
         assert!(
             !watched
                 .is_sooner(watched.index.moment(clock::now() + SECOND))
@@ -418,16 +418,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_leases_nobody_looks_before_a_check_is_due() {
         let mut watched = watched();
-        assert_eq!(watched.look().next, Next::Never);
+        assert_eq!(watched.take_due().next, NextCheck::Never);
         let check: Weak<dyn ScheduledCheck> = Weak::<Check>::new();
         let Sooner(_) = watched.insert_check(check, clock::now() + 5 * SECOND);
-        let due = watched.look();
-        assert_eq!(due.next, Next::At(Instant::now() + 5 * SECOND));
+        let due = watched.take_due();
+        assert_eq!(due.next, NextCheck::At(Instant::now() + 5 * SECOND));
         assert!(due.is_empty());
         put(&mut watched, &lease());
-        assert_eq!(watched.look().next, soon());
+        assert_eq!(watched.take_due().next, soon());
         advance(5 * SECOND).await;
-        assert_eq!(watched.look().checks.len(), 1);
+        assert_eq!(watched.take_due().checks.len(), 1);
     }
 
     /// A 24th of the lease, one second, does not count as slow.
@@ -456,9 +456,9 @@ mod tests {
             put(&mut watched, &lease());
         }
         advance(8 * SECOND).await;
-        let due = watched.look();
-        assert_eq!((due.renew.len(), due.next), (1_000, Next::AtOnce));
-        let due = watched.look();
+        let due = watched.take_due();
+        assert_eq!((due.renew.len(), due.next), (1_000, NextCheck::AtOnce));
+        let due = watched.take_due();
         assert_eq!((due.renew.len(), due.next), (1, soon()));
     }
 
@@ -475,7 +475,7 @@ mod tests {
         assert!(watched.closed && given.len() == 2);
         assert!(given.iter().zip(&leases).all(|(a, b)| Arc::ptr_eq(a, b)));
         advance(LEASE).await;
-        let due = watched.look();
-        assert!(due.is_empty() && due.next == Next::Never);
+        let due = watched.take_due();
+        assert!(due.is_empty() && due.next == NextCheck::Never);
     }
 }

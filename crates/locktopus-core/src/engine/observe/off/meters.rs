@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use locktopus_contract::LockTarget;
 use locktopus_contract::clock::BootInstant;
 
 pub(super) fn describe() {}
 
 #[derive(Debug)]
-pub(super) struct Wait;
+pub(super) struct WaitMeter;
 
-impl Wait {
+impl WaitMeter {
     pub(super) fn new(_: &'static str, _: &'static str) -> Self {
         Self
     }
@@ -18,9 +19,9 @@ impl Wait {
 }
 
 #[derive(Debug)]
-pub(super) struct Hold;
+pub(super) struct HoldMeter;
 
-impl Hold {
+impl HoldMeter {
     pub(super) fn new(_: &'static str, _: &'static str) -> Self {
         Self
     }
@@ -31,10 +32,10 @@ impl Hold {
 pub(super) fn handed_on(_: &'static str, _: &'static str, _: BootInstant) {}
 
 #[derive(Debug, Default)]
-pub(super) struct Extensions;
+pub(crate) struct ExtensionMeter {}
 
-impl Extensions {
-    pub(super) fn note(&mut self, _: &'static str, _: Duration) {}
+impl ExtensionMeter {
+    pub(crate) fn note(&mut self, _: &LockTarget, _: Duration) {}
 
     pub(super) fn tell(&self, _: &'static str) {}
 }

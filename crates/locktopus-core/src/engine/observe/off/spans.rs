@@ -3,9 +3,9 @@
 use locktopus_contract::{FencingToken, LockTarget};
 
 #[derive(Debug)]
-pub(super) struct Wait;
+pub(super) struct WaitSpan;
 
-impl Wait {
+impl WaitSpan {
     pub(super) fn new(_: &'static str, _: &LockTarget, _: bool) -> Self {
         Self
     }
@@ -20,30 +20,30 @@ impl Wait {
 }
 
 #[derive(Debug)]
-pub(super) struct Position;
+pub(crate) struct PositionField;
 
-impl Position {
+impl PositionField {
     pub(super) fn new(_: &'static str, _: Option<u64>) -> Self {
         Self
     }
 
-    pub(super) fn is(&mut self, _: u64) {}
+    pub(crate) fn is(&mut self, _: u64) {}
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         false
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Hold;
+pub(super) struct HoldSpan;
 
-impl Hold {
+impl HoldSpan {
     pub(super) fn new(
         _: &'static str,
         _: &LockTarget,
         _: bool,
         _: Option<FencingToken>,
-        _: Option<&Wait>,
+        _: Option<&WaitSpan>,
     ) -> Self {
         Self
     }

@@ -10,10 +10,10 @@ use locktopus_core::{
 };
 use tokio::time::Instant;
 
-use super::lease::Lease;
+use super::lease::BackendLease;
 use super::watchdog::Watchdog;
 use crate::contract::clock::{self, BootInstant};
-use crate::engine::observe::Extensions;
+use crate::engine::observe::ExtensionMeter;
 use crate::sync::{Arc, CancellationToken, TaskTracker, TaskTrackerToken};
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
@@ -87,7 +87,7 @@ impl Services {
         cause
     }
 
-    pub(crate) async fn explain_losses(&self, _: &mut [(Arc<Lease>, LostCause)]) {}
+    pub(crate) async fn explain_losses(&self, _: &mut [(Arc<BackendLease>, LostCause)]) {}
 
     /// There is one runtime, which is always here.
     pub(crate) fn here(&self) -> Result<Home, ()> {
@@ -100,13 +100,13 @@ impl Services {
 
     pub(crate) fn come_to(&self, _: &Home) {}
 
-    pub(crate) fn pending_release_of(&self, _: &Lease) -> PendingRelease {
+    pub(crate) fn pending_release_of(&self, _: &BackendLease) -> PendingRelease {
         PendingRelease {
             release: Request { last: true },
         }
     }
 
-    pub(crate) fn last_release_of_reader(&self, lease: &Lease) -> PendingRelease {
+    pub(crate) fn last_release_of_reader(&self, lease: &BackendLease) -> PendingRelease {
         self.pending_release_of(lease)
     }
 
@@ -232,7 +232,7 @@ impl Backend {
 pub(crate) struct Observer;
 
 impl Observer {
-    pub(crate) fn extended(&self, _: &Extensions) {}
+    pub(crate) fn extended(&self, _: &ExtensionMeter) {}
 }
 
 /// No task of this process waits.

@@ -3,16 +3,11 @@ package locktopus.peer.bench;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Base64;
-import org.HdrHistogram.AbstractHistogram;
 import org.HdrHistogram.Histogram;
-import org.HdrHistogram.IntCountsHistogram;
 
 /** Histograms as the harness stores them: HdrHistogram V2, deflated, in base64. */
 final class Histograms {
     private static final int DIGITS = 3;
-    /** Two are enough for a chart, and there is a histogram for each interval of each worker. */
-    private static final int INTERVAL_DIGITS = 2;
-
     private static final long CEILING_NS = 60_000_000_000L;
 
     private Histograms() {}
@@ -21,16 +16,12 @@ final class Histograms {
         return new Histogram(DIGITS);
     }
 
-    static IntCountsHistogram ofInterval() {
-        return new IntCountsHistogram(INTERVAL_DIGITS);
-    }
-
     /** Latencies are limited to between a nanosecond and a minute. */
-    static void record(AbstractHistogram histogram, long latencyNs) {
+    static void record(Histogram histogram, long latencyNs) {
         histogram.recordValue(Math.max(1, Math.min(latencyNs, CEILING_NS)));
     }
 
-    static String pack(AbstractHistogram histogram) {
+    static String pack(Histogram histogram) {
         ByteBuffer bytes = ByteBuffer.allocate(histogram.getNeededByteBufferCapacity());
         int length = histogram.encodeIntoCompressedByteBuffer(bytes);
         return Base64.getEncoder().encodeToString(Arrays.copyOf(bytes.array(), length));

@@ -13,7 +13,6 @@ record Job(
         int workers,
         long holdNs,
         long durationNs,
-        long intervalNs,
         Long arrivalsPerSecond,
         int pings,
         long warmUpNs) {

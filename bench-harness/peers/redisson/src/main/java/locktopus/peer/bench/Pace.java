@@ -10,7 +10,7 @@ final class Pace {
     private final RLock lock;
     private final long startNs;
     private final long endNs;
-    private final Recorder recorder;
+    private final Recorder recorder = new Recorder();
 
     /** Works from {@code startNs} on the machine's clock, for {@code lengthNs}. */
     Pace(Job job, int worker, RLock lock, long startNs, long lengthNs) {
@@ -19,11 +19,6 @@ final class Pace {
         this.lock = lock;
         this.startNs = startNs;
         this.endNs = lengthNs;
-        recorder = recorderFor(job);
-    }
-
-    static Recorder recorderFor(Job job) {
-        return new Recorder(job.hot() ? Recorder.ACQUIRE : Recorder.PAIR, job.intervalNs());
     }
 
     /** Returns the records. An interrupt ends a hopeless wait. */

@@ -41,7 +41,7 @@ final class Round {
             RLock lock = lock(prefix + "-" + job.lockOf(worker));
             all.add(Running.start(new Pace(job, worker, lock, startNs, lengthNs)));
         }
-        Recorder sum = Pace.recorderFor(job);
+        Recorder sum = new Recorder();
         for (Running one : all) {
             sum.merge(one.result(startNs + lengthNs + LAST_WAIT_NS));
         }
