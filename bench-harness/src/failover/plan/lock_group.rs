@@ -99,7 +99,7 @@ mod kind {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     /// The kinds that workers can use.
-    fn known() -> [LockKind; 5] {
+    pub(super) fn known() -> [LockKind; 5] {
         let mutex = LockKind::Mutex(MutexProfile::default().into());
         [
             LockKind::Reentrant,
@@ -143,5 +143,22 @@ pub(super) mod bounds {
         let [shortest, longest] = <[String; 2]>::deserialize(from)?;
         let read = |text: String| humantime::parse_duration(&text).map_err(D::Error::custom);
         Ok((read(shortest)?, read(longest)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use locktopus::LockKind;
+
+    #[test]
+    fn every_kind_is_known_or_left_out_for_a_reason() {
+        // Every permit is an owner of its own, a spent permit is not held, a latch has no holder.
+        let left_out = ["permit_semaphore", "rate_limiter", "latch"];
+        for kind in LockKind::all() {
+            let known = super::kind::known()
+                .iter()
+                .any(|known| known.family() == kind.family());
+            assert_ne!(known, left_out.contains(&kind.family()), "{kind:?}");
+        }
     }
 }

@@ -25,6 +25,11 @@ async fn force_ends_the_holds_of_one_owner_and_no_other() {
             there.of_kind("rw", LockKind::Write),
             rw.read().acquire().await.unwrap(),
         ),
+        // A writer, seen through the other half.
+        (
+            there.of_kind("w", LockKind::Read),
+            here.of_kind("w", LockKind::Write).acquire().await.unwrap(),
+        ),
         (
             there.semaphore("s").permits(1),
             semaphore.permits(3).acquire().await.unwrap(),
@@ -38,6 +43,7 @@ async fn force_ends_the_holds_of_one_owner_and_no_other() {
         let eviction = break_it().await.unwrap();
         assert_eq!(eviction.evicted, [victim.owner_id().clone()]);
         assert!(eviction.fence >= victim.token());
+        assert_eq!(eviction.fence.is_some(), victim.token().is_some());
         let reason = there.break_reason(victim.owner_id()).await.unwrap();
         assert_eq!(reason.as_deref(), Some("it hangs"));
         // By now it has another holder.

@@ -61,7 +61,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, view: &mut View, now: I
                 in_front(frame, &status::plain(&row.lock), block, " Esc closes ");
             }
         }
-        Front::Reason { name, typed } => {
+        Front::Reason { name, typed, .. } => {
             let block = Block::bordered().style(alarming);
             let title = format!(" Break {name:?} ");
             in_front(frame, &question(model, name, typed), block, &title);
@@ -348,6 +348,7 @@ mod tests {
             let mut view = View {
                 front: Front::Reason {
                     name: "job:mail".to_owned(),
+                    owner: None,
                     typed: "x".to_owned(),
                 },
                 ..View::default()
@@ -408,6 +409,7 @@ mod tests {
         );
         view.front = Front::Reason {
             name: "job:mail".to_owned(),
+            owner: None,
             typed: "stuck".to_owned(),
         };
         for width in [40, 60, 100] {

@@ -60,7 +60,12 @@ pub(super) enum Front {
     /// The keys go to the filter.
     Filter,
     /// A prompt for the reason to break this lock, and what was typed so far.
-    Reason { name: String, typed: String },
+    Reason {
+        name: String,
+        /// The only holder when the prompt opened, as [`Action::Break`] has it.
+        owner: Option<String>,
+        typed: String,
+    },
 }
 
 /// The state of the display.
@@ -123,17 +128,15 @@ impl View {
         }
         self.message = None;
         match &mut self.front {
-            Front::Reason { name, typed } => {
+            Front::Reason { name, owner, typed } => {
                 if key.code == KeyCode::Enter && !typed.trim().is_empty() {
-                    let (name, reason) = (std::mem::take(name), std::mem::take(typed));
-                    self.front = Front::Nothing;
-                    let row = model.get(&name);
-                    let owner = row.and_then(|row| row.lock.only_owner());
-                    return Action::Break {
-                        owner: owner.map(str::to_owned),
-                        name,
-                        reason,
+                    let action = Action::Break {
+                        name: std::mem::take(name),
+                        owner: owner.take(),
+                        reason: std::mem::take(typed),
                     };
+                    self.front = Front::Nothing;
+                    return action;
                 }
                 match key.code {
                     KeyCode::Esc => self.front = Front::Nothing,
@@ -181,8 +184,10 @@ impl View {
             KeyCode::Char('b') => {
                 let rows = self.ordered(model);
                 if let Some(at) = self.position(&rows) {
+                    let lock = &rows[at].lock;
                     self.front = Front::Reason {
-                        name: rows[at].lock.name.clone(),
+                        name: lock.name.clone(),
+                        owner: lock.only_owner().map(str::to_owned),
                         typed: String::new(),
                     };
                 }
@@ -264,6 +269,18 @@ mod tests {
         );
         assert_eq!(press(&mut view, &model, &[KeyCode::Enter]), Action::None);
         assert_eq!(view.front, Front::Detail);
+    }
+
+    #[test]
+    fn who_took_the_lock_since_the_prompt_opened_keeps_it() {
+        let (mut model, mut view) = (two_locks(), View::default());
+        press(&mut view, &model, &[KeyCode::Char('b')]);
+        model.update(Instant::now(), vec![held("b", "another", 3)]);
+        let action = press(&mut view, &model, &[KeyCode::Char('x'), KeyCode::Enter]);
+        let Action::Break { name, owner, .. } = action else {
+            panic!("{action:?}")
+        };
+        assert_eq!((name.as_str(), owner.as_deref()), ("b", Some("two")));
     }
 
     #[test]

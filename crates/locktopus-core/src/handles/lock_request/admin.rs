@@ -219,12 +219,16 @@ impl<G: AnyGuard> LockRequest<G> {
         }
         // The reason must be stored before the victim or a watcher looks for it.
         self.services.leave_reason(&[owner], Some(&reason)).await;
-        let mut ended = false;
+        let (mut ended, mut fenced) = (false, false);
         for hold in holds {
             let request = self.release_of(&target, hold);
             let call = self.services.backend.release(&request);
             match self.services.within(request.deadline, call).await {
-                Ok(outcome) => ended |= outcome == ReleaseOutcome::Released,
+                Ok(ReleaseOutcome::Released) => {
+                    ended = true;
+                    fenced |= request.target.kind().has_tokens();
+                }
+                Ok(_) => {}
                 Err(source) => {
                     if source.executed() == Executed::No && !ended {
                         self.services.leave_reason(&[owner], None).await;
@@ -239,7 +243,7 @@ impl<G: AnyGuard> LockRequest<G> {
         }
         tracing::warn!(lock = %target, ?reason, ?owner, "lock released by force");
         // It held the lock when this token was read, and its own are not greater.
-        let fence = state.last_token.filter(|_| target.kind().has_tokens());
+        let fence = state.last_token.filter(|_| fenced);
         let eviction = Eviction::new(vec![owner.clone()], fence);
         self.services.tell_victims(&eviction, &reason);
         Ok(eviction)
