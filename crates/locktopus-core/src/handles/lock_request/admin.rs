@@ -35,7 +35,10 @@ impl<G: AnyGuard> LockRequest<G> {
     ///
     /// Cancel safe; reads only.
     pub async fn inspect(self) -> Result<LockState, LockError> {
-        let target = self.target()?;
+        self.state_of(self.target()?).await
+    }
+
+    async fn state_of(&self, target: LockTarget) -> Result<LockState, LockError> {
         let deadline = timer_in(self.services.call_timeout());
         let call = self.services.backend.inspect(&target, deadline);
         let state = self.services.within(deadline, call).await;
@@ -43,6 +46,15 @@ impl<G: AnyGuard> LockRequest<G> {
             target,
             phase: Phase::Inspect,
             source,
+        })
+    }
+
+    /// The target whose state has the token and all holders: the write half of a read-write lock.
+    fn whole_target(&self) -> Result<LockTarget, LockError> {
+        let target = self.target()?;
+        Ok(match target.kind() {
+            LockKind::Read => LockTarget::new(target.name().clone(), LockKind::Write),
+            _ => target,
         })
     }
 
@@ -117,11 +129,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// learn of it before their next renewal, and the reason may not be kept.
     pub async fn force_release(self, reason: impl Into<String>) -> Result<Eviction, LockError> {
         let reason = reason.into();
-        let mut target = self.target()?;
-        if target.kind() == &LockKind::Read {
-            // Evicting either half ends both, and a writer's token must be fenced.
-            target = LockTarget::new(target.name().clone(), LockKind::Write);
-        }
+        let target = self.whole_target()?;
         if self.services.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
@@ -194,7 +202,7 @@ impl<G: AnyGuard> LockRequest<G> {
         reason: impl Into<String>,
     ) -> Result<Eviction, LockError> {
         let reason = reason.into();
-        let target = self.target()?;
+        let target = self.whole_target()?;
         if self.services.closing.is_cancelled() {
             return Err(LockError::ShutDown);
         }
@@ -208,7 +216,7 @@ impl<G: AnyGuard> LockRequest<G> {
             let name = self.services.backend.info().name;
             return Err(failed(BackendError::unsupported(name, message)));
         }
-        let state = self.clone().inspect().await?;
+        let state = self.state_of(target.clone()).await?;
         let holds: Vec<_> = state
             .holders
             .iter()
