@@ -31,8 +31,10 @@ pub(super) fn read(
     let unreadable =
         |error: &dyn std::fmt::Display| OptionError::new("cron", expression, error.to_string());
     // As in crontab. A star too many would otherwise mean every second.
-    if expression.split_whitespace().count() != 5 {
-        let rule = "must have five fields: minute, hour, day of the month, month, day of the week";
+    let is_nickname = expression.trim_start().starts_with('@');
+    if !is_nickname && expression.split_whitespace().count() != 5 {
+        let rule = "must have five fields (minute, hour, day of the month, month, day of the week), \
+                    or be a nickname such as @daily";
         return Err(OptionError::new("cron", expression, rule));
     }
     let parser = CronParser::builder();
@@ -149,6 +151,8 @@ mod tests {
             ("0 0 * * *", 8, days(1)),
             ("0 0 * * MON-FRI", 6, days(3)),
             ("0 0 1 * *", 1, days(31)),
+            ("@daily", 8, days(1)),
+            ("@monthly", 1, days(31)),
             ("* * * * *", CatchUp::MOST + 1, Duration::from_secs(60)),
         ] {
             let read = read(expression, "UTC", now.into(), days(8)).unwrap();
@@ -164,6 +168,9 @@ mod tests {
             ("", "UTC", "cron = \"\""),
             ("0 3 * *", "UTC", "must have five fields"),
             ("* * * * * *", "UTC", "must have five fields"),
+            ("@dayly", "UTC", "cron = \"@dayly\""),
+            ("@daily 3", "UTC", "cron = \"@daily 3\""),
+            ("@reboot", "UTC", "cron = \"@reboot\""),
             ("61 * * * *", "UTC", "cron = \"61 * * * *\""),
             ("0 0 30 2 *", "UTC", "no time that ever comes"),
             ("0 3 * * *", "Berlin", "zone = \"Berlin\""),

@@ -143,11 +143,10 @@ impl Job {
 
     /// Is due at the times of a cron expression, in this time zone.
     ///
-    /// The expression has five fields: minute, hour, day of the month, month, day of the week. With
-    /// six the first one is the second; with seven the last one is the year. Fields take numbers,
-    /// names (`MON-FRI`, `JAN`), lists, ranges, steps (`*/5`), and `L`, `W` and `#`. Nicknames such
-    /// as `@daily` work too. The zone is a name of the IANA database (`Europe/Berlin`), which is
-    /// built in.
+    /// The expression has five fields: minute, hour, day of the month, month, day of the week.
+    /// Fields take numbers, names (`MON-FRI`, `JAN`), lists, ranges, steps (`*/5`), and `L`, `W`
+    /// and `#`. Or it is a nickname: `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`. The
+    /// zone is a name of the IANA database (`Europe/Berlin`), which is built in.
     ///
     /// **When the clock changes**, a job at a fixed time of the day is due once on that day. If the
     /// clock skips the time, the job is due right after the gap; if the time comes twice, at the
