@@ -84,16 +84,7 @@ pub const HANDED: WaitStrategy = WaitStrategy::HandOff {
 pub const HANDED_LEASE: Duration = Duration::from_secs(90 * 12);
 
 pub async fn servers(kind: TopologyKind) -> Deployment {
-    let mut knobs = Knobs::default();
-    if let TopologyKind::Cluster {
-        replicas_each: 0, ..
-    } = kind
-    {
-        // No node takes over here, and nodes must not declare each other dead if the machine stops
-        // for a second.
-        knobs.node_timeout_ms = 15_000;
-    }
-    servers_with(kind, knobs).await
+    servers_with(kind, Knobs::default()).await
 }
 
 /// With TLS, also between the nodes.
@@ -107,6 +98,11 @@ pub async fn servers_with(kind: TopologyKind, knobs: Knobs) -> Deployment {
 }
 
 fn with_users(kind: TopologyKind, mut knobs: Knobs) -> Spec {
+    if kind == SHARDS {
+        // No node takes over here, and nodes must not declare each other dead if the machine stops
+        // for a second: then all of them refuse requests for at least as long.
+        knobs.node_timeout_ms = 15_000;
+    }
     let rules = rights::of_the_suite(kind);
     knobs.users.push(format!("{USER} on >{PASSWORD} {rules}"));
     let rules = rights::of_sentinels();
