@@ -23,6 +23,8 @@ pub(super) struct WatchedLeases {
     checks: TimerIndex<Weak<dyn ScheduledCheck>>,
     /// When the watchdog will check next.
     awake_at: Moment,
+    /// A lease came since the last check. It may be gone again, and the next one will come soon.
+    came: bool,
     pub(super) closed: bool,
 }
 
@@ -78,6 +80,7 @@ impl WatchedLeases {
             index: TimerIndex::new(origin),
             checks: TimerIndex::new(origin),
             awake_at: Moment::NEVER,
+            came: false,
             closed: false,
         }
     }
@@ -117,6 +120,7 @@ impl WatchedLeases {
             .then(|| renewal_time(self.origin(), since, lease.length()));
         let valid_until = lease.valid_until();
         let at = renew_at.map_or(valid_until, |at| at.min(valid_until));
+        self.came = true;
         let place = self.leases.vacant_entry();
         let (slot, at) = (place.key(), self.index.moment(at));
         lease.slot.store(slot, Ordering::Relaxed);
@@ -199,8 +203,10 @@ impl WatchedLeases {
 
     fn next_check(&mut self, now: BootInstant) -> NextCheck {
         // Timers do not count time that the machine sleeps, so while leases are watched there is a
-        // check every `SLEEP_CHECK_INTERVAL`.
-        let tick = (!self.leases.is_empty()).then(|| self.index.moment(now + SLEEP_CHECK_INTERVAL));
+        // check every `SLEEP_CHECK_INTERVAL`. And once more after the last one, so that a task that
+        // takes a lock and releases it, again and again, does not wake the watchdog each time.
+        let ticks = std::mem::take(&mut self.came) || !self.leases.is_empty();
+        let tick = ticks.then(|| self.index.moment(now + SLEEP_CHECK_INTERVAL));
         let firsts = [self.index.first(), self.checks.first(), tick];
         let Some(at) = firsts.into_iter().flatten().min() else {
             self.awake_at = Moment::NEVER;
@@ -245,7 +251,7 @@ impl WatchedLeases {
 
     /// Removes everything for good.
     pub(super) fn close(&mut self) -> Vec<Arc<BackendLease>> {
-        self.closed = true;
+        (self.closed, self.came) = (true, false);
         self.index.clear();
         self.checks.clear();
         self.leases.drain().map(|entry| entry.lease).collect()
@@ -373,6 +379,16 @@ mod tests {
             watched.remove(lease);
         }
         assert_eq!((watched.index.first(), watched.len()), (None, 0));
+        assert_eq!(watched.take_due().next, NextCheck::Never);
+        // One that comes and goes is looked for once, and wakes nobody if it comes again till then.
+        let again = lease();
+        put(&mut watched, &again);
+        watched.remove(&again);
+        assert_eq!(watched.take_due().next, soon());
+        let Sooner(wakes) = watched.insert(&again, clock::now());
+        watched.remove(&again);
+        assert!(!wakes);
+        assert_eq!(watched.take_due().next, soon());
         assert_eq!(watched.take_due().next, NextCheck::Never);
     }
 
