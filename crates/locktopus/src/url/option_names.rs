@@ -46,9 +46,23 @@ pub(super) const OPTIONS: [&str; 32] = [
     "db",
 ];
 
-/// The error for an unknown option that follows these. It suggests a similar known option, and
-/// never quotes the text itself, which may be a piece of a password.
-pub(super) fn unknown(name: &str, before: &[&str]) -> UrlFault {
+/// Whether this unknown name is a plain word that cannot be a piece of a password: no secret comes
+/// before it, and no sign in the options hints at one, such as the `@` behind a login.
+pub(super) fn is_plain_name(name: &str, query: &str, before: &[&str]) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+    (1..=24).contains(&name.len())
+        && name.chars().all(plain)
+        && !query.contains(|c: char| c.is_control() || ",;#@".contains(c))
+        && !before.iter().any(|known| is_hidden(known))
+}
+
+/// The error for an unknown option that follows these. It suggests a similar known option. Without
+/// `shows`, it does not quote the text itself, which may be a piece of a password.
+pub(super) fn unknown(name: &str, before: &[&str], shows: bool) -> UrlFault {
+    let part = match shows {
+        true => format!("option {name:?}"),
+        false => format!("option number {}", before.len() + 1),
+    };
     let name = name.to_ascii_lowercase();
     let begins = |known: &str| name.len() > 3 && known.starts_with(&name);
     let alike = |known: &&&str| begins(known) || edits(&name, known) * 3 <= known.len();
@@ -61,7 +75,6 @@ pub(super) fn unknown(name: &str, before: &[&str]) -> UrlFault {
     } else {
         "see the table of URL options"
     };
-    let part = format!("option number {}", before.len() + 1);
     UrlFault::new(part, format!("is unknown; {hint}{meant}"))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktopus_core::{Label, NameEncoding, SafetyMode, TokenRetention};
 
 use super::encryption::{SentinelTlsSettings, TlsSettings};
-use super::option_names::{OPTIONS, SECRET_OPTION, is_hidden, unknown};
+use super::option_names::{OPTIONS, SECRET_OPTION, is_hidden, is_plain_name, unknown};
 use super::safety::SafetyOptions;
 use super::shown::{HIDDEN, RedactedUrl, UrlFault, decode, legible};
 
@@ -186,10 +186,11 @@ impl UrlOptions {
         let mut safety = SafetyOptions::default();
         let mut seen = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let name = decode(name, "name of an option")?;
+            let (written, value) = option.split_once('=').unwrap_or((option, ""));
+            let name = decode(written, "name of an option")?;
             let known = OPTIONS.iter().find(|known| **known == name);
-            let name = *known.ok_or_else(|| unknown(&name, &seen))?;
+            let shows = || !value.is_empty() && is_plain_name(written, query, &seen);
+            let name = *known.ok_or_else(|| unknown(&name, &seen, shows()))?;
             let refuse = |problem: &str| UrlFault::new(format!("option {name:?}"), problem);
             if memory && !FOR_ANY_BACKEND.contains(&name) {
                 return Err(refuse("means nothing for a memory: URL"));

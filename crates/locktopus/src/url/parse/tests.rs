@@ -217,7 +217,7 @@ fn errors_say_which_part_is_wrong() {
         ("redis-sentinel://app:1/s3cret@db", "%2F"),
         (
             "redis-sentinel://a/m?sentinel_pass=x",
-            "option number 1 is unknown; see the table of URL options. Did you mean \"sentinel_password\"?",
+            "option \"sentinel_pass\" is unknown; see the table of URL options. Did you mean \"sentinel_password\"?",
         ),
         (
             "redis-sentinel://a/m?sentinel_password=x&y=1",
@@ -226,12 +226,16 @@ fn errors_say_which_part_is_wrong() {
         ("redis://h?timeout=0s", "longer than zero"),
         (
             "redis://h?timeout=1s&timeot=1s",
-            "\"redis://h?timeout=1s***\": option number 2 is unknown; see the table of URL options. Did you mean \"timeout\"?",
+            "\"redis://h?timeout=1s***\": option \"timeot\" is unknown; see the table of URL options. Did you mean \"timeout\"?",
         ),
         (
             "redis://h?nonsense=1",
-            "option number 1 is unknown; see the table",
+            "option \"nonsense\" is unknown; see the table",
         ),
+        // Perhaps pieces of a password.
+        ("redis://h?secret", "option number 1 is unknown"),
+        ("redis://h?a=b;password=c", "option number 1 is unknown"),
+        ("rediss://h?cert=a&key=b&c=d", "option number 3 is unknown"),
         ("redis://h?timeout=1s&timeout=2s", "twice"),
         ("redis://h?ca=/x", "rediss"),
         ("redis://h?tls_server_name=locks", "rediss"),
