@@ -32,7 +32,8 @@ pub struct LockState {
     /// The holders: at most one for exclusive kinds, several for readers and semaphores. Holders
     /// whose lease has ended are left out.
     pub holders: Vec<HolderState>,
-    /// The last granted token, if the backend keeps one for this kind.
+    /// The last token reserved, if the backend keeps one for this kind. A grant reserves a block,
+    /// so the holder's own token may be lower. Every later grant has a greater one.
     pub last_token: Option<FencingToken>,
     /// The queue, in order. Waiters that poll or listen without a place in it are unknown.
     pub waiters: Vec<WaiterState>,

@@ -32,6 +32,9 @@ pub struct OwnerId(Arc<[u8]>);
 /// The third to fifth group of every native uuid: version 8, variant 10, and a mark.
 const MARK: &str = "8c70-a705";
 
+/// The upper half of the number in a placeholder's id. One other id in 2^32 has it by chance.
+const PLACEHOLDER: i64 = 0x6b65_7074;
+
 impl OwnerId {
     /// A fresh id in the standard form. Its number is read from the system each time, never from a
     /// stored supply. Otherwise two copies of a resumed process (virtual machine snapshots) would
@@ -63,6 +66,36 @@ impl OwnerId {
     pub fn is_native(&self) -> bool {
         let bytes = self.expose();
         bytes.get(14..23) == Some(MARK.as_bytes()) && bytes.get(36) == Some(&b':')
+    }
+
+    /// Whether the lock only stays held under this id until its minimum hold time is over: its
+    /// holder has released it. Owners in the form of another library do not tell.
+    ///
+    /// ```
+    /// use locktopus_contract::OwnerId;
+    /// assert!(!OwnerId::generate().is_placeholder());
+    /// ```
+    #[must_use]
+    pub fn is_placeholder(&self) -> bool {
+        let number = self.number();
+        number.is_some_and(|number| number >> 32 == PLACEHOLDER)
+    }
+
+    /// This fresh id, marked as a placeholder if its form has a number. Keeps the number's parity.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn into_placeholder(self) -> Self {
+        let marked = self.number().and_then(|number| {
+            let number = PLACEHOLDER << 32 | number & 0xffff_ffff;
+            let uuid = std::str::from_utf8(self.0.get(..36)?).ok()?;
+            Some(Self::from_bytes(format!("{uuid}:{number}").into_bytes()))
+        });
+        marked.unwrap_or(self)
+    }
+
+    fn number(&self) -> Option<i64> {
+        let digits = self.0.get(37..).filter(|_| self.is_native())?;
+        std::str::from_utf8(digits).ok()?.parse().ok()
     }
 
     /// The instance that made it. Native ids tell it; ids in the forms of other libraries' mutexes
@@ -252,6 +285,9 @@ mod tests {
                 Some(odd),
                 "a digit's byte is odd as the digit"
             );
+            let kept = id.clone().into_placeholder();
+            assert!(kept.is_placeholder() && kept.instance() == id.instance());
+            assert_eq!(kept.expose().last().map(|digit| digit % 2 == 1), Some(odd));
         }
     }
 

@@ -102,7 +102,14 @@ fn text(listed: &Listed) -> String {
         return "no lock is held".to_owned();
     }
     let mut table = Table::new([
-        "NAME", "KIND", "HOLDER", "LABEL", "HELD", "LEASE", "WAITING", "TOKEN",
+        "NAME",
+        "KIND",
+        "HOLDER",
+        "LABEL",
+        "HELD",
+        "LEASE",
+        "WAITING",
+        "TOKENS TO",
     ]);
     for lock in &listed.locks {
         let first = lock.holders.first();
@@ -123,7 +130,7 @@ fn text(listed: &Listed) -> String {
                 .map(|holder| holder.remaining.clone())
                 .unwrap_or_default(),
             lock.waiters.len().to_string(),
-            lock.last_token
+            lock.reserved_token
                 .map(|token| token.to_string())
                 .unwrap_or_default(),
         ]);

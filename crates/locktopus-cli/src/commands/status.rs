@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{Found, LockArgs, LockView, close, connect, find};
+use crate::locks::{Found, KEPT, LockArgs, LockView, close, connect, find};
 use crate::output::{Style, coloured};
 
 /// Show who holds a lock and who waits for it
@@ -85,6 +85,7 @@ fn describe(shown: &LockView, state: &str) -> String {
         }
         line.push_str(&match (holder.remaining_ms, holder.warning) {
             (None, _) => format!(", lease {}", holder.remaining),
+            _ if holder.released => format!(", released, and {KEPT} for {}", holder.remaining),
             (_, Some(warning)) => format!(", lease ends in {} ({warning})", holder.remaining),
             // One reading does not show whether it is renewed.
             (_, None) => format!(", lease ends in {} unless renewed", holder.remaining),
@@ -93,7 +94,8 @@ fn describe(shown: &LockView, state: &str) -> String {
             line.push_str(&format!(", held for {held} (since {since})"));
         }
         lines.push(line);
-        lines.extend(holder.person.line().map(|line| format!("    {line}")));
+        let by = if holder.released { "released by " } else { "" };
+        lines.extend(holder.person.line().map(|line| format!("    {by}{line}")));
     }
     for (place, waiter) in shown.waiters.iter().enumerate() {
         let mut line = format!("  waiting {}: {}, {}", place + 1, waiter.owner, waiter.mode);
@@ -109,8 +111,12 @@ fn describe(shown: &LockView, state: &str) -> String {
     if let Some(free) = shown.available {
         lines.push(format!("  free permits {free}"));
     }
-    if let Some(token) = shown.last_token {
-        lines.push(format!("  last fencing token {token}"));
+    if let Some(token) = shown.reserved_token {
+        let own = match shown.held {
+            true => "; the holder's own may be lower",
+            false => "",
+        };
+        lines.push(format!("  fencing tokens reserved up to {token}{own}"));
     }
     lines.join("\n")
 }

@@ -216,7 +216,8 @@ fn text(change: &Change) -> String {
     } else {
         format!("held by {}", holders.join(", "))
     };
-    let token = lock.last_token.map(|token| format!(", token {token}"));
+    let token = lock.reserved_token;
+    let token = token.map(|token| format!(", tokens up to {token}"));
     let available = lock.available.map(|free| format!(", {free} permits free"));
     let ended: String = change.ended.iter().map(Ended::text).collect();
     format!(

@@ -15,6 +15,9 @@ use crate::exit::Exit;
 use crate::failure::{Failure, spell};
 use crate::output::{age, owner_tag};
 
+/// Why a lock is held that its holder has released.
+pub(crate) const KEPT: &str = "kept by its minimum hold time (--at-least)";
+
 /// A lock as it was when inspected.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -118,7 +121,10 @@ pub(crate) async fn busy(locks: &Locktopus, name: &str, args: &LockArgs) -> Fail
         let shown = LockView::new(name, &kind, &state, &who);
         if let Some(holder) = shown.holders.first() {
             message.push_str(&format!(": held by {}", holder.named()));
-            message.push_str(&format!(", lease {}", holder.remaining));
+            message.push_str(&match holder.released {
+                true => format!(", released, and {} for {}", KEPT, holder.remaining),
+                false => format!(", lease {}", holder.remaining),
+            });
         } else if let SafetyMode::Quarantine { max_lease } = locks.backend().safety {
             let longest = spell(max_lease);
             message.push_str(&format!(
@@ -141,8 +147,10 @@ pub(crate) struct LockView {
     pub(crate) held: bool,
     pub(crate) holders: Vec<Holder>,
     pub(crate) waiters: Vec<Waiter>,
+    /// The last fencing token reserved. A grant reserves a block for the tasks of its process, so
+    /// the holder's own token may be lower.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_token: Option<u64>,
+    pub(crate) reserved_token: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) available: Option<i64>,
 }
@@ -157,6 +165,9 @@ pub(crate) struct Holder {
     pub(crate) remaining_ms: Option<u64>,
     #[serde(skip)]
     pub(crate) remaining: String,
+    /// Its holder has released it. It stays held until its minimum hold time is over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) released: bool,
     /// What is wrong with the lease, if `top` saw that.
     #[serde(skip)]
     pub(crate) warning: Option<&'static str>,
@@ -213,7 +224,7 @@ impl LockView {
                     person: Person::of(&waiter.owner, who),
                 })
                 .collect(),
-            last_token: state.last_token.map(locktopus::FencingToken::get),
+            reserved_token: state.last_token.map(locktopus::FencingToken::get),
             available: state.available,
         }
     }
@@ -249,6 +260,7 @@ impl Holder {
             holds: holder.holds,
             remaining_ms: remaining.map(millis),
             remaining: remaining.map_or_else(|| "never expires".to_owned(), age),
+            released: holder.owner.is_placeholder(),
             warning: None,
             held_ms: holder.held_for.map(millis),
             held_since: holder.held_for.and_then(since),

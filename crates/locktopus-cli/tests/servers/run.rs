@@ -225,13 +225,27 @@ async fn what_ends_by_the_signal_was_not_left_running() {
 #[tokio::test]
 async fn what_ends_early_is_not_run_again() {
     let bed = TestBed::new().await;
-    let options = ["--name", "a", "--skip-if-held", "--at-least", "10m"];
+    let options = words("--name a --skip-if-held --at-least 10m --label nightly");
     for round in ["first", "second"] {
         let ran = finished(bed.script(&options, "echo ran >>log")).await;
         assert_eq!(ran.code, 0, "{round}: {ran:?}");
     }
     let log = std::fs::read_to_string(bed.room().join("log")).unwrap();
     assert_eq!(log, "ran\n");
+    let state = bed.does("-q status a").await.out;
+    assert!(state.contains(", released, and kept by its minimum hold time (--at-least) for 9m"));
+    assert!(state.contains("\n    released by nightly on "), "{state}");
+    assert!(
+        state.ends_with("; the holder's own may be lower\n"),
+        "{state}"
+    );
+    let owner = state.split("held by ").nth(1).unwrap();
+    bed.does(&format!(
+        "-q break a --reason test --owner {}",
+        &owner[..14]
+    ))
+    .await;
+    bed.free("a").await;
 }
 
 #[tokio::test]

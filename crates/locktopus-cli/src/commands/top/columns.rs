@@ -36,7 +36,7 @@ impl Column {
             Lease => "LEASE",
             Waiting => "WAITING",
             Longest => "LONGEST",
-            Token => "TOKEN",
+            Token => "TOKENS TO",
         }
     }
 

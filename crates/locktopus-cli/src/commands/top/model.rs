@@ -154,7 +154,11 @@ impl Model {
             HolderTrack {
                 since: since(holder.held_ms, seen.map(|track| track.since)),
                 left,
-                most_left: left.max(seen.and_then(|track| track.most_left)),
+                // No one renews what only waits for the end of its minimum time.
+                most_left: match holder.released {
+                    true => left,
+                    false => left.max(seen.and_then(|track| track.most_left)),
+                },
                 renewed: seen.is_some_and(|track| track.renewed || left > track.left),
             }
         };
@@ -247,7 +251,7 @@ pub(super) mod tests {
             held: true,
             holders: vec![holder(owner, Some(29_000))],
             waiters: (0..waiters).map(waiter).collect(),
-            last_token: Some(17),
+            reserved_token: Some(17),
             available: None,
         }
     }
@@ -262,6 +266,7 @@ pub(super) mod tests {
                 || "never expires".to_owned(),
                 |left| age(Duration::from_millis(left)),
             ),
+            released: false,
             warning: None,
             held_ms: None,
             held_since: None,

@@ -176,7 +176,7 @@ fn cell(row: &Row, column: Column, now: Instant) -> (String, Severity) {
             return marked(&wait.unwrap_or_default(), row.waits);
         }
         Column::Token => lock
-            .last_token
+            .reserved_token
             .map(|token| token.to_string())
             .unwrap_or_default(),
     };

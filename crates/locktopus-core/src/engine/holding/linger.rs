@@ -38,7 +38,7 @@ pub(super) fn left(kind: &LockKind, until: Option<BootInstant>, ids: &OwnerIds) 
     let millis = left.as_nanos().div_ceil(1_000_000);
     let time = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
     (!time.is_zero()).then(|| Linger {
-        heir: kind.owner_from(ids),
+        heir: kind.owner_from(ids).into_placeholder(),
         time,
     })
 }
