@@ -5,12 +5,15 @@
 
 mod store;
 
+use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use humantime::parse_duration;
-use locktopus::{LeaseTicket, LockError, LockGuard, Locktopus};
+use locktopus::{LeaseTicket, LockError, LockGuard, Locktopus, LostCause};
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::Context;
@@ -38,7 +41,8 @@ pub(crate) struct LockCommand {
     #[arg(long, value_parser = parse_duration)]
     lease: Duration,
 
-    /// How long to wait for the lock; 0s: do not wait. Default: without limit
+    /// How long to wait for the lock once connected; 0s: do not wait. Default: without limit. For
+    /// connecting, connect_timeout= in the URL counts
     #[arg(long, value_parser = parse_duration)]
     wait: Option<Duration>,
 
@@ -95,6 +99,12 @@ struct Granted {
 }
 
 pub(crate) async fn lock(args: &LockCommand, context: &Context) -> Result<u8, Failure> {
+    if args.ticket_file.is_none() && is_closed(io::stdout()) {
+        return Err(Failure::usage(
+            "standard output is closed, so the ticket would be lost and no lock was taken; give --ticket-file, or discard \
+             the ticket with >/dev/null",
+        ));
+    }
     let mut signals = Signals::new()?;
     let label = args.label.label(&context.config)?;
     // This process is gone before anyone inspects the lock.
@@ -153,14 +163,29 @@ async fn hand_out(
         let guard = adopt(locks, &args.name, &args.lock, &ticket, None).await?;
         guard.release().await.map_err(Failure::from)
     };
-    if let Err(error) = released.await {
-        let problem = format!(
+    if failure.exit == Exit::NoReader {
+        failure.message = "the ticket has no reader: standard output is a closed pipe".to_owned();
+    }
+    failure.message.push_str(&match released.await {
+        Ok(()) => format!("; lock {:?} was released again", args.name),
+        Err(error) => format!(
             "; the lock stays held until its lease ends: {}",
             error.message
-        );
-        failure.message.push_str(&problem);
-    }
+        ),
+    });
     Err(failure)
+}
+
+/// Whether this descriptor was closed when the process started. Rust opens such descriptors as the
+/// null device, for reading and writing; a shell's `>/dev/null` is only for writing.
+fn is_closed(descriptor: impl AsFd) -> bool {
+    let is_null = || {
+        let opened = rustix::fs::fstat(&descriptor).ok()?;
+        let null = rustix::fs::stat("/dev/null").ok()?;
+        Some(opened.st_rdev == null.st_rdev && opened.st_mode == null.st_mode)
+    };
+    let mode = rustix::fs::fcntl_getfl(&descriptor);
+    mode.is_ok_and(|mode| mode & OFlags::RWMODE == OFlags::RDWR) && is_null().unwrap_or(false)
 }
 
 fn tell(
@@ -275,5 +300,20 @@ async fn adopt(
         wait: None,
     };
     let request = terms.apply(request(locks, name, args, ticket.permits())?);
-    Ok(request.adopt(ticket).await?)
+    request.adopt(ticket).await.map_err(|error| {
+        let gone = matches!(
+            error,
+            LockError::Lost {
+                cause: LostCause::Missing | LostCause::TakenOver,
+                ..
+            }
+        );
+        let mut failure = Failure::from(error);
+        if gone {
+            failure
+                .message
+                .push_str("; or its ticket was used to unlock it already");
+        }
+        failure
+    })
 }

@@ -75,7 +75,7 @@ impl Output {
     }
 
     pub(crate) fn fail(self, failure: &Failure) {
-        if failure.exit == Exit::NoReader {
+        if failure.message.is_empty() {
             return;
         }
         match self.format {

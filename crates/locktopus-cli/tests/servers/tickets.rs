@@ -31,11 +31,9 @@ async fn a_ticket_is_all_that_is_needed() {
     );
     ended(with(&["-q", "unlock", "a"])).await.ok();
     bed.free("a").await;
-    assert_eq!(
-        ended(with(&["-q", "unlock", "a"])).await.code,
-        76,
-        "used up"
-    );
+    let used_up = ended(with(&["-q", "unlock", "a"])).await;
+    assert_eq!(used_up.code, 76, "{used_up:?}");
+    assert!(used_up.err.contains("unlock it already"), "{used_up:?}");
 }
 
 #[tokio::test]
@@ -167,14 +165,17 @@ async fn a_ticket_that_cannot_be_written_is_given_back() {
         shell.args(["-c", &script]).current_dir(bed.room());
         shell.env("LOCKTOPUS_URL", bed.url()).kill_on_drop(true);
         shell.stdout(std::process::Stdio::piped());
-        let status = shell.status().await.unwrap();
+        shell.stderr(std::process::Stdio::piped());
+        let ran = finished(shell.spawn().unwrap()).await;
+        assert!(ran.err.contains(" error: "), "{ran:?}");
         (
-            status.code(),
+            ran.code,
             bed.ran(&["-q", "status", "a", "--check"]).await.code,
         )
     };
     for (what, script, code) in [
         ("a full disk", "$lock >/dev/full", 1),
+        ("a closed output", "$lock >&-", 2),
         (
             "a closed pipe",
             "{ $lock; echo $? >code; } | true; while [ ! -s code ]; do sleep 0.01; done; exit $(cat code)",
@@ -196,7 +197,7 @@ async fn a_ticket_that_cannot_be_written_is_given_back() {
             1,
         ),
     ] {
-        assert_eq!(shell(script).await, (Some(code), 0), "{what}");
+        assert_eq!(shell(script).await, (code, 0), "{what}");
         let left: Vec<_> = files(&bed)
             .into_iter()
             .filter(|name| name != "code")

@@ -71,7 +71,8 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 1)]
     permits: u32,
 
-    /// How long to wait for the lock; 0s: do not wait. Default: without limit
+    /// How long to wait for the lock once connected; 0s: do not wait. Default: without limit. For
+    /// connecting, connect_timeout= in the URL counts
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     wait: Option<Duration>,
 
