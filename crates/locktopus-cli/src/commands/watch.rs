@@ -16,8 +16,8 @@ use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find};
 /// Print each change of a lock until interrupted
 ///
 /// Each line has the time of this machine's clock, and tells how a hold ended: it was released, it
-/// was broken, its lease expired, or the servers lost it. Polls the lock, so it misses what happens
-/// between two polls.
+/// was broken, its lease expired, the servers lost it, or polls cannot tell. It misses what happens
+/// between two polls of the lock.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// The lock's name, without the namespace
@@ -66,8 +66,10 @@ enum How {
     Expired,
     /// The servers no longer know the last token, so they lost data.
     Lost,
-    /// Or its key was deleted, or the servers lost it and have granted another since.
+    /// Or its key was deleted.
     Released,
+    /// Another grant came since, or the kind has no tokens: the servers may have lost it as well.
+    Gone,
 }
 
 /// The state at one poll.
@@ -123,8 +125,10 @@ impl Snapshot {
             How::Lost
         } else if holder.until.is_some_and(|until| until <= now.at) {
             How::Expired
-        } else {
+        } else if self.last_token.is_some() && self.last_token == now.last_token {
             How::Released
+        } else {
+            How::Gone
         }
     }
 
@@ -238,6 +242,7 @@ impl Ended {
             (How::Expired, _) => format!("; the lease of {holder} expired"),
             (How::Lost, _) => format!("; the servers lost it, and {holder} with it"),
             (How::Released, _) => format!("; {holder} released it"),
+            (How::Gone, _) => format!("; {holder} released it, or the servers lost it"),
         }
     }
 }
@@ -275,8 +280,9 @@ mod tests {
             before.how(&before.holders[0], &now, broken)
         };
         assert_eq!(how(&short, 5, false), How::Expired);
-        assert_eq!(how(&long, 6, false), How::Released);
-        assert_eq!(how(&endless, 6, false), How::Released);
+        assert_eq!(how(&long, 5, false), How::Released);
+        // The servers may have lost the lock and granted it again, at a later time of their clock.
+        assert_eq!(how(&endless, 6, false), How::Gone);
         assert_eq!(how(&long, 4, false), How::Lost);
         assert_eq!(how(&short, 6, true), How::Broken);
     }
