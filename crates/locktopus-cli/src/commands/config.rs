@@ -43,7 +43,8 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         label_host: config.label_host.as_ref().map(sourced),
         file: config.file.as_ref().map(|path| path.display().to_string()),
     };
-    context.out.answer(&settings, text)
+    context.out.answer(&settings, text)?;
+    config.check_urls()
 }
 
 fn sourced(setting: &Setting<String>) -> Sourced<String> {

@@ -142,6 +142,17 @@ impl Config {
         longest.unwrap_or(USUAL_LEASE)
     }
 
+    /// # Errors
+    ///
+    /// If a URL is malformed. Hides its secrets.
+    pub(crate) fn check_urls(&self) -> Result<(), Failure> {
+        let mut urls = self.urls.iter().flat_map(|urls| &urls.value);
+        let bad = urls.find_map(|url| url.parse::<BackendUrl>().err());
+        bad.map_or(Ok(()), |error| {
+            Err(Failure::new(Exit::Config, error.to_string()))
+        })
+    }
+
     /// The URLs with their secrets hidden. A malformed URL is replaced by its error, which hides
     /// them too.
     pub(crate) fn shown_urls(&self) -> Option<Setting<Vec<String>>> {

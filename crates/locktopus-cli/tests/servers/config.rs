@@ -8,10 +8,10 @@ async fn config_shows_sources_and_no_password() {
     let mut command = bed.bare(&["config"]);
     command.env(
         "LOCKTOPUS_URL",
-        "redis://app:s3cret@db:6379?sentinel_password=s3cret",
+        "redis-sentinel://app:s3cret@db:6379/m?sentinel_password=s3cret",
     );
     let ran = ended(command).await.ok();
-    assert!(ran.out.contains("redis://***@db:6379"), "{ran:?}");
+    assert!(ran.out.contains("redis-sentinel://***@db:6379"), "{ran:?}");
     assert!(ran.out.contains("environment LOCKTOPUS_URL"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
 
@@ -128,7 +128,7 @@ async fn no_key_of_a_foreign_connection_string_is_shown() {
             std::fs::write(bed.room().join("locktopus.toml"), file).unwrap();
             let by_file = ended(bed.bare(arguments)).await;
             for ran in [by_flag, by_variable, by_file] {
-                assert_ne!(ran.code == 0, arguments[0] != "config", "{ran:?}");
+                assert_ne!(ran.code, 0, "{ran:?}");
                 assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
             }
         }
