@@ -120,7 +120,6 @@ fn configured(globals: Globals, command: Command, format: Format) -> u8 {
         run::terminal::prepare();
     }
     let (level, checks) = command.log_levels(&globals);
-    log(level, checks);
     let quiet = globals.quiet;
     let flags = Flags {
         urls: globals.url,
@@ -131,6 +130,7 @@ fn configured(globals: Globals, command: Command, format: Format) -> u8 {
         Ok(config) => config,
         Err(failure) => return fail_with(format, failure),
     };
+    log(config.format.value, level, checks);
     let context = Context {
         out: Output::new(config.format.value, quiet),
         config,

@@ -301,8 +301,13 @@ async fn only_the_holder_that_was_meant_loses_its_lock() {
         bed.does("-q lock rw --lease 60s --kind read_lock").await;
     }
     let readers = holders("rw").await;
-    let broken = breaks("rw", &readers[0][6..]).await.ok().out;
-    assert!(!broken.contains(&readers[1]), "{broken}");
+    let line = "--format json break rw --reason hangs --owner";
+    let broken = bed.does(&format!("{line} {}", &readers[0][6..])).await;
+    let evicted = format!("\"evicted\":[\"{}\"]", readers[0]);
+    assert!(broken.out.contains(&evicted), "{broken:?}");
+    let logged =
+        "{\"level\":\"WARN\",\"message\":\"lock released by force lock=read_lock \\\"rw\\\"";
+    assert!(broken.err.starts_with(logged), "{broken:?}");
     assert_eq!(holders("rw").await, readers[1..]);
 }
 

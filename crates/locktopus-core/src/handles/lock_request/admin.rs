@@ -227,29 +227,29 @@ impl<G: AnyGuard> LockRequest<G> {
         }
         // The reason must be stored before the victim or a watcher looks for it.
         self.services.leave_reason(&[owner], Some(&reason)).await;
-        let (mut ended, mut fenced) = (false, false);
+        let (mut ended, mut fenced) = (None, false);
         for hold in holds {
             let request = self.release_of(&target, hold);
             let call = self.services.backend.release(&request);
             match self.services.within(request.deadline, call).await {
                 Ok(ReleaseOutcome::Released) => {
-                    ended = true;
                     fenced |= request.target.kind().has_tokens();
+                    ended = Some(request.target);
                 }
                 Ok(_) => {}
                 Err(source) => {
-                    if source.executed() == Executed::No && !ended {
+                    if source.executed() == Executed::No && ended.is_none() {
                         self.services.leave_reason(&[owner], None).await;
                     }
                     return Err(failed(source));
                 }
             }
         }
-        if !ended {
+        let Some(ended) = ended else {
             self.services.leave_reason(&[owner], None).await;
             return Ok(Eviction::new(Vec::new(), None));
-        }
-        tracing::warn!(lock = %target, ?reason, ?owner, "lock released by force");
+        };
+        tracing::warn!(lock = %ended, ?reason, ?owner, "lock released by force");
         // It held the lock when this token was read, and its own are not greater.
         let fence = state.last_token.filter(|_| fenced);
         let eviction = Eviction::new(vec![owner.clone()], fence);
