@@ -76,6 +76,7 @@ impl Services {
     /// [first answer](Self::first_answer), a 24th of the lease, or when the lease expires. The loss
     /// itself may have been found up to a third of the lease late.
     pub(crate) async fn explain_losses(&self, losses: &mut [(Arc<BackendLease>, LostCause)]) {
+        self.record_doubted.notify_one();
         let now = clock::now();
         let bounds = losses.iter().map(|(lost, _)| {
             let (lease, valid_until) = lost.length_and_validity();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{Fate, Scripted, until};
 use locktopus_core::{InstanceRecord, Label, LockError, Locktopus, OwnerId, process_uuid};
-use tokio::time::{advance, sleep};
+use tokio::time::{Instant, advance, sleep};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -160,6 +160,28 @@ async fn announcements_that_fail_harm_no_lock() {
         let report = worker.shutdown(MINUTE).await;
         assert_eq!(report.abandoned, 0, "{fate:?}");
     }
+}
+
+/// Servers that were away, or that a client had no connection to, may have lost the record.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_writes_its_record_again_after_an_outage() {
+    let backend = Scripted::new();
+    let worker = backend.builder().label("worker").build().unwrap();
+    said(&backend, 1).await;
+    let (begun, group) = (Instant::now(), backend.deafen());
+    backend.next("attempt", [Fate::Refuse]);
+    drop(worker.lock("a").acquire().await.unwrap());
+    said(&backend, 2).await;
+    let held = backend.other().lock("b").acquire().await.unwrap();
+    let resync = async {
+        until("waiting", || !group.is_empty()).await;
+        group.resync();
+        said(&backend, 3).await;
+        held.release().await.unwrap();
+    };
+    let (waited, ()) = tokio::join!(worker.lock("b").acquire(), resync);
+    drop(waited.unwrap());
+    assert!(begun.elapsed() < MINUTE / 6, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

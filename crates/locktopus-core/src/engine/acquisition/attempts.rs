@@ -33,6 +33,8 @@ pub(crate) struct Acquisition<'a> {
     pub(super) last_position: u16,
     /// The last subscription failed.
     pub(super) unsubscribed: bool,
+    /// The servers were away since the last answer, and may have lost data.
+    pub(super) interrupted: bool,
     position: observe::PositionField,
     /// Other tasks of this process wait behind this one.
     pub(super) lead: Option<Member>,
@@ -88,6 +90,7 @@ impl<'a> Acquisition<'a> {
             pauses: 0,
             last_position: 0,
             unsubscribed: false,
+            interrupted: false,
             position: observe::unknown_position(),
             lead,
         };
@@ -244,6 +247,11 @@ impl<'a> Acquisition<'a> {
         sent: BootInstant,
     ) -> Result<Result<Hold, AttemptFailure>, Stop> {
         self.state.in_flight = false;
+        if answer.is_err() {
+            self.interrupted = true;
+        } else if std::mem::take(&mut self.interrupted) {
+            self.services.record_doubted.notify_one();
+        }
         match answer {
             Ok(AttemptOutcome::Granted { token }) => {
                 let granted_at = clock::now();

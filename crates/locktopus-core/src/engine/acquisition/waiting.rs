@@ -101,7 +101,11 @@ impl Acquisition<'_> {
         hints.claim(&self.state.ask.owner);
         Ok(match tokio::time::timeout_at(until, hints.next()).await {
             Ok(Wake::Granted { token }) => Some(token),
-            Ok(_) | Err(_) => None,
+            Ok(wake) => {
+                self.interrupted |= matches!(wake, Wake::Resync);
+                None
+            }
+            Err(_) => None,
         })
     }
 

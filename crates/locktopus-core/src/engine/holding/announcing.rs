@@ -7,6 +7,8 @@ use locktopus_contract::clock::timer_in;
 use locktopus_contract::{
     Announcement, BackendError, BackendErrorKind, DynBackend, InstanceId, InstanceRecord,
 };
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::jitter::jitter;
@@ -15,7 +17,7 @@ use crate::engine::jitter::jitter;
 pub(crate) const RECORD_TTL: Duration = Duration::from_secs(120);
 /// The longest pause between two announcements.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(25);
-/// The first pause after a failure; it doubles.
+/// The first pause after a failure; it doubles. Also the shortest pause if the record may be lost.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// One labelled instance.
@@ -27,6 +29,8 @@ pub(crate) struct Announcer {
     pub(crate) record: InstanceRecord,
     /// How long the record stays after the end.
     pub(crate) left: Duration,
+    /// Notified when the servers may have lost the record.
+    pub(crate) doubted: Arc<Notify>,
     pub(crate) call_timeout: Duration,
 }
 
@@ -60,6 +64,7 @@ impl Announcer {
         let mut pause = FIRST_PAUSE;
         let mut failing = false;
         loop {
+            let begun = Instant::now();
             match self.say(Some(record.clone()), RECORD_TTL).await {
                 Ok(()) => {
                     if failing {
@@ -90,7 +95,15 @@ impl Announcer {
                 }
             }
             // So that instances started together do not announce at the same moment.
-            tokio::time::sleep(jitter(pause * 4 / 5, pause)).await;
+            let next = sleep_until(Instant::now() + jitter(pause * 4 / 5, pause));
+            let again = async {
+                self.doubted.notified().await;
+                sleep_until(begun + FIRST_PAUSE).await;
+            };
+            tokio::select! {
+                () = next => {}
+                () = again => {}
+            }
         }
     }
 

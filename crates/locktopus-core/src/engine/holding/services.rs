@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use locktopus_contract::clock::LONGEST_WAIT;
 use locktopus_contract::internal::OwnerIds;
 use locktopus_contract::{DynBackend, PerRuntime, SafetyMode};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -43,6 +44,8 @@ pub(crate) struct Services {
     pub(crate) attempts: TaskTracker,
     /// The task that maintains the record of a labelled instance.
     pub(crate) announcing: TaskTracker,
+    /// Notified when the servers may have lost that record: it is written again.
+    pub(crate) record_doubted: Arc<Notify>,
     /// Cancelled by `shutdown`: no new acquisitions.
     pub(crate) closing: CancellationToken,
     /// Cancelled when the grace time is over: everything ends at once.
@@ -72,6 +75,7 @@ impl Services {
             tasks: TaskTracker::new(),
             attempts: TaskTracker::new(),
             announcing: TaskTracker::new(),
+            record_doubted: Arc::default(),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
             releases: ShardLimits::default(),
@@ -96,6 +100,7 @@ impl Services {
             instance: self.ids.instance(),
             record: label.record().started_at(SystemTime::now()),
             left: label.left(),
+            doubted: Arc::clone(&self.record_doubted),
             call_timeout: self.call_timeout(),
         });
         let (closing, closed) = (self.closing.clone(), self.closed.clone());
