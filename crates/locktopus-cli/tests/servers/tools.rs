@@ -309,6 +309,16 @@ async fn only_the_holder_that_was_meant_loses_its_lock() {
         "{\"level\":\"WARN\",\"message\":\"lock released by force lock=read_lock \\\"rw\\\"";
     assert!(broken.err.starts_with(logged), "{broken:?}");
     assert_eq!(holders("rw").await, readers[1..]);
+    // The first of two holds of a Java thread has expired.
+    let java = "8743c9c0-0795-4907-87fd-6c719a6b4586:47";
+    let second = format!("SET {{java}}:{java}:rwlock_timeout:2 1 PX 60000");
+    for line in [&*format!("HSET java mode read {java} 2"), &second] {
+        bed.node().command(&words(line)).await.unwrap();
+    }
+    let reader = holders("java").await.remove(0);
+    breaks("java", &reader).await.ok();
+    let left = bed.node().command(&words("KEYS *java*")).await.unwrap();
+    assert_eq!(left, Resp::Array(Vec::new()));
 }
 
 #[tokio::test]

@@ -162,6 +162,13 @@ end
 
 local function drop_reader(owner)
   local own = redis.call('PTTL', timeout_key(owner))
+  if own == -2 then
+    -- A reader of another library may have further holds, each with its own expiry.
+    for hold = 2, tonumber(redis.pcall('HGET', KEYS[1], owner)) or 0 do
+      own = math.max(own, redis.call('PTTL', timeout_key(owner, hold)))
+      redis.call('DEL', timeout_key(owner, hold))
+    end
+  end
   local dropped = redis.pcall('HDEL', KEYS[1], owner)
   if wrong_type(dropped) or dropped == 0 then
     return false
