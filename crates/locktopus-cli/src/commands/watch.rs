@@ -16,8 +16,8 @@ use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find};
 /// Print each change of a lock until interrupted
 ///
 /// Each line has the time of this machine's clock, and tells how a hold ended: it was released, it
-/// was broken, its lease expired, the servers lost it, or polls cannot tell. It misses what happens
-/// between two polls of the lock.
+/// was broken, its lease expired, the servers lost it, or just that it ended, if another holder came
+/// before the next poll. Polls the lock, so it misses what happens between two polls.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// The lock's name, without the namespace
@@ -242,7 +242,7 @@ impl Ended {
             (How::Expired, _) => format!("; the lease of {holder} expired"),
             (How::Lost, _) => format!("; the servers lost it, and {holder} with it"),
             (How::Released, _) => format!("; {holder} released it"),
-            (How::Gone, _) => format!("; {holder} released it, or the servers lost it"),
+            (How::Gone, _) => format!("; the hold of {holder} ended"),
         }
     }
 }
