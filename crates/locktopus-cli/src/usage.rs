@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 
 use clap::ValueEnum as _;
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::config::FORMAT_VARIABLE;
@@ -71,6 +72,12 @@ pub(crate) fn format_of_environment() -> Format {
 /// Hides what the parser would repeat, unless it looks like a plain word, number or time.
 fn without_secrets(mut error: clap::Error) -> clap::Error {
     let mut repeated = vec![ContextKind::InvalidSubcommand, ContextKind::InvalidValue];
+    // `--wait -1s`: the parser takes it for an option, and would suggest `-- -1`.
+    let invalid = error.get(ContextKind::InvalidArg);
+    if invalid.is_some_and(|invalid| looks_negative(&invalid.to_string())) {
+        let tip = StyledStr::from("times and numbers must not be negative");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
     // With other errors this is one of our own options.
     if error.kind() == ErrorKind::UnknownArgument {
         repeated.push(ContextKind::InvalidArg);
@@ -87,7 +94,17 @@ fn without_secrets(mut error: clap::Error) -> clap::Error {
     error
 }
 
+fn looks_negative(text: &str) -> bool {
+    let number = text.strip_prefix('-');
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 fn is_plain(text: &str) -> bool {
+    // A number and one letter, such as `1M`.
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if unit.len() == 1 && unit.chars().all(|c| c.is_ascii_alphabetic()) {
+        return text.len() <= LONGEST;
+    }
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_. ".contains(c);
     text.len() <= LONGEST && text.chars().all(plain)
 }

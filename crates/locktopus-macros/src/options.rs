@@ -171,9 +171,12 @@ fn word<T: Copy>(text: &LitStr, words: &[(&str, T)]) -> syn::Result<T> {
 
 fn time(text: &LitStr) -> syn::Result<Timed> {
     let (value, span) = (text.value(), text.span());
-    let time = humantime::parse_duration(&value).map_err(|error| {
+    let units = value.split(|c: char| !c.is_alphabetic());
+    let known = |unit| ["", "ns", "us", "ms", "s", "m", "h", "d"].contains(&unit);
+    let time = humantime::parse_duration(&value).ok();
+    let time = time.filter(|_| units.into_iter().all(known)).ok_or_else(|| {
         let message = format!(
-            "{value:?} is no duration ({error}); write for example \"500ms\", \"30s\" or \"1m 30s\""
+            "{value:?} is no duration in the units ms, s, m, h and d, such as \"500ms\", \"30s\" or \"1m 30s\""
         );
         syn::Error::new(span, message)
     })?;

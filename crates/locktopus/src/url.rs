@@ -117,6 +117,8 @@ pub(crate) use encryption::{SentinelTlsSettings, TlsSettings};
 #[cfg(any(feature = "redis", feature = "fred"))]
 pub use locktopus_protocol::{Credentials, CredentialsError, ProvideCredentials, Secret};
 pub use login::IntoBackendUrl;
+#[doc(hidden)]
+pub use options::parse_duration;
 pub use options::{Checks, ClientChoice};
 pub use parse::BackendUrl;
 pub use shown::UrlError;

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use humantime::{format_rfc3339_seconds, parse_duration};
+use humantime::format_rfc3339_seconds;
 use jiff::Timestamp;
+use locktopus::url::parse_duration;
 use locktopus::{CatchUp, Job, Locktopus, OptionError, ScheduledJob, Tick};
 use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Subcommand;
-use humantime::parse_duration;
+use locktopus::url::parse_duration;
 use serde::Serialize;
 
 use super::Context;
@@ -35,7 +35,7 @@ pub(crate) enum LatchCommand {
         /// The latch's name, without the namespace
         name: String,
         /// How long to wait. Default: without limit
-        #[arg(long, value_parser = parse_duration)]
+        #[arg(long, value_parser = parse_duration, value_name = "TIME")]
         wait: Option<Duration>,
     },
     /// Delete the count, which opens the latch

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use humantime::parse_duration;
+use locktopus::url::parse_duration;
 
 use super::Context;
 use super::run::{RunArgs, run_again};

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use humantime::parse_duration;
+use locktopus::url::parse_duration;
 use locktopus::{LeaseTicket, LockError, LockGuard, Locktopus, LostCause};
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -38,12 +38,12 @@ pub(crate) struct LockCommand {
     lock: LockArgs,
 
     /// How long to hold the lock, unless it is released or extended
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     lease: Duration,
 
     /// How long to wait for the lock once connected; 0s: do not wait. Default: without limit. For
     /// connecting, connect_timeout= in the URL counts
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     wait: Option<Duration>,
 
     /// Number of permits to take from a semaphore
@@ -82,7 +82,7 @@ pub(crate) struct ExtendCommand {
     lock: LockArgs,
 
     /// Hold the lock for at least this long from now
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     lease: Duration,
 
     #[command(flatten)]

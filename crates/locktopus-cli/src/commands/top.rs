@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use humantime::parse_duration;
 use locktopus::Locktopus;
+use locktopus::url::parse_duration;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ pub(crate) struct TopArgs {
 
     /// How often to poll. Each poll reads all names that begin with the part before the first * or
     /// ?
-    #[arg(long, value_parser = parse_duration, default_value = "1s")]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "1s")]
     interval: Duration,
 
     /// Sort by this key

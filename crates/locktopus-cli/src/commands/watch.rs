@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use humantime::{format_rfc3339_millis, parse_duration};
+use humantime::format_rfc3339_millis;
+use locktopus::url::parse_duration;
 use locktopus::{FencingToken, LockState, Locktopus, OwnerId};
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -27,7 +28,7 @@ pub(crate) struct WatchArgs {
     lock: LockArgs,
 
     /// How often to poll
-    #[arg(long, value_parser = parse_duration, default_value = "1s")]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "1s")]
     interval: Duration,
 
     /// Exit as soon as the lock is free

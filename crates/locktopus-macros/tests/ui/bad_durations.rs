@@ -25,7 +25,7 @@ async fn fifth(locks: &Locktopus) -> Result<(), LockError> {
     Ok(())
 }
 
-#[locked(name = "a", locks = locks, at_least = "soon")]
+#[locked(name = "a", locks = locks, at_least = "1M")]
 async fn sixth(locks: &Locktopus) -> Result<(), LockError> {
     Ok(())
 }

@@ -332,16 +332,37 @@ fn in_days(longest: Duration) -> String {
     }
 }
 
+/// Parses a duration. An error never quotes the text, which may be a secret in the wrong place.
+///
+/// # Errors
+///
+/// The rule that the text breaks. Months are refused: most people who write `1M` mean a minute.
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+    let rule = "must be a duration such as 250ms, 5s or 2m, in the units ms, s, m, h and d";
+    if text.trim_start().starts_with('-') {
+        return Err("must not be negative");
+    }
+    let units = text.split(|c: char| !c.is_alphabetic());
+    for unit in units.filter(|unit| !unit.is_empty()) {
+        if unit == "M" || unit.starts_with("mon") || unit.starts_with('y') {
+            return Err("must not be in months or years; m is minutes, d is days");
+        }
+        if !["ns", "us", "ms", "s", "m", "h", "d"].contains(&unit) {
+            return Err(rule);
+        }
+    }
+    match humantime::parse_duration(text) {
+        Err(humantime::DurationError::NumberOverflow) => Ok(Duration::MAX),
+        read => read.map_err(|_| rule),
+    }
+}
+
 /// A duration within the limit, or the rule it breaks.
 fn duration_up_to(longest: Duration, value: &str) -> Result<Duration, Cow<'static, str>> {
-    // The parser's own text may quote the value.
-    match humantime::parse_duration(value) {
-        Ok(duration) if duration.is_zero() => Err("must be longer than zero".into()),
-        Ok(duration) if duration <= longest => Ok(duration),
-        Ok(_) | Err(humantime::DurationError::NumberOverflow) => {
-            Err(format!("must be at most {}", in_days(longest)).into())
-        }
-        Err(_) => Err("must be a duration such as 250ms, 5s or 2m".into()),
+    match parse_duration(value)? {
+        duration if duration.is_zero() => Err("must be longer than zero".into()),
+        duration if duration <= longest => Ok(duration),
+        _ => Err(format!("must be at most {}", in_days(longest)).into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use humantime::parse_duration;
+use locktopus::url::parse_duration;
 
 use super::course::Watch;
 use super::report::{self, Line};
@@ -16,7 +16,7 @@ use crate::locks::{close, connect_to};
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// Stop after this time; else at Ctrl-C
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_parser = parse_duration, value_name = "TIME")]
     pub(super) time: Option<Duration>,
 
     /// How many faults you will cause; seeing fewer is a failure
@@ -32,15 +32,15 @@ pub(crate) struct WatchArgs {
     pub(super) names: u8,
 
     /// Lease of the locks. Every fourth name is renewed and held for longer
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "5s")]
     pub(super) lease: Duration,
 
     /// How long the other names are held, approximately
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "50ms")]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "50ms")]
     pub(super) hold: Duration,
 
     /// Time between two lines
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "1s")]
     pub(super) interval: Duration,
 }
 

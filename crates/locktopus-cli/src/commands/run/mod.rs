@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use humantime::parse_duration;
+use locktopus::url::parse_duration;
 use locktopus::{Label, Lease, LockError, LockGuard, LockKind, LockRequest, Locktopus, LostCause};
 use rustix::process::Signal;
 

@@ -197,17 +197,21 @@ fn errors_say_which_part_is_wrong() {
             "option \"timeout\" must be a duration",
         ),
         (
-            "redis://h?timeout=100000000000y",
+            "redis://h?timeout=100000000000d",
             "option \"timeout\" must be at most 1h",
         ),
         (
             "redis://h?connect_timeout=99999999999999999999s",
             "connect_timeout",
         ),
+        ("redis://h?renewed_lease=4000d", "must be at most 3650 days"),
         (
-            "redis://h?renewed_lease=11years",
-            "must be at most 3650 days",
+            "redis://h?renewed_lease=1M",
+            "option \"renewed_lease\" must not be in months or years; m is minutes",
         ),
+        ("redis://h?timeout=5y", "must not be in months"),
+        ("redis://h?timeout=5sec", "the units ms, s, m, h and d"),
+        ("redis://h?timeout=-1s", "must not be negative"),
         (
             "redis://h?token_retention=1s",
             "option \"token_retention\" must be between",
