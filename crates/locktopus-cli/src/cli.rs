@@ -69,13 +69,16 @@ enum Command {
     /// Set, count down and wait for latches
     #[command(subcommand)]
     Latch(latch::LatchCommand),
-    /// Set and show how many permits a semaphore has
+    /// Init, show, resize, add to, drain or delete the permits of a semaphore
     #[command(subcommand)]
     Semaphore(semaphore::SemaphoreCommand),
     Doctor(doctor::DoctorArgs),
     /// Show the configuration and where it comes from
     Config,
     /// Measure locks (runs locktopus-bench run)
+    ///
+    /// locktopus-bench is a program of its own: install the package locktopus-bench (scripts/package
+    /// makes a .deb), or build it with cargo install --path bench-harness in the repository.
     #[command(disable_help_flag = true)]
     Bench(harness::HarnessArgs),
     Failover(failover::FailoverArgs),

@@ -36,7 +36,7 @@ pub(crate) fn hand_over(command: &str, args: &HarnessArgs) -> Failure {
     let program = program.display();
     if error.kind() == io::ErrorKind::NotFound {
         let problem = format!(
-            "{PROGRAM} is neither beside this program nor in PATH; install it from the repository: cargo install --path bench-harness"
+            "{PROGRAM} is neither beside this program nor in PATH; install the package of that name (scripts/package in the repository makes a .deb), or build it there: cargo install --path bench-harness"
         );
         return Failure::new(Exit::NoProgram, problem);
     }

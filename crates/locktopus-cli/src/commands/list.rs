@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Context;
 use crate::failure::Failure;
 use crate::locks::{Holder, LockView, ask, close, connect};
-use crate::output::Table;
+use crate::output::{Format, Table};
 
 pub(crate) use pattern::Pattern;
 
@@ -25,6 +25,9 @@ const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain str
 const AT_ONCE: usize = 32;
 
 /// List the locks that are held
+///
+/// Not listed: mutexes that other libraries keep as plain strings, which look like any other data.
+/// Inspect one with locktopus status NAME --profile LIBRARY.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// List only names that match: * is any text, ? one character. The servers search by the part
@@ -47,8 +50,11 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failur
         locks: found?,
         unseen: UNSEEN,
     };
-    if context.out.format == crate::output::Format::Text {
-        context.out.say(UNSEEN);
+    // With an empty list, the lock may be one of those. JSON always tells.
+    match context.out.format {
+        Format::Text if listed.locks.is_empty() => context.out.say(UNSEEN),
+        Format::Text => tracing::info!("{UNSEEN}"),
+        Format::Json => {}
     }
     context.out.answer(&listed, text)
 }

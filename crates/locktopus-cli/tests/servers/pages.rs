@@ -78,7 +78,8 @@ async fn the_harness_is_handed_over_to() {
     };
     let absent = call("/nowhere").await;
     assert_eq!(absent.status.code(), Some(127));
-    assert!(String::from_utf8_lossy(&absent.stderr).contains("cargo install --path bench-harness"));
+    let said = String::from_utf8_lossy(&absent.stderr);
+    assert!(said.contains("cargo install --path bench-harness") && said.contains(".deb"));
     let harness = "printf '#!/bin/sh\\necho \"$@\"\\nexit 5\\n' >bin/locktopus-bench; chmod +x bin/locktopus-bench";
     shell(harness).await;
     let there = call("/nowhere").await;
