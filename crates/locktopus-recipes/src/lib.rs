@@ -18,5 +18,5 @@ mod job;
 mod leader;
 mod pauses;
 
-pub use job::{CatchUp, Job, ScheduledJob, Tick};
+pub use job::{CatchUp, Job, MissedRuns, ScheduledJob, Tick};
 pub use leader::{Incumbent, LeaderElection, Leadership};

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use humantime::format_rfc3339_seconds;
 use jiff::Timestamp;
 use locktopus::url::parse_duration;
-use locktopus::{CatchUp, Job, Locktopus, OptionError, ScheduledJob, Tick};
+use locktopus::{CatchUp, Job, LockError, Locktopus, MissedRuns, OptionError, ScheduledJob, Tick};
 use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,14 +25,19 @@ use crate::locks::{LabelArgs, NameArg, close, connect_as};
 /// LOCKTOPUS_SCHEDULED_AT is the time it was due. Each run begins at most once. If its machine dies
 /// in the middle, the run is not repeated. The command goes on until a signal ends it. At the start
 /// it says when it is due next.
+///
+/// A run that no machine has begun may still begin late: by up to half the time until the next one,
+/// at most 1m. So a run that was due just before the start begins at once. After that it is missed;
+/// the command says how many were missed, and since when.
 #[derive(Args, Debug)]
+#[command(group(ArgGroup::new("times").required(true).args(["cron", "every"])))]
 pub(crate) struct JobArgs {
     #[command(flatten)]
     name: NameArg,
 
     /// The times as a cron expression: minute, hour, day of the month, month, day of the week.
     /// "0 3 * * MON-FRI" is 03:00 on working days. Also @hourly, @daily, @weekly
-    #[arg(long, value_name = "EXPRESSION", required_unless_present = "every")]
+    #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
 
     /// The time zone of --cron by its IANA name, such as Europe/Berlin. If a clock change skips a
@@ -46,7 +51,7 @@ pub(crate) struct JobArgs {
     zone: String,
 
     /// Run at every multiple of this time since 1970, UTC. With 15m, every quarter of an hour
-    #[arg(long, value_parser = parse_duration, value_name = "TIME", conflicts_with = "cron")]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     every: Option<Duration>,
 
     /// If no machine did the last run in time, do it late
@@ -112,27 +117,45 @@ pub(crate) async fn run(args: JobArgs, context: &Context) -> Result<u8, Failure>
     program.grace = args.grace;
     program.label = args.label.clone();
     let grace = program.checked_grace(context)?;
-    if let Some(expression) = &args.cron {
-        Job::check_cron(expression, &args.zone).map_err(in_flags)?;
-    }
+    let checked = match (&args.cron, args.every) {
+        (Some(expression), _) => Job::check_cron(expression, &args.zone),
+        (None, every) => Job::check_every(every.unwrap_or_default()),
+    };
+    checked.map_err(in_flags)?;
     let mut signals = Signals::new()?;
     let locks = connect_as(&context.config, program.label(context)?).await?;
     let mut job = args.schedule(&locks, &program)?;
+    let (name, zone, out) = (
+        program.name.get().to_owned(),
+        args.zone.clone(),
+        context.out,
+    );
+    job = job.on_missed(move |missed| out.say(&told(&name, &missed, &zone)));
     if let Some(next) = job.next_due().await.map_err(in_flags)? {
         let (name, next) = (program.name.get(), in_zone(next, &args.zone));
         context.out.say(&format!("{name:?} is due next at {next}"));
     }
-    let done = runs(job, &program, grace, &mut signals, context).await;
+    let done = runs(job, &program, &args.zone, grace, &mut signals, context).await;
     close(locks).await;
     done
 }
 
-/// A time as `2026-11-30T03:00:00+01:00[Europe/Berlin]`.
+/// A time as `2026-11-30 03:00:00 Europe/Berlin`.
 fn in_zone(time: SystemTime, zone: &str) -> String {
     let there = Timestamp::try_from(time).and_then(|time| time.in_tz(zone));
     there.map_or_else(
         |_| format_rfc3339_seconds(time).to_string(),
-        |there| there.to_string(),
+        |there| format!("{} {zone}", there.strftime("%F %T")),
+    )
+}
+
+fn told(name: &str, missed: &MissedRuns, zone: &str) -> String {
+    let or_more = if missed.or_more { " or more" } else { "" };
+    let runs = if missed.count == 1 { "run" } else { "runs" };
+    format!(
+        "{name:?} missed {}{or_more} {runs} since {}: no machine began them in time",
+        missed.count,
+        in_zone(missed.since, zone)
     )
 }
 
@@ -140,6 +163,7 @@ fn in_zone(time: SystemTime, zone: &str) -> String {
 async fn runs(
     job: ScheduledJob,
     program: &RunArgs,
+    zone: &str,
     grace: Grace,
     signals: &mut Signals,
     context: &Context,
@@ -158,12 +182,12 @@ async fn runs(
     loop {
         tokio::select! {
             ended = &mut schedule => match ended {
-                Ok(Err(error)) => return Err(error.into()),
+                Ok(Err(error)) => return Err(ended_by(error, program.name.get())),
                 Ok(Ok(())) => return Ok(0),
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             },
             Some(due) = hear.recv() => {
-                if let Some(signal) = once(due, program, grace, signals, context).await? {
+                if let Some(signal) = once(due, program, zone, grace, signals, context).await? {
                     schedule.abort();
                     return Ok(of_signal(signal));
                 }
@@ -176,16 +200,33 @@ async fn runs(
     }
 }
 
+/// The error that ended the job.
+fn ended_by(error: LockError, name: &str) -> Failure {
+    let other = error.other_kind().map(|other| other.found.clone());
+    let mut failure = Failure::from(error);
+    let why = match other {
+        Some(found) => format!("its name is in use as {found}; give the job another name"),
+        None => format!("{}; start it again once that is mended", failure.message),
+    };
+    failure.message = format!("job {name:?} has ended: {why}");
+    failure
+}
+
 /// One run. The signal that was to end this process meanwhile, if there was one.
 async fn once(
     due: Due,
     program: &RunArgs,
+    zone: &str,
     grace: Grace,
     signals: &mut Signals,
     context: &Context,
 ) -> Result<Option<Signal>, Failure> {
-    let at = format_rfc3339_seconds(due.tick.scheduled_at()).to_string();
-    let variables = [("LOCKTOPUS_SCHEDULED_AT", at.clone())];
+    let at = due.tick.scheduled_at();
+    let variables = [(
+        "LOCKTOPUS_SCHEDULED_AT",
+        format_rfc3339_seconds(at).to_string(),
+    )];
+    let at = in_zone(at, zone);
     let lease = due.tick.lease();
     let ended = supervised(program, context, lease, grace, signals, &variables).await;
     let _ = due.done.send(());

@@ -113,19 +113,50 @@ async fn what_is_due_and_what_was_missed_is_told() {
     let mut errors = BufReader::new(machine.stderr.take().unwrap()).lines();
     let first = said(&mut errors, "is due next at ").await;
     let next = first.strip_prefix("locktopus: \"a\" is due next at 2");
-    assert!(next.unwrap().ends_with("+00:00[UTC]"), "{first}");
-    said(&mut errors, "later ones were missed").await;
+    assert!(next.unwrap().ends_with(" UTC"), "{first}");
+    let missed = said(&mut errors, "\"a\" missed ").await;
+    assert!(missed.contains(" since 2"), "{missed}");
     signal("TERM", machine.id().unwrap()).await;
     assert_eq!(finished(machine).await.code, 143);
+    // The next machine tells what was missed after one that was killed.
+    let arguments = "job a --every 1s --lease 3s -- sh -c";
+    let arguments = [&words(arguments)[..], &["echo >begun; exec sleep 9"]].concat();
+    let killed = bed.command(&arguments).spawn().unwrap();
+    eventually("a run", async || {
+        bed.room().join("begun").exists().then_some(())
+    })
+    .await;
+    signal("KILL", killed.id().unwrap()).await;
+    let mut machine = bed.command(&arguments).spawn().unwrap();
+    let mut errors = BufReader::new(machine.stderr.take().unwrap()).lines();
+    said(&mut errors, " since 2").await;
+    signal("TERM", machine.id().unwrap()).await;
+    finished(machine).await;
     let zone = words("--zone Asia/Kathmandu -- true");
     let arguments = [&["job", "a", "--cron", "0 0 1 1 *"], &zone[..]].concat();
     let mut machine = bed.command(&arguments).spawn().unwrap();
     let mut errors = BufReader::new(machine.stderr.take().unwrap()).lines();
     let first = said(&mut errors, "is due next at ").await;
-    let there = "-01-01T00:00:00+05:45[Asia/Kathmandu]";
+    let there = "-01-01 00:00:00 Asia/Kathmandu";
     assert!(first.ends_with(there), "{first}");
     signal("TERM", machine.id().unwrap()).await;
     assert_eq!(finished(machine).await.code, 143);
+}
+
+#[tokio::test]
+async fn an_error_that_ends_a_job_names_the_job_and_what_to_do() {
+    let bed = TestBed::new().await;
+    bed.does("semaphore init s 1").await;
+    let ran = bed.ran(&words("job s --every 100ms -- true")).await;
+    let said = |part| ran.err.contains(part);
+    assert!(
+        said("job \"s\" has ended: its name is in use as a number (semaphore"),
+        "{ran:?}"
+    );
+    assert!(
+        said("; give the job another name") && ran.code == 1,
+        "{ran:?}"
+    );
 }
 
 /// They may be replaced at this moment.
@@ -165,9 +196,13 @@ async fn a_job_goes_on_when_its_program_and_its_own_file_are_gone() {
 async fn times_are_read_before_anything_is_sent() {
     let bed = TestBed::without_servers();
     let nobody = "redis://127.0.0.1:1?connect_timeout=1s";
-    let cases: [(&[&str], &str); 7] = [
-        (&[], "--cron <EXPRESSION>"),
-        (&["--cron", "0 25 * * *"], "--cron = \"0 25 * * *\""),
+    let cases: [(&[&str], &str); 8] = [
+        (&[], "<--cron <EXPRESSION>|--every <TIME>>"),
+        (
+            &["--every", "0s"],
+            "--every = 0s: a period must be between 100 ms",
+        ),
+        (&["--cron", "0 25 * * *"], "the hour \"25\""),
         (&["--cron", "0 3 * *"], "--cron = \"0 3 * *\""),
         (
             &["--cron", "0 3 * * *", "--zone", "Berlin"],

@@ -7,33 +7,49 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use locktopus_core::{LockError, LockRequest, LockState, Locktopus, Owner, TokenRetention};
+use locktopus_core::{
+    LockError, LockRequest, LockState, LockTarget, Locktopus, Owner, TokenRetention,
+};
 
 /// The notes about the runs of one job.
 #[derive(Debug)]
 pub(super) struct BegunRuns {
     locks: Locktopus,
     job: String,
+    /// The job's mutex.
+    target: LockTarget,
     /// How long the notes are kept.
     keep: Duration,
 }
 
 impl BegunRuns {
     /// Notes that matter for as long as `remembered`.
-    pub(super) fn new(locks: Locktopus, job: String, remembered: Duration) -> Self {
+    pub(super) fn new(
+        locks: Locktopus,
+        job: String,
+        target: LockTarget,
+        remembered: Duration,
+    ) -> Self {
         let keep = kept_for(remembered);
-        Self { locks, job, keep }
+        Self {
+            locks,
+            job,
+            target,
+            keep,
+        }
     }
 
     /// Whether the run due at this time has begun.
     pub(super) async fn has(&self, run: SystemTime) -> Result<bool, LockError> {
-        Ok(was_used(&self.mark(run).inspect().await?))
+        let state = self.mark(run).inspect().await;
+        Ok(was_used(&state.map_err(|error| self.of_job(error))?))
     }
 
     /// Notes that the run due at this time has begun. False if it has already begun, or another
     /// instance is noting it right now.
     pub(super) async fn note(&self, run: SystemTime) -> Result<bool, LockError> {
-        let Some(mark) = self.mark(run).try_acquire().await? else {
+        let mark = self.mark(run).try_acquire().await;
+        let Some(mark) = mark.map_err(|error| self.of_job(error))? else {
             return Ok(false);
         };
         if let Err(error) = mark.release().await {
@@ -44,6 +60,14 @@ impl BegunRuns {
 
     pub(super) fn backend(&self) -> &'static str {
         self.locks.backend().name
+    }
+
+    /// The error as one of the job, whose name the user knows.
+    fn of_job(&self, mut error: LockError) -> LockError {
+        if let LockError::Backend { target, .. } = &mut error {
+            *target = self.target.clone();
+        }
+        error
     }
 
     fn mark(&self, run: SystemTime) -> LockRequest {

@@ -1,5 +1,10 @@
 //! What to do about missed runs.
 
+use std::fmt;
+use std::time::SystemTime;
+
+use humantime::format_rfc3339_millis;
+
 /// What to do about missed runs. No instance began them when they were due, or within the
 /// [tolerance](crate::ScheduledJob::tolerance) after that. Possible reasons: no instance was
 /// running, the backend was away, or an earlier run took too long.
@@ -20,6 +25,35 @@ pub enum CatchUp {
         /// The maximum number of runs.
         at_most: usize,
     },
+}
+
+/// Runs that no instance began, and that no instance will.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissedRuns {
+    /// How many.
+    pub count: usize,
+    /// There may be more, before the first of these: at most 100 are looked for.
+    pub or_more: bool,
+    /// When the first of them was due.
+    pub since: SystemTime,
+}
+
+impl fmt::Display for MissedRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_more = if self.or_more { " or more" } else { "" };
+        let since = format_rfc3339_millis(self.since);
+        write!(f, "{}{or_more} since {since}", self.count)
+    }
+}
+
+/// Is told of missed runs.
+pub(super) struct OnMissed(pub(super) Box<dyn Fn(MissedRuns) + Send + Sync>);
+
+impl fmt::Debug for OnMissed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnMissed")
+    }
 }
 
 impl CatchUp {

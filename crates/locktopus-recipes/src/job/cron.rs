@@ -21,6 +21,29 @@ pub(super) struct CronTimes {
 /// How many times to look ahead for the longest gap: a week of working days, and the weekend.
 const GAPS_AHEAD: usize = 8;
 
+/// The fields of an expression, and their numbers.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31"),
+    ("month", "1 to 12, or JAN to DEC"),
+    ("day of the week", "0 to 7, or SUN to SAT"),
+];
+
+/// The first field that cannot be read even alone, and what may stand there.
+fn wrong_field(expression: &str, parser: &CronParser) -> Option<String> {
+    let fields = expression.split_whitespace().zip(FIELDS).enumerate();
+    let mut wrong = fields.filter(|(place, (field, _))| {
+        let mut alone = ["*"; 5];
+        alone[*place] = field;
+        parser.parse(&alone.join(" ")).is_err()
+    });
+    let (_, (field, (name, numbers))) = wrong.next()?;
+    Some(format!(
+        "the {name} {field:?} cannot be read: it takes {numbers}, with lists, ranges and steps"
+    ))
+}
+
 /// Reads an expression. The times begin `back` before `now`.
 pub(super) fn read(
     expression: &str,
@@ -39,8 +62,11 @@ pub(super) fn read(
     }
     let parser = CronParser::builder();
     let parser = parser.seconds(Seconds::Disallowed).year(Year::Disallowed);
-    let cron = parser.build().parse(expression);
-    let cron = cron.map_err(|error| unreadable(&error))?;
+    let parser = parser.build();
+    let cron = parser.parse(expression).map_err(|error| {
+        let field = wrong_field(expression, &parser).filter(|_| !is_nickname);
+        unreadable(&field.unwrap_or_else(|| error.to_string()))
+    })?;
     let tz = TimeZone::get(zone).map_err(|_| {
         let rule = "must be a time zone of the IANA database, such as UTC or Europe/Berlin";
         OptionError::new("zone", zone, rule)
@@ -171,7 +197,15 @@ mod tests {
             ("@dayly", "UTC", "cron = \"@dayly\""),
             ("@daily 3", "UTC", "cron = \"@daily 3\""),
             ("@reboot", "UTC", "cron = \"@reboot\""),
-            ("61 * * * *", "UTC", "cron = \"61 * * * *\""),
+            (
+                "61 * * * *",
+                "UTC",
+                "the minute \"61\" cannot be read: it takes 0 to 59",
+            ),
+            ("0 25 * * *", "UTC", "the hour \"25\""),
+            ("0 3 0 * *", "UTC", "the day of the month \"0\""),
+            ("0 3 * JUNE *", "UTC", "the month \"JUNE\""),
+            ("0 3 * * MON-FRY", "UTC", "the day of the week \"MON-FRY\""),
             ("0 0 30 2 *", "UTC", "no time that ever comes"),
             ("0 3 * * *", "Berlin", "zone = \"Berlin\""),
             ("0 3 * * *", "", "zone = \"\""),

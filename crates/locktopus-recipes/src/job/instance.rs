@@ -3,17 +3,17 @@
 use std::time::{Duration, SystemTime};
 
 use locktopus_core::{
-    BackendError, CancellationToken, LockError, LockRequest, Locktopus, OptionError, Phase,
-    TokenRetention,
+    BackendError, CancellationToken, LockError, LockRequest, LockTarget, Locktopus, OptionError,
+    Phase, TokenRetention,
 };
 use tokio::runtime::Handle;
 
 use super::begun::BegunRuns;
-use super::catch_up::CatchUp;
+use super::catch_up::{CatchUp, MissedRuns, OnMissed};
 use super::round::JobRunner;
 use super::tick::Tick;
 use super::times::Times;
-use crate::pauses::{Pauses, may_pass, unless_cancelled};
+use crate::pauses::{Pauses, causes, may_pass, unless_cancelled};
 
 /// Runs are remembered at least this long, because clocks of instances may differ by as much.
 const MIN_REMEMBERED: Duration = Duration::from_secs(10 * 60);
@@ -80,6 +80,7 @@ pub struct ScheduledJob {
     tolerance: Option<Duration>,
     remember_for: Option<Duration>,
     cancel: Option<CancellationToken>,
+    on_missed: Option<OnMissed>,
 }
 
 impl ScheduledJob {
@@ -96,6 +97,7 @@ impl ScheduledJob {
             tolerance: None,
             remember_for: None,
             cancel: None,
+            on_missed: None,
         }
     }
 
@@ -129,6 +131,15 @@ impl ScheduledJob {
     /// What to do about missed runs. Default: [`CatchUp::Skip`].
     pub fn catch_up(mut self, policy: CatchUp) -> Self {
         self.catch_up = policy;
+        self
+    }
+
+    /// Is told of missed runs that nobody makes up for. Default: a warning in the log.
+    ///
+    /// Tells them once: when this instance begins the next run, or finds that the last one can no
+    /// longer begin in time. It knows them if the backend remembers that the job ran before.
+    pub fn on_missed(mut self, tell: impl Fn(MissedRuns) + Send + Sync + 'static) -> Self {
+        self.on_missed = Some(OnMissed(Box::new(tell)));
         self
     }
 
@@ -242,7 +253,7 @@ impl ScheduledJob {
             });
         }
         let (closing, cancel) = (self.locks.shutdown_token(), self.cancel.clone());
-        let runner = self.runner()?;
+        let runner = self.runner(target.clone())?;
         let ended = unless_cancelled(cancel.as_ref(), go_on(runner, work));
         tokio::select! {
             biased;
@@ -251,7 +262,7 @@ impl ScheduledJob {
         }
     }
 
-    fn runner(self) -> Result<JobRunner, LockError> {
+    fn runner(self, target: LockTarget) -> Result<JobRunner, LockError> {
         self.times.check()?;
         if let CatchUp::All { at_most } = self.catch_up
             && !(1..=CatchUp::MOST).contains(&at_most)
@@ -265,7 +276,7 @@ impl ScheduledJob {
         }
         let keep = self.remembered();
         TokenRetention::from(keep).check()?;
-        let begun = BegunRuns::new(self.locks, self.name.clone(), keep);
+        let begun = BegunRuns::new(self.locks, self.name.clone(), target, keep);
         Ok(JobRunner {
             job: self.name,
             times: self.times,
@@ -276,8 +287,8 @@ impl ScheduledJob {
             tolerance: self.tolerance,
             remembered: keep,
             settled: None,
-            ran: None,
             known: false,
+            on_missed: self.on_missed,
         })
     }
 
@@ -310,7 +321,8 @@ where
             }
             Ok(None) => return Ok(()),
             Err(error) if may_pass(&error) => {
-                tracing::warn!(job = runner.job, %error, "not known whether a run is due, and will look again");
+                let error = causes(&error);
+                tracing::warn!(job = runner.job, %error, "the servers do not say whether a run is due; trying again");
                 pauses.wait().await;
             }
             Err(error) => return Err(error),

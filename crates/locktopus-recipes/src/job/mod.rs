@@ -23,7 +23,7 @@ mod times;
 
 use std::time::{Duration, SystemTime};
 
-pub use catch_up::CatchUp;
+pub use catch_up::{CatchUp, MissedRuns};
 #[cfg(feature = "cron")]
 use instance::REMEMBERED_GIVEN_TIMES;
 pub use instance::ScheduledJob;
@@ -198,6 +198,21 @@ impl Job {
     #[cfg(feature = "cron")]
     pub fn check_cron(expression: &str, zone: &str) -> Result<(), locktopus_core::OptionError> {
         cron::read(expression, zone, SystemTime::now(), REMEMBERED_GIVEN_TIMES).map(drop)
+    }
+
+    /// Checks a period for [`every`](Self::every), as [`check_cron`](Self::check_cron) does.
+    ///
+    /// ```
+    /// # use locktopus::Job;
+    /// assert!(Job::check_every(std::time::Duration::ZERO).is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`](locktopus_core::OptionError) if it is shorter than 100 ms or longer than ten
+    /// years.
+    pub fn check_every(period: Duration) -> Result<(), locktopus_core::OptionError> {
+        Times::every(period, Duration::ZERO).check()
     }
 
     fn scheduled(self, times: Times) -> ScheduledJob {

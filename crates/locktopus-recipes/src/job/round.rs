@@ -8,7 +8,7 @@ use locktopus_core::{
 };
 
 use super::begun::{BegunRuns, was_used};
-use super::catch_up::CatchUp;
+use super::catch_up::{CatchUp, MissedRuns, OnMissed};
 use super::tick::Tick;
 use super::times::{DueTimes, Times};
 use crate::pauses::jitter;
@@ -34,10 +34,9 @@ pub(super) struct JobRunner {
     pub(super) remembered: Duration,
     /// Nothing is left to do about the run of this time, or any before.
     pub(super) settled: Option<SystemTime>,
-    /// The run of this instance that has just ended.
-    pub(super) ran: Option<SystemTime>,
     /// The job has run before, so a run that has not begun was missed.
     pub(super) known: bool,
+    pub(super) on_missed: Option<OnMissed>,
 }
 
 /// The answer to whether a run is due.
@@ -71,13 +70,13 @@ impl JobRunner {
                 Situation::Due(runs) => runs,
                 Situation::Nothing(next) => return Ok(next),
             };
-            if !self.concerns(&runs).await? {
-                self.settled = Some(runs.newest);
-                continue;
-            }
             if !self.known {
                 // Before taking the mutex, because taking it makes the job known.
                 self.known = was_used(&self.request.clone().inspect().await?);
+            }
+            if !self.concerns(&runs).await? {
+                self.settled = Some(runs.newest);
+                continue;
             }
             let Some(guard) = self.turn(&runs).await? else {
                 // Another instance runs it. The next due run checks what is still missing.
@@ -97,10 +96,6 @@ impl JobRunner {
     async fn due_runs(&mut self) -> Result<Situation, LockError> {
         let now = SystemTime::now();
         let mut due = self.times.due(now, CatchUp::MOST).await?;
-        if let Some(ran) = self.ran.take() {
-            self.tell_missed(ran, &due, now);
-        }
-        due.past.truncate(self.catch_up.look_back());
         // It is forgotten whether an older run was missed or has begun.
         due.past
             .retain(|run| now.duration_since(*run).unwrap_or_default() < self.remembered);
@@ -117,26 +112,35 @@ impl JobRunner {
         })
     }
 
-    /// Logs how many times passed while a run lasted. The newest may still be run.
-    fn tell_missed(&self, ran: SystemTime, due: &DueTimes, now: SystemTime) {
-        let passed = due.past.iter().filter(|time| **time > ran).count();
-        let Some(newest) = due.past.first().filter(|_| passed > 0) else {
-            return;
-        };
-        let limit = self.in_time_until(*newest, due.next);
-        let in_time = limit.is_none_or(|limit| now <= limit);
-        let missed = match self.catch_up {
-            CatchUp::Skip => passed - usize::from(in_time),
-            CatchUp::Once => passed - 1,
-            CatchUp::All { at_most } => passed.saturating_sub(at_most),
-        };
-        if missed > 0 {
-            let job = &self.job;
-            tracing::warn!(
-                job,
-                missed,
-                "a run lasted so long that later ones were missed"
-            );
+    /// Tells of the runs that no instance began: the first of these times (newest first), back to
+    /// one that has begun or is settled. A new job has missed nothing.
+    async fn tell_missed(&self, times: &[SystemTime]) {
+        let (mut missed, mut or_more) = (Vec::new(), true);
+        for &time in times {
+            let is_settled = self.settled.is_some_and(|settled| time <= settled);
+            let ended = match is_settled {
+                true => Ok(true),
+                false => self.begun.has(time).await,
+            };
+            match ended {
+                Ok(false) => missed.push(time),
+                // Without an answer there may be more.
+                ended => {
+                    or_more = ended.is_err();
+                    break;
+                }
+            }
+        }
+        if let Some(since) = missed.last() {
+            let missed = MissedRuns {
+                count: missed.len(),
+                or_more,
+                since: *since,
+            };
+            match &self.on_missed {
+                Some(tell) => (tell.0)(missed),
+                None => tracing::warn!(job = self.job, %missed, "runs were missed"),
+            }
         }
     }
 
@@ -150,10 +154,14 @@ impl JobRunner {
 
     /// Whether there is anything to do.
     async fn concerns(&self, runs: &DueRuns) -> Result<bool, LockError> {
-        if runs.missed && self.catch_up == CatchUp::Skip {
+        if self.begun.has(runs.newest).await? {
             return Ok(false);
         }
-        Ok(!self.begun.has(runs.newest).await?)
+        let skipped = runs.missed && self.catch_up == CatchUp::Skip;
+        if skipped && self.known {
+            self.tell_missed(&runs.due.past).await;
+        }
+        Ok(!skipped)
     }
 
     /// The job's mutex, unless another instance runs what is due. An instance that merely arrives
@@ -199,7 +207,13 @@ impl JobRunner {
         }
         let mut run = runs.newest;
         if self.known {
-            for earlier in runs.due.past.into_iter().skip(1) {
+            for earlier in runs
+                .due
+                .past
+                .into_iter()
+                .take(self.catch_up.look_back())
+                .skip(1)
+            {
                 if self.begun.has(earlier).await? {
                     break;
                 }
@@ -225,30 +239,33 @@ impl JobRunner {
         // As late as possible: earlier readings are true only while the mutex is held.
         guard.ensure_valid()?;
         let begun = self.begun.note(run).await?;
-        self.known = true;
+        let known = std::mem::replace(&mut self.known, true);
         if !begun {
             release(guard, &self.job).await;
             return Ok(());
         }
         let lease = guard.lease();
         // The run has begun, so an error of later times waits for the next round.
-        let missed = matches!(
-            self.due_runs().await,
-            Ok(Situation::Due(runs)) if runs.missed || run < runs.newest
-        );
+        let (mut missed, mut earlier) = (false, Vec::new());
+        if let Ok(Situation::Due(mut runs)) = self.due_runs().await {
+            missed = runs.missed || run < runs.newest;
+            runs.due.past.retain(|time| known && *time < run);
+            earlier = runs.due.past;
+        }
         let tick = Tick {
             scheduled_at: run,
             missed,
             lease: lease.clone(),
         };
-        match lease.while_held(work(tick)).await {
+        let working = lease.while_held(work(tick));
+        let (worked, ()) = tokio::join!(working, self.tell_missed(&earlier));
+        match worked {
             Ok(()) => {
                 // This instance waits, not the backend, because a mutex that was taken only to
                 // check must not be kept.
                 let rest = self.at_least.saturating_sub(lease.held_for());
                 let _ = lease.while_held(tokio::time::sleep(rest)).await;
                 release(guard, &self.job).await;
-                self.ran = Some(run);
             }
             Err(error) => {
                 tracing::warn!(job = self.job, %error, "a run was ended before it was done");

@@ -129,6 +129,44 @@ async fn what_was_missed_is_skipped_run_once_or_all() {
     assert_eq!(caught_up, times[times.len() - 2..]);
 }
 
+/// By the instance that begins the next run, or finds the last one too late.
+#[tokio::test]
+async fn what_no_instance_began_is_told_once() {
+    let (backend, told) = (Scripted::new(), Arc::<Mutex<Vec<_>>>::default());
+    let telling = |job: ScheduledJob| {
+        let told = Arc::clone(&told);
+        job.on_missed(move |missed| told.lock().unwrap().push(missed))
+    };
+    let times: Vec<_> = [50, 40, 39, 38, 30, 29].map(ago).to_vec();
+    let first = telling(job(&backend.locks(), &times[..1]).tolerance(EARLY));
+    assert_eq!(run_times(first).await, times[..1]);
+    let next = job(&backend.other(), &times[..4]).catch_up(CatchUp::Once);
+    assert_eq!(run_times(telling(next)).await, times[3..4]);
+    let soon = ago(0) + Duration::from_millis(600);
+    let late = telling(job(&backend.locks(), &[&times[..], &[soon]].concat()));
+    assert_eq!(run_times(late).await, [soon]);
+    let told: Vec<_> = std::mem::take(&mut *told.lock().unwrap());
+    let told: Vec<_> = told.iter().map(|it| (it.count, it.since)).collect();
+    assert_eq!(told, [(2, times[1]), (2, times[4])]);
+
+    // After an outage, in the same instance.
+    let (outage, stop) = (Scripted::new(), CancellationToken::new());
+    let often = Job::new(&outage.locks(), "j").every(Duration::from_millis(100));
+    let (seen, over) = (Arc::<Mutex<usize>>::default(), stop.clone());
+    let count = Arc::clone(&seen);
+    let often = often.cancel_on(stop).on_missed(move |missed| {
+        *count.lock().unwrap() = missed.count;
+        over.cancel();
+    });
+    let ran = often.run(|_| {
+        outage.next("inspect", [Fate::Refuse; 4]);
+        std::future::ready(())
+    });
+    let ended = timeout(SOON, ran).await.expect("they are told");
+    assert!(matches!(ended, Err(LockError::Cancelled { .. })));
+    assert!(*seen.lock().unwrap() > 1, "{seen:?}");
+}
+
 /// It may have begun and been forgotten since.
 #[tokio::test]
 async fn a_run_that_was_due_before_what_is_remembered_is_not_begun() {
@@ -249,13 +287,15 @@ async fn errors_that_pass_are_waited_out_and_others_end_the_job() {
     let ran = run_times(job(&backend.locks(), &times).tolerance(EARLY)).await;
     assert_eq!(ran, times);
 
-    backend.always("inspect", Fate::Deny);
+    // The note of the run: the error names the job.
+    backend.next("attempt", [Fate::Pass, Fate::Deny]);
     let job = job(&backend.locks(), &[ago(1)]).tolerance(EARLY);
     let ended = job.run(|_| std::future::ready(())).await;
-    let Err(LockError::Backend { source, .. }) = ended else {
+    let Err(LockError::Backend { source, target, .. }) = ended else {
         panic!("{ended:?}");
     };
     assert_eq!(source.kind(), BackendErrorKind::Denied);
+    assert_eq!(target.name().as_str(), "j");
 }
 
 /// The note may have been written. Then the run counts as begun, because it must not begin twice.
