@@ -32,7 +32,7 @@ pub(crate) struct Cli {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 struct Globals {
-    /// URL of the servers; repeat it for the nodes of a quorum
+    /// URL of the servers; repeat it for the nodes of a quorum. config --help lists its options
     #[arg(long, global = true, value_name = "URL")]
     url: Vec<String>,
 
@@ -69,11 +69,12 @@ enum Command {
     /// Set, count down and wait for latches
     #[command(subcommand)]
     Latch(latch::LatchCommand),
-    /// Init, show, resize, add to, drain or delete the permits of a semaphore
+    /// Init, resize, drain and show the permits of a semaphore
     #[command(subcommand)]
     Semaphore(semaphore::SemaphoreCommand),
     Doctor(doctor::DoctorArgs),
     /// Show the configuration and where it comes from
+    #[command(after_long_help = config::URL_OPTIONS)]
     Config,
     /// Measure locks (runs locktopus-bench run)
     ///

@@ -7,6 +7,36 @@ use crate::config::{FORMAT_VARIABLE, Setting, URL_VARIABLE};
 use crate::failure::Failure;
 use crate::output::{Format, visible};
 
+/// The options of a URL, shown below `config --help`.
+pub(crate) const URL_OPTIONS: &str = "URL options:
+  They follow after ? and are joined by &, as in redis://h?client=fred&checks=refuse.
+
+  safety=plain|replicated|quarantine  what a grant is worth when a server fails; plain
+  replicas=one|majority|all           with replicated: who must confirm a grant; majority
+  replication_timeout=TIME            with replicated: how long they have; 500ms
+  quarantine_max_lease=TIME           with quarantine: the longest lease allowed; 30s
+  timeout=TIME                        for one answer; 1s
+  connect_timeout=TIME                for one connection; timeout, at least 2s
+  namespace=TEXT                      a prefix of every name
+  names=plain|escaped                 with escaped, names may be any bytes
+  renewed_lease=TIME                  the default of --lease; 30s
+  token_retention=TIME|forever        how long the servers remember an unused name; 1d
+  label=TEXT, label_host=TEXT         who holds a lock, for operators
+  client=redis|fred                   the client library; redis
+  connect=now|lazy                    with lazy, start even if no server answers
+  checks=off|warn|refuse              checks at connect: skip, log, or fail on dangers; warn
+  pubsub=auto|plain|sharded           the messages that announce releases
+  router=own|client                   what finds the node of a cluster
+  client_name=TEXT                    shown by CLIENT LIST
+  sentinel_user=TEXT, sentinel_password=TEXT  login for the sentinels
+  db=NUMBER                           the database, for a unix socket
+  ca=FILE, cert=FILE, key=FILE        with TLS: authorities to trust, client certificate, its key
+  tls_server_name=HOST                with TLS: the name that certificates must carry
+  danger_accept_invalid_certs=true    with TLS: accept any certificate
+  sentinel_tls=on|off                 whether sentinels speak TLS
+  sentinel_ca=, sentinel_cert=, sentinel_key=, sentinel_tls_server_name=,
+  sentinel_danger_accept_invalid_certs=  the same as above for sentinels, if they differ";
+
 #[derive(Serialize)]
 struct Settings {
     /// Without passwords.

@@ -2,6 +2,7 @@
 
 use crate::usual::TestBed;
 
+const URLS: &str = include_str!("../../../../docs/urls.md");
 const PAGE: &str = include_str!("../../../../docs/command-line.md");
 
 #[tokio::test]
@@ -21,6 +22,32 @@ async fn completions_and_the_manual_know_every_command() {
     assert!(
         manual.contains("LOCKTOPUS FAILOVER WATCH") && manual.contains("LOCKTOPUS SEMAPHORE INIT")
     );
+    assert!(manual.contains("locktopus latch wait [OPTIONS] <NAME>") && !manual.contains("(1)"));
+    let (config, url) = (
+        bed.does("config --help").await.out,
+        URLS.split("\n## ").nth(1),
+    );
+    for row in url.unwrap().lines().filter(|line| line.starts_with("| `")) {
+        for option in row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
+            let option = format!("{option}=");
+            assert!(
+                config.contains(&option) && manual.contains(&option),
+                "{option}"
+            );
+        }
+    }
+    // The summary of a group begins with one of its commands.
+    for group in ["semaphore", "latch"] {
+        let all = help
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(group));
+        let first = all.unwrap().trim_start().split([' ', ',']).next().unwrap();
+        let own = bed.does(&format!("{group} --help")).await.out;
+        assert!(
+            own.contains(&format!("\n  {} ", first.to_lowercase())),
+            "{own}"
+        );
+    }
     for name in names {
         assert!(
             bash.contains(&format!("locktopus,{name})")),
