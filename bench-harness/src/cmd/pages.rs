@@ -4,6 +4,8 @@ use std::io::{self, Write as _};
 
 use clap::{Args, Command};
 use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 
 use super::CommandError;
 
@@ -39,16 +41,30 @@ pub fn man(mut command: Command) -> Result<(), CommandError> {
 }
 
 fn render(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
-    clap_mangen::Man::new(command.clone()).render(page)?;
+    let manual = Man::new(command.clone());
+    manual.render_title(page)?;
+    manual.render_name_section(page)?;
+    synopsis(command, page)?;
+    manual.render_description_section(page)?;
+    manual.render_options_section(page)?;
     let shown = |sub: &&Command| !sub.is_hide_set() && sub.get_name() != "help";
     for sub in command.get_subcommands().filter(shown) {
         writeln!(page, ".SH \"{}\"", sub.get_name().to_uppercase())?;
-        let manual = clap_mangen::Man::new(sub.clone());
+        let manual = Man::new(sub.clone());
+        synopsis(sub, page)?;
         manual.render_description_section(page)?;
-        manual.render_synopsis_section(page)?;
         manual.render_options_section(page)?;
     }
     Ok(())
+}
+
+/// The usage of `--help`. The generator's own synopsis leaves out the values of options.
+fn synopsis(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+    let usage = command.clone().render_usage().to_string();
+    let mut synopsis = Roff::new();
+    let text = synopsis.control("SH", ["SYNOPSIS"]);
+    text.text([roman(usage.trim_start_matches("Usage: "))]);
+    synopsis.to_writer(page)
 }
 
 fn print(page: &[u8]) -> Result<(), CommandError> {
@@ -81,6 +97,9 @@ mod tests {
         render(&command, &mut page).unwrap();
         let page = String::from_utf8(page).unwrap();
         assert!(page.contains(".SH \"RUN\"") && page.contains(".SH \"FAILOVER-REPORT\""));
-        assert!(!page.contains(".SH \"WORKER\""), "{page}");
+        assert!(
+            !page.contains(".SH \"WORKER\"") && !page.contains("(1)"),
+            "{page}"
+        );
     }
 }

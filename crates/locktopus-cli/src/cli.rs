@@ -78,7 +78,7 @@ enum Command {
     Config,
     /// Measure locks (runs locktopus-bench run)
     ///
-    /// locktopus-bench is a program of its own: install the package locktopus-bench (scripts/package
+    /// locktopus-bench is another program. Install the package locktopus-bench (scripts/package
     /// makes a .deb), or build it with cargo install --path bench-harness in the repository.
     #[command(disable_help_flag = true)]
     Bench(harness::HarnessArgs),

@@ -69,7 +69,9 @@ fn parts(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     synopsis.to_writer(page)?;
     manual.render_description_section(page)?;
     manual.render_options_section(page)?;
-    let more = command.get_after_long_help().or(command.get_after_help());
+    let more = command
+        .get_after_long_help()
+        .or_else(|| command.get_after_help());
     let more = more.map(ToString::to_string).unwrap_or_default();
     if let Some((heading, text)) = more.split_once(":\n") {
         let mut more = Roff::new();

@@ -47,7 +47,7 @@ impl fmt::Display for MissedRuns {
     }
 }
 
-/// Is told of missed runs.
+/// A callback for missed runs.
 pub(super) struct OnMissed(pub(super) Box<dyn Fn(MissedRuns) + Send + Sync>);
 
 impl fmt::Debug for OnMissed {

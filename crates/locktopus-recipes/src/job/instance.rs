@@ -134,10 +134,24 @@ impl ScheduledJob {
         self
     }
 
-    /// Is told of missed runs that nobody makes up for. Default: a warning in the log.
+    /// Sets a callback for missed runs that no instance will catch up. Default: a warning in the
+    /// log.
     ///
-    /// Tells them once: when this instance begins the next run, or finds that the last one can no
-    /// longer begin in time. It knows them if the backend remembers that the job ran before.
+    /// An instance calls it when it begins the next run, or when it finds that the last one can no
+    /// longer begin in time, and names each run once. It knows missed runs only if the backend
+    /// remembers that the job ran before. The callback must not block.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// use std::time::Duration;
+    /// use locktopus::Job;
+    /// let job = Job::new(&locks, "report").every(Duration::from_secs(60));
+    /// let job = job.on_missed(|missed| eprintln!("missed {missed}")); // 3 since 2026-11-29T10:15:00.000Z
+    /// # drop(job);
+    /// # Ok(()) }
+    /// ```
     pub fn on_missed(mut self, tell: impl Fn(MissedRuns) + Send + Sync + 'static) -> Self {
         self.on_missed = Some(OnMissed(Box::new(tell)));
         self

@@ -112,8 +112,8 @@ impl JobRunner {
         })
     }
 
-    /// Tells of the runs that no instance began: the first of these times (newest first), back to
-    /// one that has begun or is settled. A new job has missed nothing.
+    /// Reports the runs that no instance began. Checks these times, newest first, back to one that
+    /// has begun or is settled.
     async fn tell_missed(&self, times: &[SystemTime]) {
         let (mut missed, mut or_more) = (Vec::new(), true);
         for &time in times {

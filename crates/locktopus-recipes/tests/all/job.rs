@@ -135,36 +135,29 @@ async fn what_no_instance_began_is_told_once() {
     let (backend, told) = (Scripted::new(), Arc::<Mutex<Vec<_>>>::default());
     let telling = |job: ScheduledJob| {
         let told = Arc::clone(&told);
-        job.on_missed(move |missed| told.lock().unwrap().push(missed))
+        job.on_missed(move |missed| told.lock().unwrap().push((missed.count, missed.since)))
     };
     let times: Vec<_> = [50, 40, 39, 38, 30, 29].map(ago).to_vec();
-    let first = telling(job(&backend.locks(), &times[..1]).tolerance(EARLY));
+    let first = job(&backend.locks(), &times[..1]).tolerance(EARLY);
     assert_eq!(run_times(first).await, times[..1]);
     let next = job(&backend.other(), &times[..4]).catch_up(CatchUp::Once);
     assert_eq!(run_times(telling(next)).await, times[3..4]);
     let soon = ago(0) + Duration::from_millis(600);
     let late = telling(job(&backend.locks(), &[&times[..], &[soon]].concat()));
     assert_eq!(run_times(late).await, [soon]);
-    let told: Vec<_> = std::mem::take(&mut *told.lock().unwrap());
-    let told: Vec<_> = told.iter().map(|it| (it.count, it.since)).collect();
-    assert_eq!(told, [(2, times[1]), (2, times[4])]);
+    let expected = [(2, times[1]), (2, times[4])];
+    assert_eq!(*told.lock().unwrap(), expected);
 
     // After an outage, in the same instance.
     let (outage, stop) = (Scripted::new(), CancellationToken::new());
     let often = Job::new(&outage.locks(), "j").every(Duration::from_millis(100));
-    let (seen, over) = (Arc::<Mutex<usize>>::default(), stop.clone());
-    let count = Arc::clone(&seen);
-    let often = often.cancel_on(stop).on_missed(move |missed| {
-        *count.lock().unwrap() = missed.count;
-        over.cancel();
-    });
+    let often = often.cancel_on(stop.clone());
+    let often = often.on_missed(move |_| stop.cancel());
     let ran = often.run(|_| {
         outage.next("inspect", [Fate::Refuse; 4]);
         std::future::ready(())
     });
-    let ended = timeout(SOON, ran).await.expect("they are told");
-    assert!(matches!(ended, Err(LockError::Cancelled { .. })));
-    assert!(*seen.lock().unwrap() > 1, "{seen:?}");
+    assert!(timeout(SOON, ran).await.is_ok(), "they are told");
 }
 
 /// It may have begun and been forgotten since.
