@@ -148,7 +148,8 @@ impl ScheduledJob {
     /// use std::time::Duration;
     /// use locktopus::Job;
     /// let job = Job::new(&locks, "report").every(Duration::from_secs(60));
-    /// let job = job.on_missed(|missed| eprintln!("missed {missed}")); // 3 since 2026-11-29T10:15:00.000Z
+    /// // Prints: missed 3 since 2026-11-29T10:15:00.000Z
+    /// let job = job.on_missed(|missed| eprintln!("missed {missed}"));
     /// # drop(job);
     /// # Ok(()) }
     /// ```
