@@ -18,6 +18,9 @@ keep_for(redis.call('PTTL', KEYS[1]))
 local owners = clear()
 local fence = 0
 if ARGV[4] == '1' then
+  if redis.call('PTTL', KEYS[2]) == -1 then
+    keep = '0' -- Java's RFencedLock counts from the last token, which it keeps for ever.
+  end
   fence = reserve(1, 0)
 end
 local handed = 0

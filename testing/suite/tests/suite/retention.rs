@@ -80,6 +80,12 @@ async fn what_is_asked_for_last_counts() {
         about(MINUTE * 100, kept_after(&place, long, &name).await);
         let forever = usual.lock(&*name).token_retention(TokenRetention::Forever);
         assert_eq!(kept_after(&place, forever, &name).await, None);
+        // A break does not let it expire: it may be the counter of Java's `RFencedLock`.
+        let _held = usual.lock(&*name).acquire().await.unwrap();
+        let token = format!("redisson_lock_token:{{{name}}}");
+        ask(&place, &["PERSIST", &token]).await;
+        usual.lock(&*name).force_release("test").await.unwrap();
+        assert_eq!(kept(&place, &name).await, None);
         let mutex = unique("mutex");
         let request = usual.mutex(&*mutex).token_retention(MINUTE * 2);
         about(MINUTE * 2, kept_after(&place, request, &mutex).await);
