@@ -54,7 +54,7 @@ impl Worker {
         let log = recorder.worker(assignment.number);
         let rules = Rules {
             permits: (group.kind == LockKind::Semaphore).then_some(group.permits),
-            fair: group.kind == LockKind::Fair,
+            fair: group.kind.has_strict_queue(),
         };
         log.declare(&assignment.lock, rules)
             .map_err(|error| error.to_string())?;

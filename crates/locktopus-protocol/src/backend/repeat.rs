@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The pause after a failed repetition.
 const RETRY: Duration = Duration::from_millis(50);
 /// How long a repetition is retried. A failover takes less.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REPEATED_FOR: Duration = Duration::from_secs(60);
 
 /// An answered release.
 #[derive(Debug, Clone)]
@@ -169,7 +169,7 @@ struct Due {
 
 impl Due {
     fn now(kept: Kept) -> Self {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REPEATED_FOR;
         Self { kept, until }
     }
 }

@@ -33,7 +33,7 @@ use crate::connection::stream;
 
 /// redis-rs times out after this multiple of our callers' longest timeout, so that they time out
 /// first.
-const PATIENCE: u32 = 2;
+const ANSWERS_TO_WAIT_FOR: u32 = 2;
 
 /// Refusals about the slot of the request. Internal requests of redis-rs (`CLUSTER SLOTS`, `PING`,
 /// login) never get these.
@@ -104,7 +104,7 @@ impl Router {
     fn connected_by(client: ClusterClient, budget: Budget) -> Self {
         let config = ClusterConfig::new()
             .set_connection_timeout(budget.connection())
-            .set_response_timeout(budget.answer() * PATIENCE);
+            .set_response_timeout(budget.answer() * ANSWERS_TO_WAIT_FOR);
         let connection = client.get_pending_async_connection_with_config(config);
         Self::of(Some(connection), Some((client, budget)))
     }
