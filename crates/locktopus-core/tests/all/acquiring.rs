@@ -19,8 +19,7 @@ const CALL: Duration = Duration::from_millis(100);
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_asked_for_again() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.next("attempt", [Fate::LoseReply, Fate::LoseReply]);
     let guard = locks.lock("a").acquire().await.unwrap();
     let attempts = script.calls("attempt");
@@ -41,8 +40,7 @@ async fn a_lost_answer_is_asked_for_again() {
 
 #[tokio::test(start_paused = true)]
 async fn every_acquisition_has_an_owner_of_its_own() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     for _ in 0..3 {
         let passing = locks.lock("a").acquire().await.unwrap();
         passing.release().await.unwrap();
@@ -82,8 +80,7 @@ async fn validity_counts_from_the_sending() {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_arrives_after_its_release_is_cleaned_up() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.next("attempt", [Fate::Late(CALL / 2)]);
     let request = locks.lock("a").acquire();
     assert!(
@@ -145,8 +142,7 @@ async fn an_outage_is_put_up_with_for_a_while() {
 
 #[tokio::test(start_paused = true)]
 async fn a_try_tells_an_outage_at_once() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.always("attempt", Fate::Refuse);
     let begun = Instant::now();
     assert!(matches!(
@@ -177,8 +173,7 @@ async fn a_wait_ends_in_time_though_the_backend_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_try_ends_in_time_though_the_backend_hangs() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.always("attempt", Fate::Hang);
     let begun = Instant::now();
     assert!(locks.lock("a").try_acquire().await.is_err());
@@ -187,8 +182,7 @@ async fn a_try_ends_in_time_though_the_backend_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_token_ends_the_wait_and_nothing_else() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let holder = locks.lock("a").acquire().await.unwrap();
     let token = CancellationToken::new();
     let waiter = tokio::spawn(locks.lock("a").cancel_on(token.clone()).into_future());
@@ -259,8 +253,7 @@ async fn waiters_are_woken_one_by_one_in_their_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_without_hints_polls() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let holder = locks.lock("a").acquire().await.unwrap();
     script.always("subscribe", Fate::Deny);
     let waiter = tokio::spawn(locks.lock("a").into_future());
@@ -272,8 +265,7 @@ async fn a_waiter_without_hints_polls() {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_under_way_at_a_shutdown_is_given_back() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.next("attempt", [Fate::SlowReply(CALL / 2)]);
     let waiter = tokio::spawn(locks.lock("a").into_future());
     until("the attempt ran", || script.store.population().0 == 1).await;
@@ -325,8 +317,7 @@ async fn a_backend_that_a_shutdown_closes_under_an_attempt_is_no_error_of_the_ba
 
 #[tokio::test(start_paused = true)]
 async fn impossible_options_are_refused_before_anything_is_sent() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let huge = WaitStrategy::Notify {
         heartbeat: Duration::MAX,
     };

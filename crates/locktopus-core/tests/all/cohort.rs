@@ -51,6 +51,26 @@ fn with(script: &Scripted, turns: u32, budget: Duration) -> Locktopus {
     script.builder().cohort(cohort).build().unwrap()
 }
 
+fn scripted(turns: u32, budget: Duration) -> (Scripted, Locktopus) {
+    let script = Scripted::new();
+    let locks = with(&script, turns, budget);
+    (script, locks)
+}
+
+/// As most tests begin: with a lock that a task holds, or another process.
+async fn held() -> (Scripted, Locktopus, LockGuard) {
+    let (script, locks) = scripted(64, LEASE);
+    let guard = acquiring(&locks).await.unwrap();
+    (script, locks, guard)
+}
+
+async fn held_elsewhere() -> (MemoryBackend, Locktopus, Locktopus, LockGuard) {
+    let store = MemoryBackend::new();
+    let (locks, remote) = (memory(&store, 64, LEASE), memory(&store, 64, LEASE));
+    let guard = acquiring(&remote).await.unwrap();
+    (store, locks, remote, guard)
+}
+
 fn memory(store: &MemoryBackend, turns: u32, budget: Duration) -> Locktopus {
     let cohort = CohortSettings { turns, budget };
     Locktopus::builder(store.another_client())
@@ -93,8 +113,7 @@ async fn finish(tasks: Vec<JoinHandle<()>>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_serves_as_many_turns_as_allowed_each_with_a_token_of_its_own() {
-    let script = Scripted::new();
-    let locks = with(&script, 16, LEASE);
+    let (script, locks) = scripted(16, LEASE);
     let (tasks, tokens) = workers(&locks, 8, 20, Duration::ZERO);
     finish(tasks).await;
     let tokens = tokens.lock().unwrap();
@@ -150,8 +169,7 @@ async fn two_that_take_turns_have_whole_leases_after_the_first() {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_budget_counts_before_the_turns() {
-    let script = Scripted::new();
-    let locks = with(&script, 1000, Duration::from_millis(20));
+    let (script, locks) = scripted(1000, Duration::from_millis(20));
     let (tasks, _) = workers(&locks, 4, 10, Duration::from_millis(8));
     finish(tasks).await;
     // Turns begin at 0, 8 and 16 ms; the fourth would begin after the budget.
@@ -160,8 +178,7 @@ async fn the_time_budget_counts_before_the_turns() {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_budget_includes_giving_back() {
-    let script = Scripted::new();
-    let locks = with(&script, 1000, Duration::from_millis(20));
+    let (script, locks) = scripted(1000, Duration::from_millis(20));
     // Whole milliseconds, as timers have no finer resolution.
     let (tasks, _) = workers(&locks, 4, 10, Duration::from_millis(19));
     finish(tasks).await;
@@ -182,9 +199,7 @@ async fn one_turn_means_no_cohort() {
 
 #[tokio::test(start_paused = true)]
 async fn one_of_a_process_waits_at_the_backend() {
-    let store = MemoryBackend::new();
-    let (locks, remote) = (memory(&store, 64, LEASE), memory(&store, 64, LEASE));
-    let held = acquiring(&remote).await.unwrap();
+    let (store, locks, remote, held) = held_elsewhere().await;
     let (tasks, _) = workers(&locks, 100, 1, Duration::ZERO);
     let state = || async { remote.lock("a").inspect().await.unwrap() };
     while state().await.waiters.is_empty() {
@@ -199,9 +214,7 @@ async fn one_of_a_process_waits_at_the_backend() {
 
 #[tokio::test(start_paused = true)]
 async fn turns_come_in_order_of_arrival() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let mut holder = acquiring(&locks).await.unwrap();
+    let (_, locks, mut holder) = held().await;
     let mut waiting: Vec<_> = (0..10).map(|_| queue(&locks)).collect();
     for index in 0..10 {
         holder.release().await.unwrap();
@@ -239,9 +252,7 @@ async fn a_remote_waiter_waits_for_the_budget_and_one_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn a_future_dropped_with_the_lock_in_its_slot_passes_it_on() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let holder = acquiring(&locks).await.unwrap();
+    let (script, locks, holder) = held().await;
     let (first, mut second) = (queue(&locks), queue(&locks));
     let third = queue(&locks);
     holder.release().await.unwrap();
@@ -258,9 +269,7 @@ async fn a_future_dropped_with_the_lock_in_its_slot_passes_it_on() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_one_dropped_with_the_lock_in_its_slot_gives_it_back() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let holder = acquiring(&locks).await.unwrap();
+    let (script, locks, holder) = held().await;
     let only = queue(&locks);
     drop(holder);
     drop(only);
@@ -272,9 +281,7 @@ async fn the_last_one_dropped_with_the_lock_in_its_slot_gives_it_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_not_fetched_is_revoked_and_its_task_queues_again() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let holder = acquiring(&locks).await.unwrap();
+    let (script, locks, holder) = held().await;
     let mut asleep = queue(&locks);
     let next = tokio::spawn(acquiring(&locks));
     tokio::task::yield_now().await;
@@ -299,9 +306,7 @@ async fn a_turn_that_is_not_fetched_is_revoked_and_its_task_queues_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_nobody_else_wants_is_given_back_when_revoked() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let holder = acquiring(&locks).await.unwrap();
+    let (script, locks, holder) = held().await;
     let mut asleep = queue(&locks);
     holder.release().await.unwrap();
     until("given back", || script.store.population().0 == 0).await;
@@ -311,8 +316,7 @@ async fn a_turn_that_nobody_else_wants_is_given_back_when_revoked() {
 
 #[tokio::test(start_paused = true)]
 async fn validity_is_inherited_and_never_refreshed_by_passing() {
-    let script = Scripted::new();
-    let locks = with(&script, 10_000, Duration::from_secs(3600));
+    let (script, locks) = scripted(10_000, Duration::from_secs(3600));
     script.always("extend", Fate::Refuse);
     let mut guard = acquiring(&locks).await.unwrap();
     let valid_until = guard.valid_until();
@@ -339,8 +343,7 @@ async fn validity_is_inherited_and_never_refreshed_by_passing() {
 
 #[tokio::test(start_paused = true)]
 async fn renewal_goes_on_while_the_lease_is_passed_on() {
-    let script = Scripted::new();
-    let locks = with(&script, 10_000, Duration::from_secs(3600));
+    let (script, locks) = scripted(10_000, Duration::from_secs(3600));
     let (tasks, _) = workers(&locks, 3, 200, Duration::from_millis(100));
     finish(tasks).await;
     let attempts = script.calls("attempt").len();
@@ -355,8 +358,7 @@ async fn renewal_goes_on_while_the_lease_is_passed_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_passed_only_to_those_who_asked_for_the_same() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
+    let (_, locks) = scripted(64, LEASE);
     let lock = || locks.lock("a");
     let ten = Duration::from_secs(10);
     for (first, second, same) in [
@@ -385,8 +387,7 @@ async fn a_lease_is_passed_only_to_those_who_asked_for_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn an_explicit_lease_is_passed_on_while_it_is_as_good_as_new() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
+    let (_, locks) = scripted(64, LEASE);
     let ten = Duration::from_secs(10);
     let take = || tokio::spawn(locks.lock("a").fixed_lease(ten).acquire());
     let guard = take().await.unwrap().unwrap();
@@ -409,9 +410,7 @@ async fn an_explicit_lease_is_passed_on_while_it_is_as_good_as_new() {
 
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_told_to_the_holder_and_sends_the_others_to_the_backend() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let first = acquiring(&locks).await.unwrap();
+    let (script, locks, first) = held().await;
     let owner = first.owner_id().clone();
     let second = tokio::spawn(acquiring(&locks));
     let third = tokio::spawn(acquiring(&locks));
@@ -440,9 +439,7 @@ async fn a_loss_is_told_to_the_holder_and_sends_the_others_to_the_backend() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_lost_before_it_is_fetched_is_not_fetched() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let first = acquiring(&locks).await.unwrap();
+    let (_, locks, first) = held().await;
     let owner = first.owner_id().clone();
     let mut next = queue(&locks);
     first.release().await.unwrap();
@@ -455,8 +452,7 @@ async fn a_lease_lost_before_it_is_fetched_is_not_fetched() {
 
 #[tokio::test(start_paused = true)]
 async fn a_maximum_hold_time_is_its_members_own() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
+    let (script, locks) = scripted(64, LEASE);
     let limit = Duration::from_secs(2);
     let limited = || locks.lock("a").max_hold(limit);
     let first = limited().acquire().await.unwrap();
@@ -485,9 +481,7 @@ async fn a_maximum_hold_time_is_its_members_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_gives_up_leaves_its_place_to_the_next() {
-    let store = MemoryBackend::new();
-    let (locks, remote) = (memory(&store, 64, LEASE), memory(&store, 64, LEASE));
-    let held = acquiring(&remote).await.unwrap();
+    let (store, locks, remote, held) = held_elsewhere().await;
     let waiters = || async { remote.lock("a").inspect().await.unwrap().waiters };
     let leader = tokio::spawn(
         locks
@@ -519,9 +513,7 @@ async fn a_leader_that_gives_up_leaves_its_place_to_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_one_to_leave_takes_the_place_away() {
-    let store = MemoryBackend::new();
-    let (locks, remote) = (memory(&store, 64, LEASE), memory(&store, 64, LEASE));
-    let held = acquiring(&remote).await.unwrap();
+    let (store, locks, _, held) = held_elsewhere().await;
     let limited = |millis| {
         let limit = Duration::from_millis(millis);
         tokio::spawn(locks.lock("a").wait_at_most(limit).acquire())
@@ -538,9 +530,7 @@ async fn the_last_one_to_leave_takes_the_place_away() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_shows_no_life_is_deposed() {
-    let store = MemoryBackend::new();
-    let (locks, remote) = (memory(&store, 64, LEASE), memory(&store, 64, LEASE));
-    let held = acquiring(&remote).await.unwrap();
+    let (store, locks, _, held) = held_elsewhere().await;
     let mut stalled = queue(&locks);
     let follower = tokio::spawn(acquiring(&locks));
     sleep(Duration::from_secs(10)).await;
@@ -557,9 +547,7 @@ async fn a_leader_that_shows_no_life_is_deposed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_a_stalled_leader_is_granted_comes_free() {
-    let store = MemoryBackend::new();
-    let (locks, remote) = (memory(&store, 64, LEASE), memory(&store, 64, LEASE));
-    let held = acquiring(&remote).await.unwrap();
+    let (store, locks, _, held) = held_elsewhere().await;
     let stalled = queue(&locks);
     let follower = tokio::spawn(acquiring(&locks));
     sleep(Duration::from_secs(1)).await;
@@ -574,8 +562,7 @@ async fn a_lock_that_a_stalled_leader_is_granted_comes_free() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_of_a_stalled_leader_are_kept_as_it_asked() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
+    let (script, locks) = scripted(64, LEASE);
     let asking = || locks.lock("a").token_retention(TokenRetention::Forever);
     let remote = with(&script, 64, LEASE);
     let held = acquiring(&remote).await.unwrap();
@@ -628,9 +615,7 @@ async fn a_lease_that_ends_before_its_grant_is_told_fails_nobody_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_try_knows_without_asking_that_a_member_holds_the_lock() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let guard = acquiring(&locks).await.unwrap();
+    let (script, locks, guard) = held().await;
     assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
     assert_eq!(script.calls("attempt").len(), 1);
     guard.release().await.unwrap();
@@ -644,9 +629,7 @@ async fn a_try_knows_without_asking_that_a_member_holds_the_lock() {
 
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_panics_passes_on() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let guard = acquiring(&locks).await.unwrap();
+    let (script, locks, guard) = held().await;
     let mut next = queue(&locks);
     let work = tokio::spawn(async move {
         let _guard = guard;
@@ -659,9 +642,7 @@ async fn a_holder_that_panics_passes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_ticket_takes_the_lease_out_of_the_line() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let first = acquiring(&locks).await.unwrap();
+    let (script, locks, first) = held().await;
     let mut second = queue(&locks);
     let third = tokio::spawn(acquiring(&locks));
     tokio::task::yield_now().await;
@@ -681,8 +662,7 @@ async fn a_ticket_takes_the_lease_out_of_the_line() {
 
 #[tokio::test(start_paused = true)]
 async fn reentry_keeps_the_turn_and_a_successor_is_not_its_predecessor() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
+    let (_, locks) = scripted(64, LEASE);
     let me = locktopus_core::Owner::new();
     let outer = locks.lock("a").owner(&me).acquire().await.unwrap();
     let inner = locks.lock("a").owner(&me).acquire().await.unwrap();
@@ -706,9 +686,7 @@ async fn reentry_keeps_the_turn_and_a_successor_is_not_its_predecessor() {
 
 #[tokio::test(start_paused = true)]
 async fn an_extension_is_the_sessions() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let guard = acquiring(&locks).await.unwrap();
+    let (_, locks, guard) = held().await;
     let before = guard.valid_until();
     let after = guard.extend(LEASE * 3).await.unwrap();
     assert!(after >= before + LEASE);
@@ -769,9 +747,7 @@ async fn a_shutdown_with_the_lock_in_a_slot_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn those_who_poll_ask_by_themselves() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let guard = acquiring(&locks).await.unwrap();
+    let (script, locks, guard) = held().await;
     let pause = Duration::from_millis(5);
     let poll = WaitStrategy::Poll {
         min: pause,
@@ -786,9 +762,7 @@ async fn those_who_poll_ask_by_themselves() {
 
 #[tokio::test(start_paused = true)]
 async fn waits_in_the_line_end_at_their_limit_and_on_cancellation() {
-    let script = Scripted::new();
-    let locks = with(&script, 64, LEASE);
-    let guard = acquiring(&locks).await.unwrap();
+    let (script, locks, guard) = held().await;
     let limit = Duration::from_millis(300);
     let begun = Instant::now();
     let outcome = locks.lock("a").wait_at_most(limit).acquire().await;

@@ -115,8 +115,7 @@ fn owe_too_much(script: &Scripted, locks: &Locktopus) {
 /// nothing.
 #[tokio::test(start_paused = true)]
 async fn futures_that_are_dropped_owe_a_bounded_number_and_hold_up_no_other_shard() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let writing = locks.rw_lock("arw").write().acquire().await.unwrap();
     owe_too_much(&script, &locks);
     assert!(writing.read().now_or_never().is_none());

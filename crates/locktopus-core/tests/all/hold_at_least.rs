@@ -173,8 +173,7 @@ async fn several_of_two_stores_leave_nothing_either() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_asked_for_again() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let begun = Instant::now();
     let guard = held_at_least(&locks).acquire().await.unwrap();
     script.next("release", [Fate::LoseReply, Fate::Refuse]);
@@ -185,8 +184,7 @@ async fn a_lost_answer_is_asked_for_again() {
 /// A renewal under way must not prolong it.
 #[tokio::test(start_paused = true)]
 async fn a_late_renewal_changes_nothing() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.always("extend", Fate::Late(SECOND * 30));
     let begun = Instant::now();
     let request = held_at_least(&locks).renewed_lease(LEAST * 10);
@@ -203,8 +201,7 @@ async fn a_late_renewal_changes_nothing() {
 /// An attempt without an answer may arrive after the release, so the reaper releases a second time.
 #[tokio::test(start_paused = true)]
 async fn a_late_attempt_takes_nothing() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.next("attempt", [Fate::Late(SECOND / 20)]);
     let begun = Instant::now();
     held_at_least(&locks).run(|_| async {}).await.unwrap();

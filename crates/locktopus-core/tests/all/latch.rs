@@ -44,8 +44,7 @@ async fn everybody_goes_at_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_message_costs_a_heartbeat() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.deafen();
     for heartbeat in [SECOND, 10 * SECOND] {
         let latch = locks.latch("a");
@@ -65,8 +64,7 @@ async fn a_lost_message_costs_a_heartbeat() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_looks_after_a_resync() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let group = script.deafen();
     let latch = locks.latch("a");
     latch.initialise(1).await.unwrap();
@@ -120,8 +118,7 @@ async fn a_count_whose_answer_is_lost_counts_once() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_can_be_bounded_and_cancelled() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let locks = Scripted::new().locks();
     let latch = locks.latch("a");
     latch.initialise(1).await.unwrap();
     let begun = Instant::now();

@@ -44,8 +44,7 @@ async fn all_given_back(script: &Scripted, locks: &Locktopus) {
 
 #[tokio::test(start_paused = true)]
 async fn a_kept_lease_is_taken_again_without_asking() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     for request in [
         locks.lock("a").lease_cache(KEEP),
         locks.mutex("m").lease_cache(KEEP),
@@ -192,8 +191,7 @@ async fn what_others_want_is_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn those_who_poll_in_the_same_process_get_it() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let locks = Scripted::new().locks();
     keep(&locks, LONG).await;
     let asked = Instant::now();
     let poll = WaitStrategy::Poll { min: MS, max: KEEP };
@@ -218,8 +216,7 @@ async fn a_grant_out_of_the_queue_is_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_on_other_terms_finds_the_lock_free() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     for trying in [true, false] {
         keep(&locks, LONG).await;
         let other_terms = locks.lock("a").fixed_lease(LONG);
@@ -238,8 +235,7 @@ async fn a_request_on_other_terms_finds_the_lock_free() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_which_little_is_left_is_not_kept() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.always("extend", Fate::Refuse);
     let guard = once(&locks, LONG).await;
     sleep(LEASE * 2 / 3).await;
@@ -258,8 +254,7 @@ async fn a_lease_of_which_little_is_left_is_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_lease_is_never_handed_out() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let locks = Scripted::new().locks();
     let lease = Duration::from_secs(3);
     let request = || locks.lock("a").fixed_lease(lease).lease_cache(lease / 3);
     let guard = request().acquire().await.unwrap();
@@ -281,8 +276,7 @@ async fn an_expired_lease_is_never_handed_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_lost_while_it_is_kept_is_gone() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = once(&locks, LONG).await;
     let (owner, token) = (guard.owner_id().clone(), guard.token());
     sleep(LONG / 2).await;
@@ -320,8 +314,7 @@ async fn an_evicted_lease_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_gives_back() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     keep(&locks, LONG).await;
     locks
         .mutex("m")
@@ -339,8 +332,7 @@ async fn a_shutdown_gives_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_after_a_shutdown_keeps_nothing() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = once(&locks, LONG).await;
     let report = locks.shutdown(Duration::from_secs(1)).await;
     assert_eq!(report.abandoned, 0);
@@ -354,8 +346,7 @@ async fn a_release_after_a_shutdown_keeps_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn when_everything_is_dropped_it_goes_back_in_time() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     keep(&locks, KEEP).await;
     drop(locks);
     let dropped = Instant::now();
@@ -365,8 +356,7 @@ async fn when_everything_is_dropped_it_goes_back_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_may_be_lost_ends_the_keeping() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let group = script.deafen();
     keep(&locks, LONG).await;
     let disturbed = Instant::now();
@@ -382,8 +372,7 @@ async fn a_message_that_may_be_lost_ends_the_keeping() {
 
 #[tokio::test(start_paused = true)]
 async fn without_ears_nothing_is_kept() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.always("subscribe", Fate::Refuse);
     once(&locks, LONG).await.release().await.unwrap();
     assert_eq!((counts(&script), locks.held()), ((1, 1), 0));
@@ -391,8 +380,7 @@ async fn without_ears_nothing_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_grant_whose_first_answer_was_lost_is_not_kept() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.next("attempt", [Fate::LoseReply]);
     let guard = once(&locks, LONG).await;
     assert_eq!(script.calls("attempt").len(), 2);
@@ -419,8 +407,7 @@ async fn a_ticket_takes_the_lease_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_maximum_hold_is_for_one_holder() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = cached(&locks, LONG).max_hold(KEEP).acquire().await.unwrap();
     guard.release().await.unwrap();
     sleep(KEEP * 2).await;
@@ -437,8 +424,7 @@ async fn a_maximum_hold_is_for_one_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_held_is_shown_apart_from_what_is_kept() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let locks = Scripted::new().locks();
     let guard = once(&locks, LONG).await;
     let again = guard.reenter().unwrap();
     let [held] = locks.held_locks().try_into().unwrap();
@@ -455,8 +441,7 @@ async fn what_is_held_is_shown_apart_from_what_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn impossible_wishes_are_refused_before_anything_is_sent() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let poll = WaitStrategy::Poll { min: MS, max: KEEP };
     let profile = MutexProfile::single_key();
     for request in [

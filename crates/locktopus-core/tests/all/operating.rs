@@ -236,8 +236,7 @@ async fn a_forced_release_is_not_repeated() {
     let (here, _) = pair();
     let nobody = here.lock("a").force_release("by mistake").await.unwrap();
     assert!(nobody.evicted.is_empty());
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = locks.lock("a").acquire().await.unwrap();
     script.next("evict", [Fate::LoseReply]);
     let error = locks.lock("a").force_release("stuck").await.unwrap_err();
@@ -320,8 +319,7 @@ async fn locks_are_listed_by_prefix_and_page() {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_failed_can_be_asked_for_again() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let _guard = locks.lock("a").acquire().await.unwrap();
     script.next("scan", [Fate::Refuse]);
     let mut list = locks.list("").unwrap();

@@ -16,8 +16,7 @@ fn locks() -> Locktopus {
 
 #[tokio::test(start_paused = true)]
 async fn a_scope_makes_an_owner_of_whatever_runs_in_it() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     assert!(Owner::current().is_none());
     let me = Owner::new();
     me.scope(async {

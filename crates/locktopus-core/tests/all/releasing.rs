@@ -11,8 +11,7 @@ use tokio::time::{Instant, sleep};
 
 #[tokio::test(start_paused = true)]
 async fn a_release_whose_answer_was_lost_is_good() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = locks.lock("a").acquire().await.unwrap();
     script.next("release", [Fate::LoseReply]);
     guard.release().await.unwrap();
@@ -23,8 +22,7 @@ async fn a_release_whose_answer_was_lost_is_good() {
 #[tokio::test(start_paused = true)]
 async fn a_release_goes_on_in_the_background_when_the_backend_does_not_answer() {
     for fate in [Fate::Refuse, Fate::Hang] {
-        let script = Scripted::new();
-        let locks = script.locks();
+        let (script, locks) = Scripted::with_locks();
         let guard = locks.lock("a").acquire().await.unwrap();
         script.always("release", fate);
         let begun = Instant::now();
@@ -54,8 +52,7 @@ async fn a_release_goes_on_in_the_background_when_the_backend_does_not_answer() 
 
 #[tokio::test(start_paused = true)]
 async fn a_release_of_a_lost_lock_says_so() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = locks.lock("a").acquire().await.unwrap();
     script.store.clear();
     let outcome = guard.release().await;
@@ -71,8 +68,7 @@ async fn a_release_of_a_lost_lock_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_guard_is_released_at_once_and_tried_until_its_lease_ends() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let lease = Duration::from_secs(10);
     let guard = locks.lock("a").fixed_lease(lease).acquire().await.unwrap();
     script.always("release", Fate::Refuse);
@@ -122,8 +118,7 @@ fn a_guard_may_be_dropped_outside_any_runtime_and_after_its_runtime() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_may_be_dropped_on_a_thread_without_a_runtime() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     // These leases continue, so a thread without a runtime must update the timers.
     let _others = [
         locks.lock("b").acquire().await.unwrap(),
@@ -143,8 +138,7 @@ async fn a_guard_may_be_dropped_on_a_thread_without_a_runtime() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_moves_between_tasks_and_a_panic_gives_it_back() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = locks.lock("a").acquire().await.unwrap();
     let moved = tokio::spawn(async move {
         guard.ensure_valid().unwrap();
@@ -159,8 +153,7 @@ async fn a_guard_moves_between_tasks_and_a_panic_gives_it_back() {
 
 #[tokio::test(start_paused = true)]
 async fn locks_are_given_back_in_the_order_of_dropping() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     {
         let _first = locks.lock("first").acquire().await.unwrap();
         let _second = locks.lock("second").acquire().await.unwrap();
@@ -176,8 +169,7 @@ async fn locks_are_given_back_in_the_order_of_dropping() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_tells_that_the_guard_is_gone() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let locks = Scripted::new().locks();
     let guard = locks.lock("a").acquire().await.unwrap();
     let (lease, token) = (guard.lease(), guard.lost_token());
     assert!(lease.remaining() > Duration::from_secs(20) && !token.is_cancelled());
@@ -188,8 +180,7 @@ async fn lost_tells_that_the_guard_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_extension_leaves_the_deadline() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = locks
         .lock("a")
         .fixed_lease(Duration::from_secs(10))
@@ -219,8 +210,7 @@ async fn a_failed_extension_leaves_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_twice_and_guards_after_it_are_fine() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let guard = locks.lock("a").acquire().await.unwrap();
     script.always("release", Fate::Refuse);
     let report = locks.shutdown(Duration::from_secs(1)).await;
@@ -247,8 +237,7 @@ async fn a_shutdown_twice_and_guards_after_it_are_fine() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_leaves_nothing_of_what_was_held_for_too_long() {
     for told in [false, true] {
-        let script = Scripted::new();
-        let locks = script.locks();
+        let (script, locks) = Scripted::with_locks();
         let limit = Duration::from_secs(1);
         locks.semaphore("s").initialise(1).await.unwrap();
         let requests = [

@@ -222,8 +222,7 @@ async fn a_lost_writer_is_not_downgraded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_under_a_writers_id_survives_lost_answers() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let writing = locks.rw_lock("a").write().acquire().await.unwrap();
     script.next("attempt", [Fate::LoseReply, Fate::LoseReply]);
     let reading = writing.downgrade().await.unwrap();
@@ -240,8 +239,7 @@ async fn a_reader_under_a_writers_id_survives_lost_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_on_its_way_does_not_end_the_next_reading() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let writing = locks.rw_lock("a").write().acquire().await.unwrap();
     let reading = writing.read().await.unwrap();
     // The release of this reader arrives late.
@@ -257,8 +255,7 @@ async fn a_release_on_its_way_does_not_end_the_next_reading() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reading_that_was_given_up_leaves_nothing() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let writing = locks.rw_lock("a").write().acquire().await.unwrap();
     script.next("attempt", [Fate::Late(MOMENT)]);
     assert!(timeout(MOMENT / 2, writing.read()).await.is_err(), "cut");

@@ -57,8 +57,7 @@ impl tracing::Subscriber for Capture {
 
 /// Collects all printable text from the lives of a few locks, with trouble.
 async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let me = Owner::new();
     script.next("attempt", [Fate::LoseReply, Fate::Refuse]);
     let guard = locks

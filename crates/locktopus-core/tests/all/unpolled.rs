@@ -118,8 +118,7 @@ async fn a_leader_that_stops_anywhere_is_deposed() {
         ("subscribe", 0, PATIENCE),
         ("attempt", 0, PATIENCE),
     ] {
-        let script = Scripted::new();
-        let locks = script.locks();
+        let (script, locks) = Scripted::with_locks();
         let held = script.other().lock("a").acquire().await.unwrap();
         let fates = std::iter::repeat_n(Fate::Pass, skip).chain([Fate::Hang]);
         script.next(call, fates);
@@ -148,8 +147,7 @@ async fn a_leader_that_stops_anywhere_is_deposed() {
 /// its limit has not passed.
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_wait_and_is_deposed_finds_the_lock_free_or_busy() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     script.next("attempt", [Fate::SlowReply(SLACK)]);
     let mut trying = Box::pin(locks.lock("a").try_acquire());
     let mut unwoken = Context::from_waker(Waker::noop());

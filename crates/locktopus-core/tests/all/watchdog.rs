@@ -11,15 +11,14 @@ use tokio::time::{Instant, sleep, timeout};
 const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(3);
 
-async fn hold(script: &Scripted, name: &str) -> (LockGuard, locktopus_core::Locktopus) {
+async fn hold(script: &Scripted, name: &str) -> (LockGuard, Locktopus) {
     let locks = script.locks();
-    let guard = locks
-        .lock(name)
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
-    (guard, locks)
+    (hold_renewed(&locks, name).await, locks)
+}
+
+async fn hold_renewed(locks: &Locktopus, name: &str) -> LockGuard {
+    let request = locks.lock(name).renewed_lease(LEASE);
+    request.acquire().await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,16 +57,14 @@ async fn renews_after_a_third_of_the_lease() {
 async fn many(locks: &Locktopus, count: u32) -> Vec<LockGuard> {
     let mut guards = Vec::new();
     for i in 0..count {
-        let request = locks.lock(format!("a{i}")).renewed_lease(LEASE);
-        guards.push(request.acquire().await.unwrap());
+        guards.push(hold_renewed(locks, &format!("a{i}")).await);
     }
     guards
 }
 
 #[tokio::test(start_paused = true)]
 async fn neighbours_are_renewed_in_one_call() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let _guards = many(&locks, 50).await;
     sleep(LEASE / 2).await;
     let renewals = script.calls("extend");
@@ -78,8 +75,7 @@ async fn neighbours_are_renewed_in_one_call() {
 
 #[tokio::test(start_paused = true)]
 async fn large_batches_are_split() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let _guards = many(&locks, 1_250).await;
     sleep(LEASE / 2).await;
     let sizes: Vec<_> = script
@@ -94,20 +90,9 @@ async fn large_batches_are_split() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_hangs_delays_no_other() {
-    let script = Scripted::new();
-    let locks = script.locks();
-    let stuck = locks
-        .lock("a")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
-    let fine = locks
-        .lock("b")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let (script, locks) = Scripted::with_locks();
+    let stuck = hold_renewed(&locks, "a").await;
+    let fine = hold_renewed(&locks, "b").await;
     script.hang_shard(Some(u32::from(b'a')));
     let deadline = stuck.valid_until();
     let cause = stuck.lost().await;
@@ -167,12 +152,7 @@ async fn many_failures_in_a_row_are_survived() {
 async fn a_deleted_and_a_taken_lock_are_told_apart() {
     let script = Scripted::new();
     let (deleted, locks) = hold(&script, "a").await;
-    let taken = locks
-        .lock("b")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let taken = hold_renewed(&locks, "b").await;
     script.store.clear();
     let _other = script.other().lock("b").acquire().await.unwrap();
     let (one, two) = tokio::join!(deleted.lost(), taken.lost());
@@ -198,8 +178,7 @@ async fn a_renewal_counts_from_its_sending() {
 
 #[tokio::test(start_paused = true)]
 async fn a_maximum_hold_ends_renewal() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let begun = Instant::now();
     let request = locks.lock("a").renewed_lease(LEASE).max_hold(LEASE * 2);
     let guard = request.acquire().await.unwrap();
@@ -228,12 +207,7 @@ async fn leases_of_years_do_not_stop_the_watchdog() {
         .acquire()
         .await
         .unwrap();
-    let ordinary = locks
-        .lock("c")
-        .renewed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let ordinary = hold_renewed(&locks, "c").await;
     sleep(LEASE * 4).await;
     for guard in [&explicit, &renewed, &ordinary] {
         guard.ensure_valid().unwrap();
@@ -326,8 +300,7 @@ async fn leases_that_come_and_go_leave_the_others_watched() {
 /// A lost lock is given back only when its guard is dropped, unless it was held too long.
 #[tokio::test(start_paused = true)]
 async fn only_what_is_held_too_long_is_given_back_before_its_guard_is() {
-    let script = Scripted::new();
-    let locks = script.locks();
+    let (script, locks) = Scripted::with_locks();
     let expired = locks.lock("expired").fixed_lease(SECOND).acquire().await;
     let too_long = locks.lock("too-long").max_hold(SECOND).acquire().await;
     let (expired, too_long) = (expired.unwrap(), too_long.unwrap());

@@ -87,6 +87,12 @@ impl Scripted {
         Self::with_call_timeout(Duration::from_millis(100))
     }
 
+    pub(crate) fn with_locks() -> (Self, Locktopus) {
+        let script = Self::new();
+        let locks = script.locks();
+        (script, locks)
+    }
+
     pub(crate) fn with_call_timeout(call_timeout: Duration) -> Self {
         let info = BackendInfo {
             supports_recall: true,
