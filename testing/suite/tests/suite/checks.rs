@@ -12,16 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    CLIENTS, Cases, LONG, ONE_SENTINEL, SHARDS, chain, close, connect, eventually, locks,
-    plain_url_for, servers, servers_with, unique, url, url_for,
+    At, CLIENTS, Cases, LONG, ONE_SENTINEL, SHARDS, chain, close, connect, each_client,
+    each_client_on, eventually, locks, plain_url_for, servers, servers_with, unique, url, url_for,
 };
 use locktopus::{ConnectError, Finding, Severity};
-use locktopus_servers::topology::{Deployment, Knobs, Role, TopologyKind};
+use locktopus_servers::topology::{Knobs, Role, TopologyKind};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
-
-/// Servers and the client to use on them.
-type At = (Arc<Deployment>, &'static str);
 
 /// Connecting may take half a second per address; the rest is for a busy machine.
 const BOUND: Duration = Duration::from_secs(3);
@@ -35,14 +32,7 @@ async fn eviction() {
         ..Knobs::default()
     };
     let place = Arc::new(servers_with(TopologyKind::Standalone, knobs).await);
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(
-            format!("{client} eviction"),
-            eviction_is_found((Arc::clone(&place), client)),
-        );
-    }
-    cases.all_pass().await;
+    each_client_on(&place, "eviction", eviction_is_found).await;
 }
 
 async fn eviction_is_found((place, client): At) -> String {
@@ -130,14 +120,7 @@ async fn a_replica() {
         sentinels: 1,
     };
     let place = Arc::new(servers(kind).await);
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(
-            format!("{client} replica"),
-            replica_is_found((Arc::clone(&place), client)),
-        );
-    }
-    cases.all_pass().await;
+    each_client_on(&place, "replica", replica_is_found).await;
 }
 
 async fn replica_is_found((place, client): At) -> String {
@@ -205,12 +188,8 @@ async fn one_primary_away() {
 async fn servers_come_later() {
     let mut cases = Cases::new();
     for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
-        for client in CLIENTS {
-            cases.add(
-                format!("{kind} {client} lazy"),
-                absent::begins_without(kind, client),
-            );
-        }
+        let case = |client| absent::begins_without(kind, client);
+        cases.each(&format!("{kind} lazy"), case);
     }
     cases.all_pass().await;
 }
@@ -238,10 +217,8 @@ async fn every_missing_right() {
     let mut cases = Cases::new();
     for kind in [TopologyKind::Standalone, SHARDS] {
         let place = Arc::new(servers(kind).await);
-        for client in CLIENTS {
-            let case = refused::all_that_is_missing_is_listed(Arc::clone(&place), client);
-            cases.add(format!("{kind} {client} missing rights"), case);
-        }
+        let case = refused::all_that_is_missing_is_listed;
+        cases.each_on(&place, "missing rights", case);
     }
     cases.all_pass().await;
 }
@@ -260,10 +237,8 @@ async fn keys_on_several_servers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_there() {
     let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(format!("{client} refused"), refused_connections(client));
-        cases.add(format!("{client} silent"), silent_servers(client));
-    }
+    cases.each("refused", refused_connections);
+    cases.each("silent", silent_servers);
     cases.all_pass().await;
 }
 
@@ -318,11 +293,7 @@ async fn unreachable_everywhere(client: &str, addr: &str) -> String {
 /// it without help.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_comes_back() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(format!("{client} comes back"), comes_back(client));
-    }
-    cases.all_pass().await;
+    each_client("comes back", comes_back).await;
 }
 
 async fn comes_back(client: &'static str) -> String {

@@ -14,17 +14,15 @@ mod rotated;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers};
+use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, each_client, each_client_on, servers};
 use locktopus_servers::topology::TopologyKind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_are_rotated_while_locks_are_held() {
     let mut cases = Cases::new();
     for kind in [TopologyKind::Standalone, ONE_SENTINEL, SHARDS] {
-        for client in CLIENTS {
-            let name = format!("{kind} {client}");
-            cases.add(name, rotated::locks_outlive_passwords(kind, client));
-        }
+        let case = |client| rotated::locks_outlive_passwords(kind, client);
+        cases.each(&kind.to_string(), case);
     }
     cases.all_pass().await;
 }
@@ -32,21 +30,12 @@ async fn passwords_are_rotated_while_locks_are_held() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_of_a_cluster_is_no_single_server() {
     let place = Arc::new(servers(SHARDS).await);
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let case = cluster_node::is_found_and_final(Arc::clone(&place), client);
-        cases.add(client, case);
-    }
-    cases.all_pass().await;
+    each_client_on(&place, "node", cluster_node::is_found_and_final).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_too_many_clients_says_so() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(client, full::says_so(client));
-    }
-    cases.all_pass().await;
+    each_client("full", full::says_so).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

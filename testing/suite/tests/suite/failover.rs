@@ -24,13 +24,8 @@ mod queue;
 #[path = "failover/restart.rs"]
 mod restart;
 
-use std::sync::Arc;
-
-use common::{CLIENTS, Cases, servers};
-use locktopus_servers::topology::{Deployment, TopologyKind};
-
-/// Servers and the client to use on them.
-type At = (Arc<Deployment>, &'static str);
+use common::{At, each_client_alone};
+use locktopus_servers::topology::TopologyKind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_promote_a_replica() {
@@ -49,13 +44,13 @@ const WATCHED: TopologyKind = TopologyKind::Sentinel {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn busy_locks_outlive_an_order_to_the_sentinels() {
-    on_servers_each(WATCHED, "busy", busy::locks_change_hands).await;
-    on_servers_each(WATCHED, "halves", busy::both_halves_change_hands).await;
+    each_client_alone(WATCHED, "busy", busy::locks_change_hands).await;
+    each_client_alone(WATCHED, "halves", busy::both_halves_change_hands).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn busy_locks_outlive_a_takeover() {
-    on_servers_each(TopologyKind::CLUSTER, "busy", busy::locks_change_hands).await;
+    each_client_alone(TopologyKind::CLUSTER, "busy", busy::locks_change_hands).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -103,18 +98,5 @@ async fn on_a_server_each<F>(what: &str, case: fn(At) -> F)
 where
     F: Future<Output = String> + 'static,
 {
-    on_servers_each(TopologyKind::Standalone, what, case).await;
-}
-
-/// Each client has its own servers, because these faults affect every client on them.
-async fn on_servers_each<F>(kind: TopologyKind, what: &str, case: fn(At) -> F)
-where
-    F: Future<Output = String> + 'static,
-{
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let place = Arc::new(servers(kind).await);
-        cases.add(format!("{client} {what}"), case((place, client)));
-    }
-    cases.all_pass().await;
+    each_client_alone(TopologyKind::Standalone, what, case).await;
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    CLIENTS, Cases, LONG, ONE_SENTINEL, SHARDS, close, connect, eventually, locks, servers, unique,
-    url, url_for,
+    At, CLIENTS, Cases, LONG, ONE_SENTINEL, SHARDS, close, connect, each_client_on, eventually,
+    locks, servers, unique, url, url_for,
 };
 use door::Door;
 use futures_util::future::join_all;
@@ -184,18 +184,11 @@ async fn refused(place: Deployment, client: &'static str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_knocks_seldom_where_it_is_thrown_out() {
     let place = Arc::new(servers(TopologyKind::Standalone).await);
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(
-            format!("{client} thrown out"),
-            thrown_out(Arc::clone(&place), client),
-        );
-    }
-    cases.all_pass().await;
+    each_client_on(&place, "thrown out", thrown_out).await;
 }
 
 /// As by a proxy whose server is down.
-async fn thrown_out(place: Arc<Deployment>, client: &'static str) -> String {
+async fn thrown_out((place, client): At) -> String {
     let door = Door::to(place.nodes()[0].addr()).await;
     let holder = patient(&place, client).await;
     let through = url(

@@ -12,27 +12,20 @@ mod trouble;
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{CLIENTS, Cases, servers, url_for};
+use common::{At, CLIENTS, Cases, servers, url_for};
 use locktopus::{
     Fence, FencingToken, GuardedOutcome, GuardedWriter, HolderMark, LockKind, LockName, LockTarget,
 };
 use locktopus_protocol::RedisClient;
 use locktopus_servers::topology::{Deployment, TopologyKind};
 
-/// Servers and the client to use on them.
-type At = (Arc<Deployment>, &'static str);
-
 /// Starts every case for every client.
 async fn everything_on(kind: TopologyKind) {
     let place = Arc::new(servers(kind).await);
     let mut cases = Cases::new();
-    for client in CLIENTS {
-        let name = |case: &str| format!("{kind} {client} {case}");
-        let at = || (Arc::clone(&place), client);
-        cases.add(name("an overtaken holder"), holders::overtaken(at()));
-        cases.add(name("how long things live"), keys::lifetimes(at()));
-        cases.add(name("any bytes, odd braces"), keys::odd(at()));
-    }
+    cases.each_on(&place, "an overtaken holder", holders::overtaken);
+    cases.each_on(&place, "how long things live", keys::lifetimes);
+    cases.each_on(&place, "any bytes, odd braces", keys::odd);
     cases.all_pass().await;
     // The last user's drop stops the servers.
     drop(place);

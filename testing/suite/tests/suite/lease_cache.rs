@@ -9,17 +9,14 @@ mod wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{CLIENTS, Cases, servers, url_for};
+use common::{At, CLIENTS, Cases, servers, url_for};
 use locktopus::{LockRequest, Locktopus};
-use locktopus_servers::topology::{Deployment, TopologyKind};
+use locktopus_servers::topology::TopologyKind;
 
 /// Long enough that no heartbeat and no renewal is due within a test.
 const LEASE: Duration = Duration::from_secs(90 * 12);
 /// Much longer than any test takes, so another client gets the lock only if it is given back.
 const KEEP: Duration = Duration::from_secs(300);
-
-/// Servers and the client to use on them.
-type At = (Arc<Deployment>, &'static str);
 
 async fn locks(at: &At) -> Locktopus {
     let url = url_for(&at.0, at.1);

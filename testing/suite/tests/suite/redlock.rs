@@ -247,11 +247,8 @@ async fn nodes_look_as_to_other_redlocks() {
     let locks = locks(&place);
     until_all_vote(&locks).await;
     let name = unique("shared");
-    let guard = locks
-        .mutex_as(&name, MutexProfile::single_key())
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.mutex_as(&name, MutexProfile::single_key());
+    let guard = request.acquire().await.unwrap();
     // A majority grants at once; requests to the others may still be on their way, or be too late.
     let mut holders = 0;
     for node in place.nodes() {

@@ -13,7 +13,7 @@ mod told;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, servers};
+use common::{CLIENTS, Cases, each_client, each_client_alone, servers};
 use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 
 /// A primary and a replica, and no sentinel that would swap them.
@@ -66,36 +66,17 @@ async fn an_address_that_leads_to_a_replica() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_that_was_passed_over_subscribes_anew() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let place = Arc::new(servers(TopologyKind::Standalone).await);
-        cases.add(client, misled::told_so(place, client));
-    }
-    cases.all_pass().await;
+    each_client_alone(TopologyKind::Standalone, "told so", misled::told_so).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_becomes_a_replica() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(
-            format!("{client} behind one address"),
-            demoted::behind_one_address(client),
-        );
-    }
-    cases.all_pass().await;
+    each_client("behind one address", demoted::behind_one_address).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orderly_failovers_grant_nothing_twice() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        cases.add(
-            format!("{client} failovers"),
-            in_order::of_a_cluster(client),
-        );
-    }
-    cases.all_pass().await;
+    each_client("failovers", in_order::of_a_cluster).await;
 }
 
 /// The replica of a primary.

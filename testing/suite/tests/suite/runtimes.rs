@@ -266,11 +266,8 @@ fn work_ends_with_its_lease_on_the_second_runtime() {
             is_renewed_lease(&leadership.lease()).await;
             leadership.resign().await.unwrap();
             let both = [unique("one"), unique("two")];
-            let group = locks
-                .multi(both.iter().map(String::as_str))
-                .acquire()
-                .await
-                .unwrap();
+            let request = locks.multi(both.iter().map(String::as_str));
+            let group = request.acquire().await.unwrap();
             drop(group);
             for name in &both {
                 is_free(&other, name).await;

@@ -14,7 +14,7 @@ mod replicated;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, servers};
+use common::{Cases, each_client, each_client_alone, each_client_on, servers};
 use conformance::{ONE, passes_with};
 use locktopus::{ConnectError, SafetyMode};
 use locktopus_servers::topology::TopologyKind;
@@ -41,26 +41,14 @@ async fn replicated_locks_are_locks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicated_on_every_shard() {
     let place = Arc::new(servers(TopologyKind::CLUSTER).await);
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let at = (Arc::clone(&place), client);
-        cases.add(format!("{client} shards"), replicated::on_every_shard(at));
-    }
-    cases.all_pass().await;
+    each_client_on(&place, "shards", replicated::on_every_shard).await;
 }
 
 /// Each client has its own servers, as frozen replicas affect every client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_replicas_do_not_confirm_is_not_granted() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let at = (Arc::new(servers(WITH_REPLICAS).await), client);
-        cases.add(
-            format!("{client} replicas missing"),
-            replicated::replicas_missing(at),
-        );
-    }
-    cases.all_pass().await;
+    let case = replicated::replicas_missing;
+    each_client_alone(WITH_REPLICAS, "replicas missing", case).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,33 +70,18 @@ async fn a_quarantine_holds_everything_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_begins_a_quarantine() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let place = Arc::new(servers(TopologyKind::Standalone).await);
-        let case = quarantine::of_a_restarted_server((place, client));
-        cases.add(format!("{client} restart"), case);
-    }
-    cases.all_pass().await;
+    let case = quarantine::of_a_restarted_server;
+    each_client_alone(TopologyKind::Standalone, "restart", case).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_begins_a_quarantine() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let case = quarantine::of_a_promoted_replica(client);
-        cases.add(format!("{client} promotion"), case);
-    }
-    cases.all_pass().await;
+    each_client("promotion", quarantine::of_a_promoted_replica).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_in_a_cluster_begins_a_quarantine() {
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let case = quarantine::of_a_promoted_shard(client);
-        cases.add(format!("{client} promotion of a shard"), case);
-    }
-    cases.all_pass().await;
+    each_client("promotion of a shard", quarantine::of_a_promoted_shard).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,31 +21,19 @@ pub(crate) mod tls;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, ONE_SENTINEL, SHARDS, servers, servers_with};
+use common::{At, Cases, ONE_SENTINEL, SHARDS, each_client_on, servers, servers_with};
 use locktopus_servers::rights;
 use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
-
-/// Servers and the client to use on them.
-type At = (Arc<Deployment>, &'static str);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn encryption() {
     let place = Arc::new(servers(TopologyKind::Tls).await);
     let mut cases = Cases::new();
-    for client in CLIENTS {
-        let at = || (Arc::clone(&place), client);
-        cases.add(
-            format!("{client} right authority"),
-            tls::right_authority(at()),
-        );
-        cases.add(
-            format!("{client} wrong authority"),
-            tls::wrong_authority(at()),
-        );
-        cases.add(format!("{client} wrong name"), tls::wrong_name(at()));
-        cases.add(format!("{client} danger"), tls::danger(at()));
-        cases.add(format!("{client} plain text"), tls::plain_text(at()));
-    }
+    cases.each_on(&place, "right authority", tls::right_authority);
+    cases.each_on(&place, "wrong authority", tls::wrong_authority);
+    cases.each_on(&place, "wrong name", tls::wrong_name);
+    cases.each_on(&place, "danger", tls::danger);
+    cases.each_on(&place, "plain text", tls::plain_text);
     cases.all_pass().await;
 }
 
@@ -62,35 +50,21 @@ async fn servers_with_users(kind: TopologyKind) -> Arc<Deployment> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_database_needs_a_right() {
     let place = servers_with_users(TopologyKind::Standalone).await;
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let at = (Arc::clone(&place), client);
-        cases.add(format!("{client} database"), acl::another_database(at));
-    }
-    cases.all_pass().await;
+    each_client_on(&place, "database", acl::another_database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_of_sentinels_need_one_right() {
     let place = servers_with_users(ONE_SENTINEL).await;
-    let mut cases = Cases::new();
-    for client in CLIENTS {
-        let at = (Arc::clone(&place), client);
-        cases.add(format!("{client} sentinels"), acl::sentinels_have_users(at));
-    }
-    cases.all_pass().await;
+    each_client_on(&place, "sentinels", acl::sentinels_have_users).await;
 }
 
 async fn few_rights_suffice(kind: TopologyKind) {
     let place = servers_with_users(kind).await;
     let mut cases = Cases::new();
-    for client in CLIENTS {
-        let at = || (Arc::clone(&place), client);
-        let name = |what: &str| format!("{kind} {client} {what}");
-        cases.add(name("recipe suffices"), acl::recipe_suffices(at()));
-        cases.add(name("foreign keys"), acl::foreign_keys_are_denied(at()));
-        cases.add(name("missing rights"), acl::missing_rights_are_found(at()));
-    }
+    cases.each_on(&place, "recipe suffices", acl::recipe_suffices);
+    cases.each_on(&place, "foreign keys", acl::foreign_keys_are_denied);
+    cases.each_on(&place, "missing rights", acl::missing_rights_are_found);
     cases.all_pass().await;
     let mut cases = Cases::new();
     for part in &rights::PARTS {

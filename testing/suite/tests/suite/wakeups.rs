@@ -24,7 +24,7 @@ mod paused;
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{CLIENTS, Cases, SHARDS, SOON, eventually, servers, servers_with};
+use common::{At, CLIENTS, Cases, SHARDS, SOON, each_client_on, eventually, servers, servers_with};
 use locktopus::Locktopus;
 use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 
@@ -46,22 +46,14 @@ async fn subscriptions_killed() {
 async fn slots_moved() {
     let place = Arc::new(servers(SHARDS).await);
     let mut cases = Cases::new();
-    for client in CLIENTS {
-        let at = || (Arc::clone(&place), client);
-        cases.add(format!("{client} slot moved"), moved::then_released(at()));
-        cases.add(
-            format!("{client} released half-way"),
-            moved::released_half_way(at()),
-        );
-        cases.add(
-            format!("{client} slot moved with a queue"),
-            moved::with_its_queue(at()),
-        );
-        cases.add(
-            format!("{client} handed over half-way"),
-            moved::with_its_queue_half_way(at()),
-        );
-    }
+    cases.each_on(&place, "slot moved", moved::then_released);
+    cases.each_on(&place, "released half-way", moved::released_half_way);
+    cases.each_on(&place, "slot moved with a queue", moved::with_its_queue);
+    cases.each_on(
+        &place,
+        "handed over half-way",
+        moved::with_its_queue_half_way,
+    );
     cases.all_pass().await;
 }
 
@@ -116,13 +108,9 @@ async fn waiters_that_are_gone() {
     for kind in [TopologyKind::Standalone, SHARDS] {
         let place = Arc::new(servers(kind).await);
         let mut cases = Cases::new();
-        for client in CLIENTS {
-            let at = || (Arc::clone(&place), client);
-            cases.add(format!("{kind} {client} dead"), crashed::dead(at()));
-            let crowd = crashed::with_a_crowd(at());
-            cases.add(format!("{kind} {client} dead crowd"), crowd);
-            cases.add(format!("{kind} {client} frozen"), crashed::frozen(at()));
-        }
+        cases.each_on(&place, "dead", crashed::dead);
+        cases.each_on(&place, "dead crowd", crashed::with_a_crowd);
+        cases.each_on(&place, "frozen", crashed::frozen);
         cases.all_pass().await;
     }
 }
@@ -131,15 +119,7 @@ async fn waiters_that_are_gone() {
 async fn strangers() {
     for kind in [TopologyKind::Standalone, SHARDS] {
         let place = Arc::new(servers(kind).await);
-        let mut cases = Cases::new();
-        for client in CLIENTS {
-            let at = (Arc::clone(&place), client);
-            cases.add(
-                format!("{kind} {client} strangers"),
-                others::get_their_turn(at),
-            );
-        }
-        cases.all_pass().await;
+        each_client_on(&place, "strangers", others::get_their_turn).await;
     }
 }
 
@@ -174,9 +154,6 @@ async fn crowds() {
         cases.all_pass().await;
     }
 }
-
-/// Servers and the client to use on them.
-type At = (Arc<Deployment>, &'static str);
 
 /// How many subscriptions of these channels all nodes have together.
 async fn subscriptions(place: &Deployment, channels: &[String]) -> i64 {

@@ -19,33 +19,26 @@ mod types;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, servers};
-use locktopus_servers::topology::{Deployment, TopologyKind};
+use common::{At, Cases, servers};
+use locktopus_servers::topology::TopologyKind;
 
 /// Starts every case for every client.
 async fn everything_on(kind: TopologyKind) {
     let place = Arc::new(servers(kind).await);
     let mut cases = Cases::new();
-    for client in CLIENTS {
-        let name = |case: &str| format!("{kind} {client} {case}");
-        let at = || (Arc::clone(&place), client);
-        cases.add(name("layout of a lock"), layout::lock(at()));
-        cases.add(name("layout of a mutex"), layout::mutex(at()));
-        cases.add(name("taken from us"), foreign::thief(at()));
-        cases.add(name("libraries"), libraries::all(at()));
-        cases.add(name("bare DEL"), libraries::bare_delete(at()));
-        cases.add(name("python-redis-lock"), notifications::python(at()));
-        cases.add(name("Spring"), notifications::spring(at()));
-        cases.add(name("kinds mixed"), types::mixed(at()));
-        cases.add(name("foreign types"), types::foreign(at()));
-        cases.add(name("odd names"), names::odd(at()));
-    }
+    cases.each_on(&place, "layout of a lock", layout::lock);
+    cases.each_on(&place, "layout of a mutex", layout::mutex);
+    cases.each_on(&place, "taken from us", foreign::thief);
+    cases.each_on(&place, "libraries", libraries::all);
+    cases.each_on(&place, "bare DEL", libraries::bare_delete);
+    cases.each_on(&place, "python-redis-lock", notifications::python);
+    cases.each_on(&place, "Spring", notifications::spring);
+    cases.each_on(&place, "kinds mixed", types::mixed);
+    cases.each_on(&place, "foreign types", types::foreign);
+    cases.each_on(&place, "odd names", names::odd);
     cases.all_pass().await;
     // The last user's drop stops the servers.
     drop(place);
 }
-
-/// Servers and the client to use on them.
-type At = (Arc<Deployment>, &'static str);
 
 common::on_one_server_and_on_a_cluster!(everything_on);

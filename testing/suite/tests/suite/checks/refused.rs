@@ -10,7 +10,7 @@ use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
-use crate::common::{LONG, chain, eventually, plain_url_for, unique, url};
+use crate::common::{At, LONG, chain, eventually, plain_url_for, unique, url};
 
 /// Commands to refuse in turn, whether or not locks need them.
 pub(crate) const COMMANDS: &str = "info time scan exists hexists ping config client pubsub \
@@ -189,10 +189,7 @@ async fn listed(
 
 /// For a user with a single right, all others are listed. For a user that lacks one, on one server,
 /// that one is.
-pub(crate) async fn all_that_is_missing_is_listed(
-    place: Arc<Deployment>,
-    client: &'static str,
-) -> String {
+pub(crate) async fn all_that_is_missing_is_listed((place, client): At) -> String {
     let user = format!("few-{client}");
     let of_locks = PARTS[0].words_on(place.kind());
     let listeners = match place.kind() {

@@ -1,18 +1,16 @@
 //! `redis://` with the address of one node of a cluster.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{ConnectError, Severity};
-use locktopus_servers::topology::Deployment;
 use tokio::time::Instant;
 
-use crate::common::{LOGIN, close, connect, unique_of};
+use crate::common::{At, LOGIN, close, connect, unique_of};
 
 /// Longer than anything may take here: a call that takes this long waited for a refusal to pass.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(crate) async fn is_found_and_final(place: Arc<Deployment>, client: &'static str) -> String {
+pub(crate) async fn is_found_and_final((place, client): At) -> String {
     let url = format!(
         "redis://{LOGIN}{}?client={client}&timeout=30s",
         place.nodes()[0].addr()

@@ -5,9 +5,15 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet, LocalSet};
 use tokio::time::{Instant, timeout};
+
+use super::{CLIENTS, servers};
+
+/// Servers and the client to use on them.
+pub type At = (Arc<Deployment>, &'static str);
 
 /// A case that takes longer hangs. This is above any wait for a condition, whose failure says
 /// better what did not happen.
@@ -58,6 +64,25 @@ impl Cases {
         self.names.insert(task.id(), name.into());
     }
 
+    /// Starts a case for each client.
+    pub fn each<F>(&mut self, what: &str, case: impl Fn(&'static str) -> F)
+    where
+        F: Future<Output = String> + 'static,
+    {
+        for client in CLIENTS {
+            self.add(format!("{client} {what}"), case(client));
+        }
+    }
+
+    /// Starts a case for each client on these servers.
+    pub fn each_on<F>(&mut self, place: &Arc<Deployment>, what: &str, case: impl Fn(At) -> F)
+    where
+        F: Future<Output = String> + 'static,
+    {
+        let what = format!("{} {what}", place.kind());
+        self.each(&what, |client| case((Arc::clone(place), client)));
+    }
+
     /// Waits for all of them, and fails if any case failed.
     pub async fn all_pass(self) {
         let Self {
@@ -68,6 +93,39 @@ impl Cases {
         } = self;
         thread.run_until(report(running, names)).await;
     }
+}
+
+/// Runs one case for each client.
+pub async fn each_client<F>(what: &str, case: impl Fn(&'static str) -> F)
+where
+    F: Future<Output = String> + 'static,
+{
+    let mut cases = Cases::new();
+    cases.each(what, case);
+    cases.all_pass().await;
+}
+
+/// Runs one case for each client on these servers.
+pub async fn each_client_on<F>(place: &Arc<Deployment>, what: &str, case: impl Fn(At) -> F)
+where
+    F: Future<Output = String> + 'static,
+{
+    let mut cases = Cases::new();
+    cases.each_on(place, what, case);
+    cases.all_pass().await;
+}
+
+/// Runs one case for each client on servers of its own, because it affects every client on them.
+pub async fn each_client_alone<F>(kind: TopologyKind, what: &str, case: impl Fn(At) -> F)
+where
+    F: Future<Output = String> + 'static,
+{
+    let mut cases = Cases::new();
+    for client in CLIENTS {
+        let place = Arc::new(servers(kind).await);
+        cases.add(format!("{client} {what}"), case((place, client)));
+    }
+    cases.all_pass().await;
 }
 
 async fn report(mut running: JoinSet<(Option<String>, Duration)>, mut names: HashMap<Id, String>) {

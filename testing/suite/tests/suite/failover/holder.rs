@@ -22,12 +22,8 @@ pub(crate) struct Holder {
 
 impl Holder {
     pub(crate) async fn of(locks: &Locktopus, name: String, lease: Duration) -> Self {
-        let guard = locks
-            .lock(&name)
-            .renewed_lease(lease)
-            .acquire()
-            .await
-            .unwrap();
+        let request = locks.lock(&name).renewed_lease(lease);
+        let guard = request.acquire().await.unwrap();
         let (tell, lost) = watch::channel(None);
         let lease = guard.lease();
         tokio::spawn(async move { tell.send(Some((lease.lost().await, Instant::now()))) });

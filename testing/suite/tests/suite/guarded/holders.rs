@@ -18,12 +18,8 @@ pub(crate) async fn overtaken(at: At) -> String {
     let locks = locks(&at.0, at.1).await;
     let (mut of_lock, mut of_key) = (raw(&at.0, &name).await, raw(&at.0, &key).await);
 
-    let first = locks
-        .lock(&name)
-        .fixed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock(&name).fixed_lease(LEASE);
+    let first = request.acquire().await.unwrap();
     let old = first.fence().unwrap();
     for value in [&b"old"[..], b"old again"] {
         assert!(is_written(
@@ -31,12 +27,8 @@ pub(crate) async fn overtaken(at: At) -> String {
         ));
     }
     of_lock.say(&["DEL", &name]).await;
-    let second = locks
-        .lock(&name)
-        .fixed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock(&name).fixed_lease(LEASE);
+    let second = request.acquire().await.unwrap();
     let new = second.fence().unwrap();
     assert!(new > old);
     assert!(is_written(

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::common::raw::Raw;
-use crate::common::{HANDED, HANDED_LEASE, LONG, SOON, close, eventually, unique};
+use crate::common::{At, HANDED, HANDED_LEASE, LONG, SOON, close, eventually, unique};
 use crate::replica::replica_of;
 
 /// A heartbeat of 1 s, so that waiters find out without a message.
@@ -152,7 +152,7 @@ pub(crate) async fn handed(from: &Locktopus, to: &Locktopus, server: &Node) {
 
 /// The release tells a waiter that it counted no listeners. The waiter's client then subscribes
 /// over another connection, even if the server reports the right role.
-pub(crate) async fn told_so(place: Arc<Deployment>, client: &'static str) -> String {
+pub(crate) async fn told_so((place, client): At) -> String {
     let node = place.primary().await.unwrap();
     let locks = connect(node.addr(), client, "").await;
     let (name, mut raw) = (unique("told-so"), Raw::to(node).await);

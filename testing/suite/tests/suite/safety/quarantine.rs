@@ -12,12 +12,10 @@ use tokio::time::Instant;
 
 use crate::common::raw::Raw;
 use crate::common::{
-    CLIENTS, LONG, chain, close, connect, eventually, plain_url_for, servers, servers_with, unique,
-    unique_of, url_for,
+    At, CLIENTS, LONG, chain, close, connect, eventually, plain_url_for, servers, servers_with,
+    unique, unique_of, url_for,
 };
 use crate::safety::moved;
-
-type At = (Arc<Deployment>, &'static str);
 
 /// Longer than any lease of the conformance suite.
 pub(crate) const SUITE_LEASE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -107,12 +105,8 @@ pub(crate) async fn of_a_restarted_server(at: At) -> String {
     eventually("twice the lease is over", LONG, watched).await;
     let raw = &mut Raw::to(node).await;
     assert_eq!(raw.say(&["DEL", "locktopus_history"]).await.int(), 1);
-    let guard = old
-        .lock(&name)
-        .try_acquire()
-        .await
-        .unwrap()
-        .expect("vouched for");
+    let request = old.lock(&name);
+    let guard = request.try_acquire().await.unwrap().expect("vouched for");
     guard.release().await.unwrap();
 
     let restarted = Instant::now();
@@ -126,12 +120,8 @@ pub(crate) async fn of_a_restarted_server(at: At) -> String {
     close(old).await;
     // Others rely on the record.
     let new = locks(&at, MAX_LEASE).await;
-    let guard = new
-        .lock(&name)
-        .try_acquire()
-        .await
-        .unwrap()
-        .expect("on record");
+    let request = new.lock(&name);
+    let guard = request.try_acquire().await.unwrap().expect("on record");
     guard.release().await.unwrap();
     leases_have_a_bound(&new, &at).await;
     close(new).await;

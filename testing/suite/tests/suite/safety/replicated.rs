@@ -1,16 +1,15 @@
 //! Grants that count once replicas have them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use locktopus::{
     ConnectedReplicas, Executed, Finding, LockError, LockGuard, Locktopus, NotReplicated, Phase,
     ReplicaNeed, SafetyMode, Severity,
 };
-use locktopus_servers::topology::{Deployment, Node};
+use locktopus_servers::topology::Node;
 
 use crate::common::raw::Raw;
-use crate::common::{LONG, close, eventually, unique, unique_of, url_for};
+use crate::common::{At, LONG, close, eventually, unique, unique_of, url_for};
 
 /// Options for the conformance suite.
 pub(crate) const EASY: &str =
@@ -21,8 +20,6 @@ const SHORT: Duration = Duration::from_millis(300);
 
 /// How long a waiter tolerates missing replicas.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-type At = (Arc<Deployment>, &'static str);
 
 /// Locks with a patient and with an impatient mode: the first must succeed, the second must fail.
 async fn locks((place, client): &At, replicas: &str, wait: &str) -> Locktopus {

@@ -44,12 +44,8 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
     let name = unique("moved");
     let holders = locks(&place, client).await;
     let others = locks(&place, client).await;
-    let guard = holders
-        .lock(&name)
-        .fixed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let request = holders.lock(&name).fixed_lease(LEASE);
+    let guard = request.acquire().await.unwrap();
     let token = guard.token().unwrap();
     let request = others
         .lock(&name)

@@ -18,12 +18,8 @@ pub(crate) async fn thief((place, client): At) -> String {
     let locks = locks(&place, client).await;
     let mut raw = Raw::to(place.primary_for(&name).await.unwrap()).await;
 
-    let guard = locks
-        .lock(&name)
-        .renewed_lease(Duration::from_millis(900))
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock(&name).renewed_lease(Duration::from_millis(900));
+    let guard = request.acquire().await.unwrap();
     let token = guard.token().unwrap();
     let begun = Instant::now();
     raw.say(&["DEL", &name]).await;

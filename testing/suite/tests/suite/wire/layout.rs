@@ -24,12 +24,8 @@ pub(crate) async fn lock((place, client): At) -> String {
     let locks = locks_apart(&place, client).await; // reserves one token for each grant
     let mut raw = Raw::to(place.primary_for(&name).await.unwrap()).await;
 
-    let guard = locks
-        .lock(&name)
-        .fixed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock(&name).fixed_lease(LEASE);
+    let guard = request.acquire().await.unwrap();
     assert_eq!(raw.say(&["TYPE", &name]).await.text(), "hash");
     let fields = raw.say(&["HGETALL", &name]).await;
     let [owner, holds] = fields.list() else {
@@ -56,12 +52,8 @@ pub(crate) async fn mutex((place, client): At) -> String {
     let locks = locks_apart(&place, client).await; // reserves one token for each grant
     let mut raw = Raw::to(place.primary_for(&name).await.unwrap()).await;
 
-    let guard = locks
-        .mutex(&name)
-        .fixed_lease(LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.mutex(&name).fixed_lease(LEASE);
+    let guard = request.acquire().await.unwrap();
     assert_eq!(raw.say(&["TYPE", &name]).await.text(), "string");
     let value = raw.say(&["GET", &name]).await;
     assert_eq!(value.bytes(), guard.owner_id().expose());

@@ -124,11 +124,8 @@ pub(crate) async fn bare_delete((place, client): At) -> String {
     let mut raw = Raw::to(place.primary_for(&key).await.unwrap()).await;
     let profile = MutexProfile::shedlock("default").unwrap();
     let request = locks.mutex_as(&name, profile);
-    let guard = request
-        .renewed_lease(Duration::from_millis(600))
-        .acquire()
-        .await
-        .unwrap();
+    let request = request.renewed_lease(Duration::from_millis(600));
+    let guard = request.acquire().await.unwrap();
     raw.say(&["DEL", &key]).await;
     let cause = tokio::time::timeout(crate::common::SOON, guard.lost())
         .await

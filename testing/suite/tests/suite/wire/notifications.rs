@@ -48,10 +48,8 @@ pub(crate) async fn python((place, client): At) -> String {
     let locks = locks(&place, client).await;
     let plain = unique("py");
     let name = if cluster {
-        let refused = locks
-            .mutex_as(&plain, MutexProfile::python_redis_lock())
-            .try_acquire()
-            .await;
+        let request = locks.mutex_as(&plain, MutexProfile::python_redis_lock());
+        let refused = request.try_acquire().await;
         assert!(
             matches!(refused, Err(LockError::Name(NameError::Refused { .. }))),
             "lock and list are in two slots: {refused:?}"
