@@ -194,12 +194,8 @@ async fn a_cancelled_token_ends_the_wait_and_nothing_else() {
         "{outcome:?}"
     );
     holder.ensure_valid().unwrap();
-    let held = locks
-        .lock("b")
-        .cancel_on(CancellationToken::new())
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock("b").cancel_on(CancellationToken::new());
+    let held = request.acquire().await.unwrap();
     held.ensure_valid().unwrap();
     let outcome = locks.lock("c").cancel_on(token).acquire().await;
     assert!(

@@ -198,12 +198,8 @@ async fn debts_of_attempts_without_an_answer_end_with_their_lease_too() {
     let lease = Duration::from_secs(20);
     script.always("attempt", Fate::LoseReply);
     script.always("release", Fate::Refuse);
-    let _unknown = locks
-        .lock("a")
-        .fixed_lease(lease)
-        .try_acquire()
-        .await
-        .unwrap_err();
+    let request = locks.lock("a").fixed_lease(lease);
+    let _unknown = request.try_acquire().await.unwrap_err();
     sleep(lease / 2).await;
     assert_eq!(locks.background_tasks(), 1, "it may hold the lock");
     sleep(lease / 2 + CALL + Duration::from_secs(1)).await;

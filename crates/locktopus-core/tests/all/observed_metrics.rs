@@ -135,12 +135,8 @@ fn every_end_of_a_wait_is_told_apart_and_leaves_nobody_waiting() {
         stop.cancel();
         let error = ours.lock("a").cancel_on(stop).acquire().await.unwrap_err();
         assert!(matches!(error, LockError::Cancelled { .. }));
-        let error = ours
-            .lock("a")
-            .wait_at_most(SECOND)
-            .acquire()
-            .await
-            .unwrap_err();
+        let request = ours.lock("a").wait_at_most(SECOND);
+        let error = request.acquire().await.unwrap_err();
         assert!(matches!(error, LockError::WaitTimeout { .. }));
         let error = ours.lock("").acquire().await.unwrap_err();
         assert!(matches!(error, LockError::Name(_)), "no lock was asked for");
@@ -241,12 +237,8 @@ fn turns_that_tasks_hand_on_are_holds_of_their_own() {
 fn extensions_are_measured_from_when_they_were_due() {
     observed(|seen| async move {
         let locks = locks(&MemoryBackend::new());
-        let guard = locks
-            .lock("a")
-            .renewed_lease(SECOND * 30)
-            .acquire()
-            .await
-            .unwrap();
+        let request = locks.lock("a").renewed_lease(SECOND * 30);
+        let guard = request.acquire().await.unwrap();
         let _ = seen.look();
         sleep(SECOND * 35).await;
         seen.expect([

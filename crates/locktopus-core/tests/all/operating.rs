@@ -182,12 +182,8 @@ async fn a_reason_that_does_not_come_delays_a_loss_for_a_moment_only() {
     for (lease, most) in [(LEASE, 251), (LEASE / 9, 43)] {
         let backend = Scripted::with_call_timeout(Duration::from_secs(1));
         let locks = backend.locks();
-        let held = locks
-            .lock("a")
-            .renewed_lease(lease)
-            .acquire()
-            .await
-            .unwrap();
+        let request = locks.lock("a").renewed_lease(lease);
+        let held = request.acquire().await.unwrap();
         backend.always("instances", Fate::Hang);
         let there = backend.other();
         there.lock("a").force_release("stuck").await.unwrap();

@@ -125,12 +125,8 @@ async fn a_guard_may_be_dropped_on_a_thread_without_a_runtime() {
         locks.lock("c").acquire().await.unwrap(),
     ];
     for lease in [1, 20, 60] {
-        let guard = locks
-            .lock("a")
-            .renewed_lease(Duration::from_secs(lease))
-            .acquire()
-            .await
-            .unwrap();
+        let request = locks.lock("a").renewed_lease(Duration::from_secs(lease));
+        let guard = request.acquire().await.unwrap();
         std::thread::spawn(move || drop(guard)).join().unwrap();
         until("released", || script.store.population().0 == 2).await;
     }
@@ -181,12 +177,8 @@ async fn lost_tells_that_the_guard_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_extension_leaves_the_deadline() {
     let (script, locks) = Scripted::with_locks();
-    let guard = locks
-        .lock("a")
-        .fixed_lease(Duration::from_secs(10))
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock("a").fixed_lease(Duration::from_secs(10));
+    let guard = request.acquire().await.unwrap();
     let before = guard.valid_until();
     for fate in [Fate::Refuse, Fate::LoseReply, Fate::Hang] {
         script.next("extend", [fate]);

@@ -137,13 +137,8 @@ async fn a_writer_reads_at_once_and_releases_in_any_order() {
 async fn downgrading_wakes_readers_and_lets_no_writer_in() {
     let locks = locks();
     let (rw, me) = (locks.rw_lock("a"), Owner::new());
-    let writing = rw
-        .write()
-        .owner(&me)
-        .fixed_lease(Duration::from_secs(9))
-        .acquire()
-        .await
-        .unwrap();
+    let request = rw.write().owner(&me).fixed_lease(Duration::from_secs(9));
+    let writing = request.acquire().await.unwrap();
     let readers = [(); 3].map(|()| tokio::spawn(rw.read().acquire()));
     sleep(MOMENT).await;
     let reading = timeout(MOMENT, writing.downgrade()).await.unwrap().unwrap();

@@ -121,12 +121,8 @@ async fn life(seen: &mut String, secrets: &mut Vec<Vec<u8>>) {
     write!(seen, "{error} {error:?}").unwrap();
     secrets.push(text.into_bytes());
 
-    let lost = locks
-        .lock("l")
-        .renewed_lease(Duration::from_secs(1))
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock("l").renewed_lease(Duration::from_secs(1));
+    let lost = request.acquire().await.unwrap();
     secrets.push(lost.owner_id().expose().to_vec());
     script.store.clear();
     write!(seen, "{:?} {lost:?}", lost.lost().await).unwrap();

@@ -99,12 +99,8 @@ async fn the_permits_of_a_crashed_holder_come_back_after_its_lease() {
 async fn a_fixed_lease_ends_by_itself() {
     for semaphore in both(&locks()) {
         semaphore.initialise(1).await.unwrap();
-        let guard = semaphore
-            .permits(1)
-            .fixed_lease(SECOND)
-            .acquire()
-            .await
-            .unwrap();
+        let request = semaphore.permits(1).fixed_lease(SECOND);
+        let guard = request.acquire().await.unwrap();
         guard.lost().await;
         sleep(SECOND / 10).await;
         assert_eq!(semaphore.available().await.unwrap(), Some(1));

@@ -200,13 +200,8 @@ async fn leases_of_years_do_not_stop_the_watchdog() {
     let years = Duration::from_secs(10 * 365 * 24 * 60 * 60);
     let locks = script.builder().max_lease(years).build().unwrap();
     let explicit = locks.lock("a").fixed_lease(years).acquire().await.unwrap();
-    let renewed = locks
-        .lock("b")
-        .renewed_lease(years)
-        .max_hold(Duration::MAX)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.lock("b").renewed_lease(years).max_hold(Duration::MAX);
+    let renewed = request.acquire().await.unwrap();
     let ordinary = hold_renewed(&locks, "c").await;
     sleep(LEASE * 4).await;
     for guard in [&explicit, &renewed, &ordinary] {
@@ -282,12 +277,8 @@ async fn leases_that_come_and_go_leave_the_others_watched() {
     while begun.elapsed() < LEASE * 4 {
         // Some are due just when they are released, some are not.
         let lease = Duration::from_millis(60 + number % 7 * 10);
-        let guard = locks
-            .lock(format!("brief-{number}"))
-            .renewed_lease(lease)
-            .acquire()
-            .await
-            .unwrap();
+        let request = locks.lock(format!("brief-{number}")).renewed_lease(lease);
+        let guard = request.acquire().await.unwrap();
         sleep(lease / 3 + Duration::from_millis(number % 3)).await;
         drop(guard);
         number += 1;

@@ -417,11 +417,8 @@ async fn members_may_be_of_any_kind_and_on_a_quorum() {
 async fn owners_are_refused() {
     let locks = locks(MemoryBackend::new());
     let owner = locktopus_core::Owner::new();
-    let error = locks
-        .multi(["a"])
-        .add(locks.lock("b").owner(&owner))
-        .acquire()
-        .await;
+    let request = locks.multi(["a"]).add(locks.lock("b").owner(&owner));
+    let error = request.acquire().await;
     assert!(matches!(error.unwrap_err(), LockError::Option(error) if error.option == "owner"));
 }
 

@@ -111,12 +111,8 @@ async fn a_restarted_node_does_not_vote_until_the_longest_lease_has_passed() {
     let max_lease = 30 * SECOND;
     let quorum = probed(&peers).max_lease(max_lease).build().unwrap();
     let locks = locks(quorum.clone());
-    let first = locks
-        .mutex("job")
-        .fixed_lease(max_lease)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.mutex("job").fixed_lease(max_lease);
+    let first = request.acquire().await.unwrap();
     // Two nodes of three lost its data, so any client could take it now.
     peers[0].restart_empty();
     peers[1].restart_empty();
@@ -408,11 +404,8 @@ async fn single_key_mutexes_have_no_token_and_their_values_on_every_node() {
     let quorum = probed(&peers).build().unwrap();
     let locks = locks(quorum.clone());
     let profile = MutexProfile::single_key().value(ValueEncoding::Base64);
-    let guard = locks
-        .mutex_as("job", profile.clone())
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.mutex_as("job", profile.clone());
+    let guard = request.acquire().await.unwrap();
     assert_eq!(guard.token(), None);
     assert_eq!(guard.owner_id().expose().len(), 24);
     let name = LockName::new("job").unwrap();
@@ -671,12 +664,8 @@ async fn what_would_not_be_sound_is_refused_with_a_reason() {
             .unwrap_err();
         assert_eq!(error.kind(), BackendErrorKind::Unsupported);
     }
-    let error = locks
-        .mutex("job")
-        .fixed_lease(SECOND * 61)
-        .acquire()
-        .await
-        .unwrap_err();
+    let request = locks.mutex("job").fixed_lease(SECOND * 61);
+    let error = request.acquire().await.unwrap_err();
     let (kind, message) = backend_error(&error);
     assert_eq!(kind, BackendErrorKind::Refused);
     assert!(message.contains("max_lease"), "{message}");

@@ -172,12 +172,8 @@ async fn without_delayed_rejoin_there_are_two_holders() {
 async fn a_holder_whose_majority_forgets_is_told() {
     let peers = peers(3, 1);
     let locks = locks(probed(&peers).max_lease(MAX_LEASE).build().unwrap());
-    let guard = locks
-        .mutex("job")
-        .renewed_lease(MAX_LEASE)
-        .acquire()
-        .await
-        .unwrap();
+    let request = locks.mutex("job").renewed_lease(MAX_LEASE);
+    let guard = request.acquire().await.unwrap();
     peers[0].restart_empty();
     peers[1].restart_empty();
     let end = guard.valid_until();
