@@ -19,6 +19,8 @@ pub(crate) mod secret_filter;
 pub mod sentinels;
 pub mod slot_map;
 mod slot_table;
+#[cfg(test)]
+pub(crate) mod stub;
 #[cfg(feature = "tls")]
 pub mod tls;
 

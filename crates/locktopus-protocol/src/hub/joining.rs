@@ -172,14 +172,11 @@ mod tests {
 
     use async_trait::async_trait;
     use bytes::Bytes;
-    use tokio::sync::mpsc::UnboundedReceiver;
     use tokio::time::sleep;
 
     use super::*;
-    use crate::client::{
-        Channel, ChannelFlavour, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply,
-        Route,
-    };
+    use crate::client::stub::{self, Stub};
+    use crate::client::{Channel, ChannelFlavour};
     use crate::hub::{Hub, LockChannels};
 
     const ROUND_TRIP: Duration = Duration::from_millis(10);
@@ -196,22 +193,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl RedisClient for Confirming {
-        fn name(&self) -> &'static str {
-            "confirming"
-        }
-        fn deployment(&self) -> Deployment {
-            Deployment::Standalone
-        }
-        async fn command(&self, _: Route, _: &[&[u8]]) -> Result<Reply, ClientError> {
-            std::future::pending().await
-        }
-        async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
-            std::future::pending().await
-        }
-        async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-            Ok(Vec::new())
-        }
+    impl Stub for Confirming {
         async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
             let under_way = {
                 let mut under_way = lock(&self.under_way);
@@ -231,22 +213,13 @@ mod tests {
             lock(&self.left).extend(names);
             Ok(())
         }
-        fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-            None
-        }
-        fn timed_out(&self, _: Route) {}
-        fn subscription_misplaced(&self, _: &[u8]) {}
-        fn generation(&self) -> u64 {
-            0
-        }
-        async fn close(&self) {}
     }
 
     fn hub() -> (Arc<Confirming>, Hub) {
         let client = Arc::<Confirming>::default();
         let (unclaimed, _) = tokio::sync::mpsc::channel(1);
         let hub = Hub::start(
-            Arc::<Confirming>::clone(&client),
+            stub::client(&client),
             ChannelFlavour::Plain,
             ROUND_TRIP * 100,
             unclaimed,

@@ -9,11 +9,11 @@ use locktopus_contract::{
     ExtendOutcome, ExtendRequest, LockBackend as _, LockKind, LockName, LockTarget, OwnerId,
 };
 use locktopus_protocol::{
-    BackendOptions, Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent,
-    RedisBackend, RedisClient, Reply, Route,
+    BackendOptions, ClientError, Deployment, Pipelined, RedisBackend, Reply, Route,
 };
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
+
+use crate::stub::{self, Stub};
 
 /// A cluster where both nodes refuse a script with several keys, because one of the keys is on the
 /// other node. A script with one key goes to the node that has it.
@@ -23,10 +23,7 @@ struct HalfMoved {
 }
 
 #[async_trait]
-impl RedisClient for HalfMoved {
-    fn name(&self) -> &'static str {
-        "half-moved"
-    }
+impl Stub for HalfMoved {
     fn deployment(&self) -> Deployment {
         Deployment::Cluster
     }
@@ -45,30 +42,13 @@ impl RedisClient for HalfMoved {
     async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
         Err(ClientError::NotSent("no pipelines here".to_owned()))
     }
-    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
-    async fn subscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
-    }
-    fn timed_out(&self, _: Route) {}
-    fn generation(&self) -> u64 {
-        0
-    }
-    async fn close(&self) {}
 }
 
 /// Each hold is renewed on the node that has it, even if several in one slot are due together.
 #[tokio::test(start_paused = true)]
 async fn locks_of_one_slot_are_renewed_while_they_are_on_two_nodes() {
     let client = Arc::<HalfMoved>::default();
-    let backend = RedisBackend::new(client.clone(), BackendOptions::default());
+    let backend = RedisBackend::new(stub::client(&client), BackendOptions::default());
     let backend = backend.await.unwrap();
     for together in [1, 2, 100] {
         let batch: Vec<_> = (0..together)

@@ -4,4 +4,10 @@
 mod half_moved;
 mod names;
 mod repeated;
+#[path = "../../src/client/stub.rs"]
+mod stub;
 mod undone;
+
+use locktopus_protocol::{
+    Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient, Reply, Route,
+};

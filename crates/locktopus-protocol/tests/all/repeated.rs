@@ -9,12 +9,13 @@ use locktopus_contract::{
     Linger, LockBackend as _, LockKind, LockName, LockTarget, OwnerId, ReleaseRequest, WakeUps as _,
 };
 use locktopus_protocol::{
-    BackendOptions, Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent,
-    RedisBackend, RedisClient, Reply, Route,
+    BackendOptions, Channel, ClientError, PushEvent, RedisBackend, Reply, Route,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
+
+use crate::stub::{self, Stub};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -34,13 +35,7 @@ struct Server {
 }
 
 #[async_trait]
-impl RedisClient for Server {
-    fn name(&self) -> &'static str {
-        "server"
-    }
-    fn deployment(&self) -> Deployment {
-        Deployment::Standalone
-    }
+impl Stub for Server {
     async fn command(&self, _: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         if args[0] != b"EVALSHA" {
             return Ok(Reply::Array(vec![Reply::Int(1_700_000_000), Reply::Int(0)]));
@@ -59,30 +54,16 @@ impl RedisClient for Server {
             Err(_) => Ok(Reply::Int(1)),
         }
     }
-    async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
-        std::future::pending().await
-    }
-    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
     async fn subscribe(&self, channels: &[Channel]) -> Result<(), ClientError> {
         self.subscribed.lock().unwrap().extend_from_slice(channels);
-        Ok(())
-    }
-    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
         Ok(())
     }
     fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
         self.events.lock().unwrap().take()
     }
-    fn timed_out(&self, _: Route) {}
-    fn generation(&self) -> u64 {
-        0
-    }
     fn server_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
-    async fn close(&self) {}
 }
 
 impl Server {
@@ -97,7 +78,7 @@ impl Server {
             pushes,
             subscribed: Mutex::default(),
         });
-        let client = Arc::<Self>::clone(&server);
+        let client = stub::client(&server);
         let backend = RedisBackend::new(client, BackendOptions::default()).await;
         (server, backend.unwrap())
     }

@@ -9,12 +9,10 @@ use locktopus_contract::{
     AcquireAttempt, BackendErrorKind, Executed, LockBackend as _, LockKind, LockName, LockTarget,
     OwnerId, ReplicaNeed, SafetyMode, WakeUps as _,
 };
-use locktopus_protocol::{
-    BackendOptions, Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent,
-    RedisBackend, RedisClient, Reply, Route,
-};
-use tokio::sync::mpsc::UnboundedReceiver;
+use locktopus_protocol::{BackendOptions, ClientError, Pipelined, RedisBackend, Reply, Route};
 use tokio::time::Instant;
+
+use crate::stub::{self, Stub};
 
 /// A token, and the time of its server in µs.
 const NOW: i64 = 1_700_000_000_000_000;
@@ -32,13 +30,7 @@ struct Unconfirming {
 }
 
 #[async_trait]
-impl RedisClient for Unconfirming {
-    fn name(&self) -> &'static str {
-        "unconfirming"
-    }
-    fn deployment(&self) -> Deployment {
-        Deployment::Standalone
-    }
+impl Stub for Unconfirming {
     async fn command(&self, _: Route, args: &[&[u8]]) -> Result<Reply, ClientError> {
         match args {
             [b"TIME"] => Ok(Reply::Array([NOW / 1_000_000, 0].map(Reply::Int).to_vec())),
@@ -66,23 +58,6 @@ impl RedisClient for Unconfirming {
         let node = "n".to_owned();
         Ok(Pipelined { node, replies })
     }
-    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
-    async fn subscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
-    }
-    fn timed_out(&self, _: Route) {}
-    fn generation(&self) -> u64 {
-        0
-    }
-    async fn close(&self) {}
 }
 
 async fn attempt(refuses: Option<&'static str>, undoes: bool) -> (BackendErrorKind, Executed) {
@@ -107,7 +82,9 @@ async fn asked(
         undoes,
         queues: queues.into(),
     });
-    let backend = RedisBackend::new(client, options).await.unwrap();
+    let backend = RedisBackend::new(stub::client(&client), options)
+        .await
+        .unwrap();
     let target = LockTarget::new(LockName::new("a").unwrap(), kind);
     let second = Duration::from_secs(1);
     let deadline = Instant::now() + second;

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locktopus_contract::Directory;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::client::{
-    Channel, ClientError, Deployment, NodeReply, Pipelined, PushEvent, RedisClient,
-};
+use crate::client::stub::{self, Stub};
+use crate::client::{ClientError, Deployment};
 use crate::{BackendOptions, PubSubMode, RedisBackend};
 
 /// A distant server, or a cluster of one. Page `n` of its keys begins at cursor `n`.
@@ -42,10 +40,7 @@ impl FarAway {
 }
 
 #[async_trait]
-impl RedisClient for FarAway {
-    fn name(&self) -> &'static str {
-        "far away"
-    }
+impl Stub for FarAway {
     fn deployment(&self) -> Deployment {
         self.deployment
     }
@@ -62,26 +57,6 @@ impl RedisClient for FarAway {
             _ => Reply::Array(Vec::new()),
         })
     }
-    async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
-        std::future::pending().await
-    }
-    async fn command_on_primaries(&self, _args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
-    async fn subscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    async fn unsubscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
-    }
-    fn timed_out(&self, _route: Route) {}
-    fn generation(&self) -> u64 {
-        0
-    }
-    async fn close(&self) {}
 }
 
 async fn backend(server: FarAway) -> RedisBackend {
@@ -89,7 +64,9 @@ async fn backend(server: FarAway) -> RedisBackend {
         pubsub: PubSubMode::Plain,
         ..BackendOptions::default()
     };
-    RedisBackend::new(Arc::new(server), options).await.unwrap()
+    RedisBackend::new(stub::client(&Arc::new(server)), options)
+        .await
+        .unwrap()
 }
 
 const TIMEOUT: Duration = Duration::from_secs(5);

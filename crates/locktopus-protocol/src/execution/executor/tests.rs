@@ -5,10 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::client::{Channel, NodeReply, PushEvent};
+use crate::client::stub::{self, Stub};
 use crate::execution::call::Effect;
 use crate::scripts::LOCK;
 
@@ -22,10 +21,7 @@ struct Scripted {
 }
 
 #[async_trait]
-impl RedisClient for Scripted {
-    fn name(&self) -> &'static str {
-        "scripted"
-    }
+impl Stub for Scripted {
     fn deployment(&self) -> Deployment {
         match self.single {
             true => Deployment::Standalone,
@@ -60,26 +56,9 @@ impl RedisClient for Scripted {
             replies,
         })
     }
-    async fn command_on_primaries(&self, _args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
-    async fn subscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    async fn unsubscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
-    }
     fn timed_out(&self, _route: Route) {
         self.timeouts.fetch_add(1, Ordering::Relaxed);
     }
-    fn generation(&self) -> u64 {
-        0
-    }
-
-    async fn close(&self) {}
 }
 
 async fn run(
@@ -97,7 +76,7 @@ async fn run_on(
         single,
         ..Scripted::default()
     });
-    let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
+    let executor = Executor::new(stub::client(&client));
     let deadline = Instant::now() + Duration::from_secs(1);
     let (keys, args): ([&[u8]; 1], [&[u8]; 1]) = ([b"k"], [b"a"]);
     let call = Call::new(Effect::Grant, &LOCK.acquire, &keys, &args, 0, deadline);
@@ -170,7 +149,7 @@ async fn a_slot_on_its_way_gets_the_first_key_alone() {
     let client = Arc::new(Scripted::default());
     let answers = [Err(ClientError::rejected("TRYAGAIN x")), Ok(Reply::Int(1))];
     client.answers.lock().unwrap().extend(answers);
-    let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
+    let executor = Executor::new(stub::client(&client));
     let call = Call {
         script: &LOCK.release,
         keys: &[b"a", b"b", b"c"],
@@ -194,7 +173,7 @@ async fn in_line_every_key_is_waited_for() {
     let client = Arc::new(Scripted::default());
     let answers = [Err(ClientError::rejected("TRYAGAIN x")), Ok(Reply::Int(1))];
     client.answers.lock().unwrap().extend(answers);
-    let executor = Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>);
+    let executor = Executor::new(stub::client(&client));
     let call = Call {
         script: &LOCK.release,
         keys: &[b"a", b"b"],

@@ -8,7 +8,7 @@ use tokio::task::{JoinHandle, yield_now};
 use tokio::time::Instant;
 
 use super::*;
-use crate::client::{Channel, NodeReply, Pipelined, PushEvent};
+use crate::client::stub::{self, Stub};
 use crate::execution::call::Effect;
 use crate::execution::executor::{Executor, Way};
 use crate::scripts::LOCK;
@@ -28,13 +28,7 @@ struct Wire {
 }
 
 #[async_trait]
-impl RedisClient for Wire {
-    fn name(&self) -> &'static str {
-        "wire"
-    }
-    fn deployment(&self) -> Deployment {
-        Deployment::Standalone
-    }
+impl Stub for Wire {
     async fn ready(&self) -> Result<(), ClientError> {
         let mut connected = self.connected.clone();
         let up = connected.wait_for(|up| *up).await;
@@ -50,26 +44,6 @@ impl RedisClient for Wire {
         let lost = || Err(ClientError::MaybeExecuted("lost".to_owned()));
         answered.await.unwrap_or_else(|_| lost())
     }
-    async fn pipeline(&self, _: Route, _: &[&[&[u8]]]) -> Result<Pipelined, ClientError> {
-        std::future::pending().await
-    }
-    async fn command_on_primaries(&self, _: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
-    async fn subscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    async fn unsubscribe(&self, _: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
-    }
-    fn timed_out(&self, _: Route) {}
-    fn generation(&self) -> u64 {
-        0
-    }
-    async fn close(&self) {}
 }
 
 /// Callers and their server.
@@ -86,10 +60,10 @@ impl Bench {
     pub(super) fn new() -> Self {
         let (sender, requests) = unbounded_channel();
         let connected = watch::Sender::new(true);
-        let client: Arc<dyn RedisClient> = Arc::new(Wire {
+        let client = stub::client(&Arc::new(Wire {
             requests: sender,
             connected: connected.subscribe(),
-        });
+        }));
         Self {
             executor: Executor::new(Arc::clone(&client)),
             gather: Gather::new(&client, Arc::default()),

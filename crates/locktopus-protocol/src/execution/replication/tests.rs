@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use locktopus_contract::ConnectedReplicas;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::client::{Channel, Deployment, NodeReply, PushEvent, RedisClient};
+use crate::client::Deployment;
+use crate::client::stub::{self, Stub};
 use crate::execution::call::Effect;
 use crate::scripts::LOCK;
 
@@ -22,15 +22,9 @@ struct Scripted {
 }
 
 #[async_trait]
-impl RedisClient for Scripted {
-    fn name(&self) -> &'static str {
-        "scripted"
-    }
+impl Stub for Scripted {
     fn deployment(&self) -> Deployment {
         Deployment::Sentinel
-    }
-    async fn command(&self, _route: Route, _args: &[&[u8]]) -> Answer {
-        std::future::pending().await
     }
     async fn pipeline(
         &self,
@@ -55,23 +49,6 @@ impl RedisClient for Scripted {
             None => std::future::pending().await,
         }
     }
-    async fn command_on_primaries(&self, _args: &[&[u8]]) -> Result<Vec<NodeReply>, ClientError> {
-        Ok(Vec::new())
-    }
-    async fn subscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    async fn unsubscribe(&self, _channels: &[Channel]) -> Result<(), ClientError> {
-        Ok(())
-    }
-    fn take_events(&self) -> Option<UnboundedReceiver<PushEvent>> {
-        None
-    }
-    fn timed_out(&self, _route: Route) {}
-    fn generation(&self) -> u64 {
-        0
-    }
-    async fn close(&self) {}
 }
 
 fn replicas(count: usize) -> Answer {
@@ -103,7 +80,7 @@ fn bench(need: ReplicaNeed) -> Bench {
     let client = Arc::<Scripted>::default();
     Bench {
         replication: Replication::new(need, Duration::from_millis(500), false),
-        executor: Executor::new(Arc::clone(&client) as Arc<dyn RedisClient>),
+        executor: Executor::new(stub::client(&client)),
         client,
     }
 }
