@@ -32,21 +32,9 @@ fn nothing_at_all_proves_nothing() {
 fn one_after_the_other_without_a_gap() {
     fine(
         [
-            life(1)
-                .asks(0)
-                .gets(10, 100, 1)
-                .uses(11, 20)
-                .releases(20, 21),
-            life(2)
-                .asks(0)
-                .gets(20, 50, 2)
-                .uses(20, 50)
-                .releases(50, 52),
-            life(3)
-                .asks(0)
-                .gets(50, 90, 3)
-                .uses(50, 60)
-                .releases(61, 62),
+            life(1).got(10, 100, 1).uses(11, 20).releases(20, 21),
+            life(2).got(20, 50, 2).uses(20, 50).releases(50, 52),
+            life(3).got(50, 90, 3).uses(50, 60).releases(61, 62),
         ],
         &[
             Property::WellFormed,
@@ -65,8 +53,7 @@ fn entering_again() {
     fine(
         [
             again(1, 0)
-                .asks(0)
-                .gets(10, 100, 5)
+                .got(10, 100, 5)
                 .enters(11)
                 .leaves(90)
                 .releases(90, 91),
@@ -131,20 +118,17 @@ fn permits_at_the_limit() {
             rules(Some(3), false),
             life(1)
                 .permits(2)
-                .asks(0)
-                .gets(10, 100, None)
+                .got(10, 100, None)
                 .uses(11, 40)
                 .releases(40, 41),
             life(2)
                 .permits(1)
-                .asks(0)
-                .gets(12, 90, None)
+                .got(12, 90, None)
                 .uses(13, 80)
                 .releases(80, 81),
             life(3)
                 .permits(2)
-                .asks(0)
-                .gets(40, 90, None)
+                .got(40, 90, None)
                 .uses(41, 80)
                 .releases(90, 91),
         ],
@@ -157,7 +141,7 @@ fn unknown_ends_stay_open() {
     fine(
         [
             // Killed inside, in a release, and while waiting.
-            life(1).asks(0).gets(10, 30, 1).enters(11),
+            life(1).got(10, 30, 1).enters(11),
             life(2)
                 .asks(31)
                 .gets(40, 300, 2)
@@ -177,7 +161,7 @@ fn unknown_ends_stay_open() {
             Property::WellFormed,
         ],
     );
-    let verdict = check([life(1).asks(0).gets(10, 30, 1).enters(11), life(3).asks(5)]);
+    let verdict = check([life(1).got(10, 30, 1).enters(11), life(3).asks(5)]);
     assert_eq!(
         (verdict.facts.open_attempts, verdict.facts.open_uses),
         (1, 1)
@@ -188,12 +172,8 @@ fn unknown_ends_stay_open() {
 fn an_early_loss_makes_room() {
     fine(
         [
-            life(1).asks(0).gets(10, 100, 1).uses(11, 20).loses(30, 30),
-            life(2)
-                .asks(0)
-                .gets(31, 60, 2)
-                .uses(31, 40)
-                .releases(50, 51),
+            life(1).got(10, 100, 1).uses(11, 20).loses(30, 30),
+            life(2).got(31, 60, 2).uses(31, 40).releases(50, 51),
         ],
         &[Property::ValidityOverlap, Property::UseAfterEnd],
     );
@@ -204,8 +184,7 @@ fn extensions_in_time() {
     fine(
         [
             life(1)
-                .asks(0)
-                .gets(10, 50, 1)
+                .got(10, 50, 1)
                 .enters(11)
                 .extends(50, 90)
                 .extends(80, 130)
@@ -216,7 +195,7 @@ fn extensions_in_time() {
                 // One more was on its way.
                 .extends(176, 300)
                 .ends_release(177),
-            life(2).asks(0).gets(175, 300, 2).uses(176, 180),
+            life(2).got(175, 300, 2).uses(176, 180),
         ],
         &[
             Property::ValidityOverlap,
@@ -230,8 +209,7 @@ fn extensions_in_time() {
 fn a_lost_guard_may_state_its_old_end() {
     fine(
         [life(1)
-            .asks(0)
-            .gets(10, 50, 1)
+            .got(10, 50, 1)
             .uses(11, 20)
             .loses(30, 30)
             .observes(35, 50)],
@@ -242,7 +220,7 @@ fn a_lost_guard_may_state_its_old_end() {
 #[test]
 fn a_loss_tells_of_extensions_as_well() {
     // The watchdog had extended it to 90 before it was lost.
-    let verdict = check([life(1).asks(0).gets(10, 50, 1).uses(20, 85).loses(90, 90)]);
+    let verdict = check([life(1).got(10, 50, 1).uses(20, 85).loses(90, 90)]);
     assert_failed(&verdict, &[]);
     assert_eq!(verdict.loss_signal.lateness.max_ns, 0);
     assert_eq!(verdict.loss_signal.unsignalled, 0);
@@ -253,10 +231,7 @@ fn grants_at_the_same_time_have_no_order() {
     // 2 was requested before 1 was received, and its reply was late: its smaller token proves
     // nothing.
     fine(
-        [
-            life(1).asks(0).gets(10, 15, 9),
-            life(2).asks(10).gets(20, 20, 8),
-        ],
+        [life(1).got(10, 15, 9), life(2).asks(10).gets(20, 20, 8)],
         &[Property::FallingTokens],
     );
 }
@@ -265,12 +240,7 @@ fn grants_at_the_same_time_have_no_order() {
 /// order.
 #[test]
 fn where_no_exclusion_is_promised_only_requests_order_tokens() {
-    let replies_crossed = || {
-        [
-            life(1).asks(0).gets(10, 100, 9),
-            life(2).asks(5).gets(20, 100, 8),
-        ]
-    };
+    let replies_crossed = || [life(1).got(10, 100, 9), life(2).asks(5).gets(20, 100, 8)];
     let strict = check(replies_crossed());
     assert_eq!((strict.tokens.falls, strict.tokens.unordered), (1, 0));
     let lax = check_with(lax(), replies_crossed());
@@ -289,7 +259,7 @@ fn later(millis: u64, token: u64) -> [Life; 2] {
     const MS: u64 = 1_000_000;
     let asked = 10 + millis * MS;
     [
-        life(1).asks(0).gets(10, 9_000 * MS, 9),
+        life(1).got(10, 9_000 * MS, 9),
         life(2).asks(asked).gets(asked + 10, 9_000 * MS, token),
     ]
 }
@@ -361,7 +331,7 @@ fn tokens_of_readers_order_nothing() {
     let reader = |worker| life(worker).mode(Mode::Shared);
     fine(
         [
-            reader(1).asks(0).gets(10, 15, 9),
+            reader(1).got(10, 15, 9),
             reader(2).asks(20).gets(25, 30, 9),
             reader(3).asks(40).gets(45, 50, 3),
         ],
@@ -373,7 +343,7 @@ fn tokens_of_readers_order_nothing() {
 fn tokens_are_counted_for_each_lock() {
     fine(
         [
-            life(1).asks(0).gets(10, 100, 9),
+            life(1).got(10, 100, 9),
             life(2).lock("b").asks(20).gets(30, 100, 9),
             life(3).lock("c").asks(40).gets(50, 100, 3),
         ],
@@ -390,8 +360,7 @@ fn stale_writes_that_are_caught() {
     fine(
         [
             life(1)
-                .asks(0)
-                .gets(10, 20, 1)
+                .got(10, 20, 1)
                 .writes(12, 13, 1, Accepted)
                 // No later holder has written yet.
                 .writes(44, 45, 1, Accepted)
@@ -410,7 +379,7 @@ fn stale_writes_that_are_caught() {
 
 #[test]
 fn a_refusal_is_right_if_a_killed_holder_may_have_written() {
-    let early = || life(1).asks(0).gets(10, 20, 1).writes(60, 65, 1, Rejected);
+    let early = || life(1).got(10, 20, 1).writes(60, 65, 1, Rejected);
     let later = || life(2).asks(30).gets(40, 200, 2);
     fine([early(), later()], &[Property::GoodWrites]);
     fine(
@@ -466,7 +435,7 @@ fn entering_again_overtakes_nobody() {
     fine(
         [
             rules(None, true),
-            life(1).holder(3).asks(0).gets(10, 100, 1).releases(60, 61),
+            life(1).holder(3).got(10, 100, 1).releases(60, 61),
             life(2).asks(12).queued(15).gets(60, 100, 2),
             life(1)
                 .attempt(1)
@@ -483,12 +452,8 @@ fn entering_again_overtakes_nobody() {
 fn a_grant_that_came_too_late_is_nobodys() {
     // Stopped between the reply and the record; meanwhile the next one had it.
     let verdict = check([
-        life(1).asks(0).gets(100, 50, 1),
-        life(2)
-            .asks(0)
-            .gets(60, 200, 2)
-            .uses(61, 120)
-            .releases(150, 151),
+        life(1).got(100, 50, 1),
+        life(2).got(60, 200, 2).uses(61, 120).releases(150, 151),
     ]);
     assert_failed(&verdict, &[]);
     assert_eq!(verdict.facts.spent, 1);

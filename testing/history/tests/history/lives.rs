@@ -84,6 +84,11 @@ impl Life {
         self.put(at, Event::Granted { attempt, grant })
     }
 
+    /// Asks at the beginning, and gets the lock.
+    pub(crate) fn got(self, at: u64, valid_until: u64, token: impl Into<Option<u64>>) -> Self {
+        self.asks(0).gets(at, valid_until, token)
+    }
+
     pub(crate) fn fails(self, at: u64, waited_until: Option<u64>) -> Self {
         let failed = Event::Failed {
             attempt: self.attempt,
@@ -132,24 +137,20 @@ impl Life {
 
     pub(crate) fn extends(self, at: u64, valid_until: u64) -> Self {
         let attempt = self.attempt;
-        self.put(
-            at,
-            Event::Extended {
-                attempt,
-                valid_until,
-            },
-        )
+        let event = Event::Extended {
+            attempt,
+            valid_until,
+        };
+        self.put(at, event)
     }
 
     pub(crate) fn observes(self, at: u64, valid_until: u64) -> Self {
         let attempt = self.attempt;
-        self.put(
-            at,
-            Event::Observed {
-                attempt,
-                valid_until,
-            },
-        )
+        let event = Event::Observed {
+            attempt,
+            valid_until,
+        };
+        self.put(at, event)
     }
 
     pub(crate) fn loses(self, at: u64, valid_until: u64) -> Self {

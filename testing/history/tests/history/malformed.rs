@@ -9,8 +9,8 @@ use locktopus_history::{
 #[track_caller]
 fn names(lives: impl IntoIterator<Item = Life>, expected: &Malformed) {
     let mut lives: Vec<Life> = lives.into_iter().collect();
-    lives.push(life(91).lock("other").asks(0).gets(10, 100, 1));
-    lives.push(life(92).lock("other").asks(0).gets(50, 100, 2));
+    lives.push(life(91).lock("other").got(10, 100, 1));
+    lives.push(life(92).lock("other").got(50, 100, 2));
     let verdict = check(lives);
     assert_eq!(
         verdict.malformed,
@@ -32,7 +32,7 @@ fn first() -> AttemptId {
 #[test]
 fn steps_that_do_not_follow() {
     let attempt = first();
-    let held = || life(1).asks(0).gets(10, 100, 1);
+    let held = || life(1).got(10, 100, 1);
     let event = "granted";
     names(
         [life(1).gets(10, 100, 1)],
@@ -87,7 +87,7 @@ fn steps_that_do_not_follow() {
 #[test]
 fn finished_workers_with_unfinished_business() {
     let attempt = first();
-    let held = || life(1).asks(0).gets(10, 100, 1);
+    let held = || life(1).got(10, 100, 1);
     let never = |what| Malformed::NeverEnded { attempt, what };
     names([life(1).asks(0).closes(20)], &never("the attempt"));
     names([held().enters(11).closes(20)], &never("a use"));
@@ -125,7 +125,7 @@ fn workers_that_do_not_belong_together() {
 fn semaphores_that_are_none() {
     let attempt = first();
     let lock = || "a".to_owned();
-    let permits = |count| life(1).permits(count).asks(0).gets(10, 100, None);
+    let permits = |count| life(1).permits(count).got(10, 100, None);
     names([permits(1)], &Malformed::NoLimit { lock: lock() });
     names(
         [rules(Some(3), false), permits(0)],
@@ -134,7 +134,7 @@ fn semaphores_that_are_none() {
     let mixed = [
         rules(Some(3), false),
         permits(1),
-        life(2).mode(Mode::Shared).asks(0).gets(11, 90, None),
+        life(2).mode(Mode::Shared).got(11, 90, None),
     ];
     let attempt = life(2).id();
     names(
@@ -158,7 +158,7 @@ fn semaphores_that_are_none() {
 #[test]
 fn resources_that_cannot_count() {
     let resource = || "r".to_owned();
-    let held = |worker, token| life(worker).asks(0).gets(10 * token, 10 * token + 5, token);
+    let held = |worker, token| life(worker).got(10 * token, 10 * token + 5, token);
     let early = held(1, 1).writes(30, 20, 1, WriteOutcome::Accepted);
     let before = Malformed::WriteBeforeIssue {
         attempt: first(),

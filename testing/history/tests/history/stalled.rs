@@ -17,7 +17,7 @@ fn with_limit(nanos: u64) -> Options {
 /// at 30.
 fn overrun(until: u64, more: impl IntoIterator<Item = Life>) -> Verdict {
     let lives = [
-        life(1).asks(0).gets(10, 20, 1).uses(11, until),
+        life(1).got(10, 20, 1).uses(11, until),
         life(2).asks(5).gets(30, 100, 2).uses(31, 50),
     ];
     check_with(with_limit(5), lives.into_iter().chain(more))
@@ -52,7 +52,7 @@ fn a_holder_that_slept_through_its_end_is_excused_for_as_long_as_it_slept() {
 fn a_moment_after_the_end_is_within_the_limit() {
     let lives = |until| {
         [
-            life(1).asks(0).gets(10, 20, 1).uses(11, until),
+            life(1).got(10, 20, 1).uses(11, until),
             life(2).asks(5).gets(22, 100, 2).uses(22, 50),
         ]
     };
@@ -63,7 +63,7 @@ fn a_moment_after_the_end_is_within_the_limit() {
 #[test]
 fn validity_is_never_excused() {
     let lives = [
-        life(1).asks(0).gets(10, 60, 1),
+        life(1).got(10, 60, 1),
         life(2).asks(5).gets(30, 100, 2),
         stall(1, 0, 100, false),
         stall(9, 0, 100, true),
@@ -95,7 +95,7 @@ fn signals_that_a_stall_held_up() {
         ..strict()
     };
     let told = |more: Vec<Life>| {
-        let life = life(1).asks(0).gets(10, 100, 1).loses(130, 100);
+        let life = life(1).got(10, 100, 1).loses(130, 100);
         check_with(options(), more.into_iter().chain([life]))
     };
     let late = [(Property::LossSignal, 1)];
@@ -103,7 +103,7 @@ fn signals_that_a_stall_held_up() {
     assert_failed(&told(vec![stall(1, 105, 125, false)]), &[]);
     assert_failed(&told(vec![stall(1, 105, 124, false)]), &late);
     let never = |more: Vec<Life>| {
-        let life = life(1).asks(0).gets(10, 100, 1).releases(130, 131);
+        let life = life(1).got(10, 100, 1).releases(130, 131);
         check_with(options(), more.into_iter().chain([life]))
     };
     assert_failed(&never(vec![]), &late);
@@ -117,7 +117,7 @@ fn outages_of_one_who_did_not_ask() {
         ..strict()
     };
     let lives = |more: Vec<Life>| {
-        let life = life(1).asks(0).gets(70, 100, 1);
+        let life = life(1).got(70, 100, 1);
         check_with(options(), more.into_iter().chain([life]))
     };
     assert_failed(&lives(vec![]), &[(Property::Outage, 1)]);
@@ -138,10 +138,7 @@ fn outages_are_those_of_whoever_waits() {
     };
     // Not granted from 5 to 70, while the second one waits.
     let lives = |more: Vec<Life>| {
-        let lives = [
-            life(1).asks(0).gets(5, 10, 1),
-            life(2).asks(2).gets(70, 100, 2),
-        ];
+        let lives = [life(1).got(5, 10, 1), life(2).asks(2).gets(70, 100, 2)];
         check_with(options(), lives.into_iter().chain(more))
     };
     let outage = [(Property::Outage, 1)];

@@ -9,7 +9,7 @@ use crate::lives::{Life, assert_failed, check, check_with, life, strict};
 #[test]
 fn use_after_the_end_of_validity() {
     let verdict = check([
-        life(1).asks(0).gets(10, 50, 1).uses(40, 70),
+        life(1).got(10, 50, 1).uses(40, 70),
         life(2)
             .asks(60)
             .gets(100, 200, 2)
@@ -26,14 +26,7 @@ fn use_after_the_end_of_validity() {
 
 #[test]
 fn use_after_the_signal_of_a_loss() {
-    let lives = || {
-        [life(1)
-            .asks(0)
-            .gets(10, 500, 1)
-            .enters(40)
-            .loses(50, 45)
-            .leaves(70)]
-    };
+    let lives = || [life(1).got(10, 500, 1).enters(40).loses(50, 45).leaves(70)];
     assert_failed(&check(lives()), &[(Property::UseAfterEnd, 1)]);
     let reaction = |ns| Options {
         reaction: Duration::from_nanos(ns),
@@ -49,8 +42,7 @@ fn use_after_the_signal_of_a_loss() {
 #[test]
 fn use_after_the_release() {
     let verdict = check([life(1)
-        .asks(0)
-        .gets(10, 500, 1)
+        .got(10, 500, 1)
         .enters(40)
         .releases(50, 55)
         .leaves(56)]);
@@ -61,22 +53,10 @@ fn use_after_the_release() {
 #[test]
 fn extensions_when_it_is_over() {
     let cases: [Life; 4] = [
-        life(1).asks(0).gets(10, 50, 1).extends(51, 100),
-        life(1)
-            .asks(0)
-            .gets(10, 50, 1)
-            .loses(30, 30)
-            .extends(31, 100),
-        life(1)
-            .asks(0)
-            .gets(10, 50, 1)
-            .releases(20, 30)
-            .extends(31, 100),
-        life(1)
-            .asks(0)
-            .gets(10, 50, 1)
-            .loses(30, 30)
-            .observes(35, 51),
+        life(1).got(10, 50, 1).extends(51, 100),
+        life(1).got(10, 50, 1).loses(30, 30).extends(31, 100),
+        life(1).got(10, 50, 1).releases(20, 30).extends(31, 100),
+        life(1).got(10, 50, 1).loses(30, 30).observes(35, 51),
     ];
     for case in cases {
         assert_failed(&check([case]), &[(Property::ExtensionAfterEnd, 1)]);
@@ -86,8 +66,8 @@ fn extensions_when_it_is_over() {
 #[test]
 fn a_late_extension_is_believed_in() {
     let verdict = check([
-        life(1).asks(0).gets(10, 50, 1).extends(80, 100),
-        life(2).asks(0).gets(60, 90, 2),
+        life(1).got(10, 50, 1).extends(80, 100),
+        life(2).got(60, 90, 2),
     ]);
     let expected = [
         (Property::ValidityOverlap, 1),
@@ -100,8 +80,8 @@ fn a_late_extension_is_believed_in() {
 #[test]
 fn a_validity_that_shrinks_was_believed_in_until_then() {
     let verdict = check([
-        life(1).asks(0).gets(10, 100, 1).observes(20, 5),
-        life(2).asks(0).gets(15, 90, 2),
+        life(1).got(10, 100, 1).observes(20, 5),
+        life(2).got(15, 90, 2),
     ]);
     assert_failed(&verdict, &[(Property::ValidityOverlap, 1)]);
     assert_eq!(verdict.validity.longest_ns, 5);
@@ -110,8 +90,8 @@ fn a_validity_that_shrinks_was_believed_in_until_then() {
 #[test]
 fn a_loss_tells_of_extensions_that_were_not_recorded() {
     let verdict = check([
-        life(1).asks(0).gets(10, 50, 1).loses(95, 90),
-        life(2).asks(0).gets(60, 200, 2),
+        life(1).got(10, 50, 1).loses(95, 90),
+        life(2).got(60, 200, 2),
     ]);
     assert_failed(&verdict, &[(Property::ValidityOverlap, 1)]);
     assert_eq!(verdict.validity.longest_ns, 30);
@@ -133,15 +113,9 @@ fn losses_signalled_late_or_never() {
         })
         .collect();
     // Signalled before the end, 30 after it, and never.
-    lives.push(life(200).lock("b").asks(0).gets(1, 50, 1).loses(40, 50));
-    lives.push(life(201).lock("b").asks(0).gets(60, 90, 2).loses(120, 90));
-    lives.push(
-        life(202)
-            .lock("b")
-            .asks(0)
-            .gets(130, 140, 3)
-            .releases(171, 172),
-    );
+    lives.push(life(200).lock("b").got(1, 50, 1).loses(40, 50));
+    lives.push(life(201).lock("b").got(60, 90, 2).loses(120, 90));
+    lives.push(life(202).lock("b").got(130, 140, 3).releases(171, 172));
     // Released in time, though the answer came after the end.
     let in_time = life(203).lock("b").asks(180).gets(190, 200, 4);
     lives.push(in_time.releases(195, 250));

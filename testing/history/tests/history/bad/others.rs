@@ -65,7 +65,7 @@ fn an_outage_beyond_the_limit() {
     };
     let lives = || {
         [
-            life(1).asks(0).gets(10, 12, 1),
+            life(1).got(10, 12, 1),
             fault(20, "kill"),
             fault(25, "promote"),
             // Tries again and again, with pauses that are too short to count.
@@ -158,10 +158,7 @@ fn updates_lost_despite_tokens() {
 
 #[test]
 fn every_violation_has_words() {
-    let verdict = check([
-        life(1).asks(0).gets(10, 100, 1),
-        life(2).asks(20).gets(60, 90, 1),
-    ]);
+    let verdict = check([life(1).got(10, 100, 1), life(2).asks(20).gets(60, 90, 1)]);
     let violations = verdict.violations();
     assert_eq!(violations.len(), 2);
     let text = verdict.to_string();

@@ -8,7 +8,7 @@ use crate::lives::{assert_failed, check, fault, life};
 #[test]
 fn a_token_granted_again() {
     let verdict = check([
-        life(1).asks(0).gets(10, 100, 7).releases(20, 21),
+        life(1).got(10, 100, 7).releases(20, 21),
         life(2).asks(30).gets(40, 100, 7).releases(50, 51),
         life(3).asks(60).gets(70, 100, 7).releases(80, 81),
         life(4).asks(60).gets(85, 100, 8).releases(90, 91),
@@ -24,7 +24,7 @@ fn a_token_granted_again() {
 #[test]
 fn a_holder_who_left_may_not_come_back_with_the_same_token() {
     let verdict = check([
-        life(1).holder(5).asks(0).gets(10, 100, 7).releases(20, 21),
+        life(1).holder(5).got(10, 100, 7).releases(20, 21),
         life(1)
             .attempt(1)
             .holder(5)
@@ -38,7 +38,7 @@ fn a_holder_who_left_may_not_come_back_with_the_same_token() {
 #[test]
 fn tokens_that_fall() {
     let verdict = check([
-        life(1).asks(0).gets(10, 100, 9).releases(20, 21),
+        life(1).got(10, 100, 9).releases(20, 21),
         life(2).asks(30).gets(40, 100, 8).releases(50, 51),
         life(3).asks(60).gets(70, 100, 10).releases(80, 81),
     ]);
@@ -48,7 +48,7 @@ fn tokens_that_fall() {
 
 #[test]
 fn tokens_that_fall_along_the_queue() {
-    let first = || life(1).asks(0).gets(10, 100, 5).releases(20, 21);
+    let first = || life(1).got(10, 100, 5).releases(20, 21);
     // It was requested while the first one waited, or held: only the order of the grants tells.
     let second = |until| life(2).asks(5).gets(30, until, 4).releases(40, 41);
     let verdict = check([first(), second(100)]);
@@ -68,7 +68,7 @@ fn tokens_that_fall_along_the_queue() {
 
 #[test]
 fn a_stale_write_accepted() {
-    let stale = |worker| life(worker).asks(0).gets(10, 100, 1).releases(20, 21);
+    let stale = |worker| life(worker).got(10, 100, 1).releases(20, 21);
     let verdict = check([
         stale(1)
             .writes(60, 61, 1, Accepted)
@@ -99,12 +99,10 @@ fn a_stale_write_accepted_by_the_resources_own_count() {
     let lives = |first, second| {
         [
             life(1)
-                .asks(0)
-                .gets(10, 20, 1)
+                .got(10, 20, 1)
                 .writes_nth(50, 70, 1, Accepted, first),
             life(2)
-                .asks(0)
-                .gets(30, 200, 2)
+                .got(30, 200, 2)
                 .writes_nth(50, 70, 2, Accepted, second),
         ]
     };
@@ -118,7 +116,7 @@ fn a_stale_write_accepted_by_the_resources_own_count() {
 fn a_stale_write_that_its_token_does_not_show() {
     // The second holder has the same token, so the resource could not tell them apart.
     let verdict = check([
-        life(1).asks(0).gets(10, 20, 5).writes(60, 61, 5, Accepted),
+        life(1).got(10, 20, 5).writes(60, 61, 5, Accepted),
         life(2)
             .asks(30)
             .gets(40, 200, 5)
@@ -132,7 +130,7 @@ fn a_stale_write_that_its_token_does_not_show() {
 fn a_good_write_rejected() {
     // Tokens fell: the resource saw 9 and refuses the 8 of the later holder.
     let verdict = check([
-        life(1).asks(0).gets(10, 20, 9).writes(12, 15, 9, Accepted),
+        life(1).got(10, 20, 9).writes(12, 15, 9, Accepted),
         life(2)
             .asks(30)
             .gets(40, 200, 8)
@@ -142,6 +140,6 @@ fn a_good_write_rejected() {
     assert_failed(&verdict, &expected);
     assert_eq!(verdict.fenced.stale_issued, 0);
     // There was no other holder at all.
-    let verdict = check([life(1).asks(0).gets(10, 20, 9).writes(12, 15, 9, Rejected)]);
+    let verdict = check([life(1).got(10, 20, 9).writes(12, 15, 9, Rejected)]);
     assert_failed(&verdict, &[(Property::GoodWrites, 1)]);
 }
