@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    CLIENTS, HANDED, HANDED_LEASE, LONG, ONE_SENTINEL, SHARDS, SOON, close, connect, eventually,
-    unique, url,
+    CLIENTS, HANDED, HANDED_LEASE, LONG, ONE_SENTINEL, SHARDS, SOON, close, close_both, connect,
+    eventually, unique, url,
 };
 use locktopus::{LockKind, LockName, LockTarget, Locktopus, NodeView, QuorumBackend};
 use locktopus_servers::topology::{Deployment, ProviderKind, Spec, TopologyKind, start};
@@ -59,8 +59,7 @@ async fn with_defaults(spec: Spec) {
         place.set_round_trip(FAR * 2);
         a_short_wait_takes_a_free_lock(&one).await;
         place.set_round_trip(FARTHEST);
-        close(one).await;
-        close(two).await;
+        close_both(one, two).await;
     }
 }
 
@@ -153,8 +152,7 @@ async fn quorum(round_trip: Duration) {
     first.release().await.unwrap();
     let second = timeout(LONG, waiting).await.unwrap().unwrap().unwrap();
     second.release().await.unwrap();
-    close(one).await;
-    close(two).await;
+    close_both(one, two).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

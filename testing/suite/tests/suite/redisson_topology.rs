@@ -28,7 +28,7 @@ mod theirs;
 use std::sync::Arc;
 
 use common::raw::{Raw, Value};
-use common::{CLIENTS, Cases, PATIENT, close, connect, eventually, servers, url, url_for};
+use common::{CLIENTS, Cases, PATIENT, becomes, close, connect, eventually, servers, url, url_for};
 use locktopus::Locktopus;
 use locktopus_servers::peers::redisson::{JavaThread, Redisson, Reply, jar_or_skip};
 use locktopus_servers::topology::{Deployment, TopologyKind};
@@ -248,11 +248,6 @@ async fn our_waiters(place: &Deployment, name: &str, kind: Ours, number: i64) {
         let own = format!("{}:{}", channel(name), last.text());
         return listeners(place, name, &own, 1).await;
     }
-    eventually("waiters of ours", PATIENT, async || {
-        match raw.say(&["ZCARD", &side("locktopus_queue")]).await.int() {
-            seen if seen == number => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    let seen = async || raw.say(&["ZCARD", &side("locktopus_queue")]).await.int();
+    becomes("waiters of ours", PATIENT, number, seen).await;
 }

@@ -11,7 +11,7 @@ use locktopus_servers::topology::{Deployment, Knobs, Resp, TopologyKind, clock_o
 use tokio::time::Instant;
 
 use crate::common::{
-    CLIENTS, SOON, close, eventually, plain_url_for, servers, servers_with, unique, url,
+    CLIENTS, SOON, close, close_both, eventually, plain_url_for, servers, servers_with, unique, url,
 };
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -147,8 +147,7 @@ async fn a_restarted_node_does_not_vote_until_every_lease_it_forgot_is_over() {
     let again = b.mutex(&name).wait_at_most(SOON * 2).acquire().await;
     again.unwrap().release().await.unwrap();
     drop(guard);
-    close(a).await;
-    close(b).await;
+    close_both(a, b).await;
 }
 
 /// Each run of a job starts once, by tokens that a majority keeps. After the third server died, two
@@ -182,8 +181,7 @@ async fn a_run_of_a_job_is_begun_once_and_any_majority_knows() {
     let next = begun(&b, [first, first + LEASE]).await;
     assert!(next.len() == 1 && next > one, "{next:?} after {one:?}");
     assert_eq!(begun(&a, [first, first + LEASE]).await, []);
-    close(b).await;
-    close(a).await;
+    close_both(b, a).await;
 }
 
 /// One server's note about another one.
@@ -225,8 +223,7 @@ async fn the_first_attempt_of_a_program_is_granted() {
     let fresh = locks(&place);
     let guard = fresh.mutex(unique("fresh")).try_acquire().await.unwrap();
     guard.unwrap().release().await.unwrap();
-    close(first).await;
-    close(fresh).await;
+    close_both(first, fresh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

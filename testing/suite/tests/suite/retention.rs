@@ -4,7 +4,9 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::{CLIENTS, HANDED, SOON, close, connect, eventually, servers, unique, url, url_for};
+use common::{
+    CLIENTS, HANDED, SOON, close, close_both, connect, eventually, servers, unique, url, url_for,
+};
 use locktopus::{LockError, Locktopus, MutexProfile, Severity, TokenRetention, connect_with};
 use locktopus_servers::topology::{Deployment, TopologyKind};
 
@@ -152,8 +154,7 @@ async fn a_grant_that_is_handed_on_is_kept_as_long() {
         let heir = waiting.await.unwrap().unwrap();
         about(MINUTE * 5, kept(&place, &name).await);
         heir.release().await.unwrap();
-        close(one).await;
-        close(other).await;
+        close_both(one, other).await;
     }
 }
 
@@ -249,8 +250,7 @@ async fn a_name_costs_what_the_page_says() {
     as_promised("waiter", waited_for - held, said);
     guard.release().await.unwrap();
     waiting.await.unwrap().unwrap().release().await.unwrap();
-    close(locks).await;
-    close(other).await;
+    close_both(locks, other).await;
 }
 
 /// As [`FILL`], with names as long as the page's.

@@ -24,7 +24,7 @@ mod paused;
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{At, CLIENTS, Cases, SHARDS, SOON, each_client_on, eventually, servers, servers_with};
+use common::{At, CLIENTS, Cases, SHARDS, SOON, becomes, each_client_on, servers, servers_with};
 use locktopus::Locktopus;
 use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 
@@ -179,12 +179,6 @@ fn channel(name: &str) -> String {
 
 /// Returns once a lock has this many waiters in its queue.
 async fn waiting(locks: &Locktopus, name: &str, count: usize) {
-    eventually("waiters in the queue", SOON, async || {
-        let state = locks.lock(name).inspect().await.unwrap();
-        match state.waiters.len() {
-            there if there == count => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    let there = async || locks.lock(name).inspect().await.unwrap().waiters.len();
+    becomes("waiters in the queue", SOON, count, there).await;
 }

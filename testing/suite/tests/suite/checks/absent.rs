@@ -8,7 +8,9 @@ use locktopus_servers::topology::{Deployment, TopologyKind};
 use tokio::time::Instant;
 
 use crate::checks::At;
-use crate::common::{LONG, SOON, close, connect, eventually, servers, unique, unique_of, url_for};
+use crate::common::{
+    LONG, SOON, close_both, connect, eventually, servers, unique, unique_of, url_for,
+};
 
 /// How the first primary is away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +126,6 @@ pub(crate) async fn begins_without(kind: TopologyKind, client: &'static str) -> 
     })
     .await;
     guard.release().await.unwrap();
-    close(locks).await;
-    close(cautious).await;
+    close_both(locks, cautious).await;
     format!("a lock {took:.2?} after the servers were there")
 }

@@ -9,7 +9,7 @@ use locktopus_servers::rights;
 use locktopus_servers::topology::{Deployment, Knobs, Node, TopologyKind};
 use tokio::time::Instant;
 
-use crate::common::{LONG, close, eventually, plain_url_for, servers_with, unique};
+use crate::common::{LONG, close_both, eventually, plain_url_for, servers_with, unique};
 
 /// Renewed after a third of it.
 const LEASE: Duration = Duration::from_secs(6);
@@ -157,7 +157,6 @@ pub(crate) async fn locks_outlive_passwords(kind: TopologyKind, client: &'static
         "{failed}"
     );
 
-    close(ours).await;
-    close(theirs).await;
+    close_both(ours, theirs).await;
     format!("{} logins asked for", vault.asked())
 }

@@ -189,6 +189,11 @@ pub async fn close(locks: Locktopus) {
     assert_eq!(locks.shutdown(grace).await.abandoned, 0, "releases left");
 }
 
+pub async fn close_both(one: Locktopus, other: Locktopus) {
+    close(one).await;
+    close(other).await;
+}
+
 /// A name that no other case uses.
 pub fn unique(what: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -221,6 +226,20 @@ pub async fn eventually<T, E: Debug>(
             Err(_) => sleep(Duration::from_millis(10)).await,
         }
     }
+}
+
+/// Repeats a question until the answer is the expected one, like `eventually`.
+pub async fn becomes<T: PartialEq + Debug>(
+    what: &str,
+    within: Duration,
+    expected: T,
+    mut ask: impl AsyncFnMut() -> T,
+) {
+    let attempt = async || match ask().await {
+        found if found == expected => Ok(()),
+        other => Err(other),
+    };
+    eventually(what, within, attempt).await;
 }
 
 /// An error with all its sources, as a user would log it.

@@ -10,7 +10,7 @@ use locktopus::{LockRequest, Locktopus};
 use locktopus_servers::topology::{Deployment, Node, Role, TopologyKind};
 use tokio::time::{Instant, sleep};
 
-use crate::common::{LONG, close, connect, eventually, locks_apart, unique, unique_of};
+use crate::common::{LONG, close, close_both, connect, eventually, locks_apart, unique, unique_of};
 use crate::failover::At;
 
 /// Every kind of lock is used with each of these leases.
@@ -183,7 +183,6 @@ pub(crate) async fn both_halves_change_hands((place, client): At) -> String {
     reading.release().await.unwrap();
     assert!(shared.write().try_acquire().await.unwrap().is_none());
     reads_on.release().await.unwrap();
-    close(locks).await;
-    close(other).await;
+    close_both(locks, other).await;
     format!("granted within {granted:.2?}")
 }

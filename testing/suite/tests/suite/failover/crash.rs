@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::common::raw::Raw;
 use crate::common::{
-    CLIENTS, Cases, LONG, SOON, close, eventually, locks, servers, unique, unique_of, url_for,
+    CLIENTS, Cases, LONG, SOON, close_both, eventually, locks, servers, unique, unique_of, url_for,
 };
 use crate::failover::At;
 use crate::failover::holder::Holder;
@@ -125,8 +125,7 @@ async fn lives_through((place, client): At, barriers: (Arc<Barrier>, Arc<Barrier
     let rebuilt_after = queue.comes_back_and_is_served(at_crash).await;
     let record = prober.stop().await;
     assert!(record.outage() < LONG, "{record}");
-    close(locks).await;
-    close(waiting).await;
+    close_both(locks, waiting).await;
     let unreachable = |cause: &&LostCause| matches!(cause, LostCause::Unreachable { .. });
     format!(
         "short leases lost after {lost_after:.2?} ({}/{EACH} as unreachable), waiters served after \

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locktopus::{BackendErrorKind, Executed, LockError, MutexProfile};
 
-use crate::common::{SOON, close, eventually, locks, unique};
+use crate::common::{SOON, becomes, close, eventually, locks, unique};
 use crate::failover::At;
 
 pub(crate) async fn of_data((place, client): At) -> String {
@@ -119,14 +119,10 @@ pub(crate) async fn can_be_read((place, client): At) -> String {
         assert!(state.holder().is_some(), "{request:?}");
     }
     for semaphore in [&semaphore, &permits] {
-        eventually(
-            "permits whose lease is over",
-            SOON,
-            async || match semaphore.available().await.unwrap() {
-                Some(1) => Ok(()),
-                other => Err(other),
-            },
-        )
+        let what = "permits whose lease is over";
+        becomes(what, SOON, Some(1), async || {
+            semaphore.available().await.unwrap()
+        })
         .await;
         assert!(!semaphore.inspect().await.unwrap().holders.is_empty());
     }

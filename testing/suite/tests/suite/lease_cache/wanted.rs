@@ -6,7 +6,7 @@ use locktopus::{Locktopus, WaitStrategy};
 use tokio::time::timeout;
 
 use crate::common::raw::Raw;
-use crate::common::{LONG, ONLY_MESSAGES, close, eventually, unique};
+use crate::common::{LONG, ONLY_MESSAGES, close, close_both, eventually, unique};
 use crate::lease_cache::{At, KEEP, LEASE, locks, requests};
 
 /// Acquires and releases the lock, so that it is kept.
@@ -40,8 +40,7 @@ pub(crate) async fn by_a_waiter(at: At) -> String {
             }
         }
     }
-    close(here).await;
-    close(there).await;
+    close_both(here, there).await;
     format!("eight waiters got what was kept for {KEEP:?}")
 }
 
@@ -58,8 +57,7 @@ pub(crate) async fn by_one_attempt(at: At) -> String {
         })
         .await;
     }
-    close(here).await;
-    close(there).await;
+    close_both(here, there).await;
     "the attempt that failed made room for the next".to_owned()
 }
 
@@ -74,8 +72,7 @@ pub(crate) async fn by_a_group(at: At) -> String {
         Ok::<_, &str>(())
     })
     .await;
-    close(here).await;
-    close(there).await;
+    close_both(here, there).await;
     "a group got what was kept".to_owned()
 }
 
@@ -98,8 +95,7 @@ pub(crate) async fn by_an_operator(at: At) -> String {
         "handed out after its eviction"
     );
     guard.release().await.unwrap();
-    close(here).await;
-    close(there).await;
+    close_both(here, there).await;
     "an evicted lease is not handed out".to_owned()
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::common::raw::Raw;
-use crate::common::{HANDED, HANDED_LEASE, PATIENT, close, connect, eventually, url_for};
+use crate::common::{HANDED, HANDED_LEASE, PATIENT, becomes, close, connect, eventually, url_for};
 use crate::redisson_topology::ours::Ours;
 use crate::redisson_topology::theirs::{LONG_LEASE, Theirs};
 use crate::redisson_topology::{At, our_waiters};
@@ -109,13 +109,8 @@ async fn deadline_of_head(raw: &mut Raw, name: &str) -> Duration {
 pub(crate) async fn queued(place: &Deployment, name: &str, length: i64) {
     let mut raw = Raw::to(place.primary_for(name).await.unwrap()).await;
     let queue = format!("redisson_lock_queue:{{{name}}}");
-    eventually("waiters in the list", PATIENT, async || {
-        match raw.say(&["LLEN", &queue]).await.int() {
-            seen if seen == length => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    let seen = async || raw.say(&["LLEN", &queue]).await.int();
+    becomes("waiters in the list", PATIENT, length, seen).await;
 }
 
 /// A waiter of ours with its own runtime, which ends without notice to the servers.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktopus_servers::topology::{Node, Role, TopologyKind, Vip};
 use tokio::time::Instant;
 
-use crate::common::{LONG, close, eventually, servers};
+use crate::common::{LONG, becomes, close_both, eventually, servers};
 use crate::replica::misled::{connect, handed, inboxes, listens_once};
 
 /// Servers without sentinels.
@@ -66,8 +66,7 @@ pub(crate) async fn behind_one_address(client: &'static str) -> String {
     )
     .await;
     let idle = begun.elapsed();
-    close(direct).await;
-    close(locks).await;
+    close_both(direct, locks).await;
     place.stop().await.unwrap();
     format!("found after {found:.1?}, and without any command after {idle:.1?}")
 }
@@ -78,13 +77,7 @@ async fn follow(replica: &Node, primary: &Node) {
         .command(&["REPLICAOF", "127.0.0.1", &port])
         .await
         .unwrap();
-    eventually(
-        "a replica that is up to date",
-        LONG,
-        async || match replica.role().await.unwrap() {
-            Role::Replica { linked: true } => Ok(()),
-            other => Err(other),
-        },
-    )
-    .await;
+    let linked = Role::Replica { linked: true };
+    let role = async || replica.role().await.unwrap();
+    becomes("a replica that is up to date", LONG, linked, role).await;
 }

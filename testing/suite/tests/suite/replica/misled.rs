@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::common::raw::Raw;
-use crate::common::{At, HANDED, HANDED_LEASE, LONG, SOON, close, eventually, unique};
+use crate::common::{At, HANDED, HANDED_LEASE, LONG, SOON, close, close_both, eventually, unique};
 use crate::replica::replica_of;
 
 /// A heartbeat of 1 s, so that waiters find out without a message.
@@ -62,8 +62,7 @@ pub(crate) async fn by_its_address(
     // Once the address leads to the primary, grants are pushed again.
     vip.point_at(primary.addr());
     handed(&direct, &misled, primary).await;
-    close(misled).await;
-    close(direct).await;
+    close_both(misled, direct).await;
     format!("one holder after each of {RELEASES} releases")
 }
 

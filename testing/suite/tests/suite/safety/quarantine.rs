@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::common::raw::Raw;
 use crate::common::{
-    At, CLIENTS, LONG, chain, close, connect, eventually, plain_url_for, servers, servers_with,
-    unique, unique_of, url_for,
+    At, CLIENTS, LONG, chain, close, close_both, connect, eventually, plain_url_for, servers,
+    servers_with, unique, unique_of, url_for,
 };
 use crate::safety::moved;
 
@@ -222,8 +222,7 @@ pub(crate) async fn of_a_promoted_replica(client: &'static str) -> String {
     };
     let (other, survived) = tokio::join!(other, handed_on);
     other.release().await.unwrap();
-    close(locks).await;
-    close(others).await;
+    close_both(locks, others).await;
     let fate = if survived { "went on" } else { "was too late" };
     format!("the holder {fate}, others waited {:.1?}", crashed.elapsed())
 }

@@ -9,7 +9,7 @@ use locktopus::{
 use locktopus_servers::topology::Node;
 
 use crate::common::raw::Raw;
-use crate::common::{At, LONG, close, eventually, unique, unique_of, url_for};
+use crate::common::{At, LONG, close, close_both, eventually, unique, unique_of, url_for};
 
 /// Options for the conformance suite.
 pub(crate) const EASY: &str =
@@ -201,7 +201,6 @@ pub(crate) async fn on_every_shard(at: At) -> String {
         next.extend(Duration::from_secs(60)).await.unwrap();
         next.release().await.unwrap();
     }
-    close(locks).await;
-    close(others).await;
+    close_both(locks, others).await;
     "granted, handed on and extended on each shard".to_owned()
 }

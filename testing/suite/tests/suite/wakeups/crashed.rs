@@ -4,11 +4,12 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use locktopus_servers::topology::Deployment;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use crate::common::{
-    HANDED, HANDED_LEASE, SOON, close, connect, eventually, locks, unique, url_for,
+    HANDED, HANDED_LEASE, SOON, close, close_both, connect, eventually, locks, unique, url_for,
 };
 use crate::wakeups::{At, waiting};
 
@@ -34,16 +35,7 @@ pub(crate) async fn dead(at: At) -> String {
     head.die();
     // The place was not given up.
     waiting(&holders, &name, 2).await;
-    // The server may notice a little later than we that a connection is gone.
-    let node = place.primary_for(&name).await.unwrap();
-    let inbox = format!("locktopus_inbox:{{{name}}}:*");
-    let sharded = place.nodes().len() > 1;
-    let listed = if sharded { "SHARDCHANNELS" } else { "CHANNELS" };
-    eventually("one inbox left", SOON, async || {
-        let inboxes = node.command(&["PUBSUB", listed, &inbox]).await.unwrap();
-        (inboxes.items().len() == 1).then_some(()).ok_or(inboxes)
-    })
-    .await;
+    one_inbox_left(place, &name).await;
 
     let released = Instant::now();
     guard.release().await.unwrap();
@@ -56,9 +48,21 @@ pub(crate) async fn dead(at: At) -> String {
     // The place blocks no one.
     let once = holders.lock(&name).try_acquire().await.unwrap();
     once.expect("free").release().await.unwrap();
-    close(holders).await;
-    close(others).await;
+    close_both(holders, others).await;
     format!("the second was served after {took:.2?}")
+}
+
+/// The server may notice a little later than we that a connection is gone.
+async fn one_inbox_left(place: &Deployment, name: &str) {
+    let node = place.primary_for(name).await.unwrap();
+    let inbox = format!("locktopus_inbox:{{{name}}}:*");
+    let sharded = place.nodes().len() > 1;
+    let listed = if sharded { "SHARDCHANNELS" } else { "CHANNELS" };
+    eventually("one inbox left", SOON, async || {
+        let inboxes = node.command(&["PUBSUB", listed, &inbox]).await.unwrap();
+        (inboxes.items().len() == 1).then_some(()).ok_or(inboxes)
+    })
+    .await;
 }
 
 /// How many wait in the process that dies: more than one batch of a script.
@@ -101,15 +105,7 @@ pub(crate) async fn with_a_crowd(at: At) -> String {
     in_line(CROWD + 1).await;
     stop.send(()).unwrap();
     process.join().unwrap();
-    let node = place.primary_for(&name).await.unwrap();
-    let inbox = format!("locktopus_inbox:{{{name}}}:*");
-    let sharded = place.nodes().len() > 1;
-    let listed = if sharded { "SHARDCHANNELS" } else { "CHANNELS" };
-    eventually("one inbox left", SOON, async || {
-        let inboxes = node.command(&["PUBSUB", listed, &inbox]).await.unwrap();
-        (inboxes.items().len() == 1).then_some(()).ok_or(inboxes)
-    })
-    .await;
+    one_inbox_left(place, &name).await;
     let released = Instant::now();
     guard.release().await.unwrap();
     let guard = timeout(SOON, next).await.expect("the next is served");
@@ -117,8 +113,7 @@ pub(crate) async fn with_a_crowd(at: At) -> String {
     guard.unwrap().unwrap().release().await.unwrap();
     let once = holders.fair_lock(&name).try_acquire().await.unwrap();
     once.expect("free").release().await.unwrap();
-    close(holders).await;
-    close(others).await;
+    close_both(holders, others).await;
     format!("served after {took:.2?} behind {CROWD} dead")
 }
 
@@ -161,8 +156,7 @@ pub(crate) async fn frozen(at: At) -> String {
     let served = timeout(SOON, served).await.expect("the first is served");
     assert!(served.unwrap() >= held_until, "two at once");
     thread.join().unwrap();
-    close(holders).await;
-    close(others).await;
+    close_both(holders, others).await;
     format!("its place was lost after {left:.2?}; the second was served after {took:.2?}")
 }
 

@@ -7,7 +7,9 @@ use locktopus_servers::topology::Deployment;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::common::{HANDED, HANDED_LEASE, ONLY_MESSAGES, SOON, close, eventually, locks, unique};
+use crate::common::{
+    HANDED, HANDED_LEASE, ONLY_MESSAGES, SOON, close_both, eventually, locks, unique,
+};
 use crate::wakeups::{At, channel, subscriptions};
 
 const WAITERS: usize = 60;
@@ -31,8 +33,7 @@ pub(crate) async fn all((place, client): At) -> String {
             "{what}: slowest of {WAITERS} served after {slowest:.2?}"
         ));
     }
-    close(holders).await;
-    close(waiting).await;
+    close_both(holders, waiting).await;
     observed.join(", ")
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 
 use crate::common::{
-    HANDED, HANDED_LEASE, LONG, ONLY_MESSAGES, SOON, close, eventually, locks, unique,
+    HANDED, HANDED_LEASE, LONG, ONLY_MESSAGES, SOON, becomes, close_both, eventually, locks, unique,
 };
 use crate::wakeups::{At, channel, subscriptions, waiting};
 
@@ -52,13 +52,8 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
         .strategy(strategy)
         .fixed_lease(HANDED_LEASE);
     let waiter = tokio::spawn(async move { (request.acquire().await.unwrap(), Instant::now()) });
-    eventually("a subscription", SOON, async || {
-        match subscriptions(&place, &[channel(&name)]).await {
-            1 => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    let subscribed = async || subscriptions(&place, &[channel(&name)]).await;
+    becomes("a subscription", SOON, 1, subscribed).await;
     let queued = strategy == HANDED;
     waiting(&others, &name, usize::from(queued)).await;
 
@@ -87,8 +82,7 @@ async fn scenario((place, client): At, strategy: WaitStrategy, when: Released) -
         "the token moved with the lock"
     );
     guard.release().await.unwrap();
-    close(holders).await;
-    close(others).await;
+    close_both(holders, others).await;
     format!("served {took:.2?} after the release")
 }
 

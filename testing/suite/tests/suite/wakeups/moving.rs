@@ -10,7 +10,7 @@ use locktopus_servers::topology::Deployment;
 use tokio::time::Instant;
 
 use crate::common::raw::Raw;
-use crate::common::{SOON, close, eventually, locks, unique_of, url_for};
+use crate::common::{SOON, close, close_both, eventually, locks, unique_of, url_for};
 use crate::wakeups::At;
 use crate::wakeups::moved::Migration;
 
@@ -94,8 +94,7 @@ pub(crate) async fn is_held_throughout((place, client): At) -> String {
     }
     let guard = others.lock(&name).wait_at_most(SOON).acquire().await;
     guard.unwrap().release().await.unwrap();
-    close(holders).await;
-    close(others).await;
+    close_both(holders, others).await;
     format!("held for {took:.2?} while {moved} keys moved; others hear: {said}")
 }
 

@@ -8,7 +8,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::common::raw::Raw;
-use crate::common::{HANDED, HANDED_LEASE, LONG, SOON, close, eventually, locks_apart, unique};
+use crate::common::{
+    HANDED, HANDED_LEASE, LONG, SOON, close_both, eventually, locks_apart, unique,
+};
 use crate::wakeups::{At, channel, waiting};
 
 /// Redisson's script to acquire a free lock, without re-entry.
@@ -73,7 +75,6 @@ pub(crate) async fn get_their_turn((place, client): At) -> String {
     taker.say(&[publish, &channel(&name), "0"]).await;
     stop.store(true, Ordering::Relaxed);
     timeout(SOON, tasks.join_all()).await.expect("ours go on");
-    close(a).await;
-    close(b).await;
+    close_both(a, b).await;
     format!("after {took:.2?} and {heard} announcements, among {turns:?} turns of ours")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktopus_servers::topology::Deployment;
 use tokio::time::{Instant, timeout};
 
-use crate::common::{HANDED, HANDED_LEASE, SOON, close, locks_apart, unique};
+use crate::common::{HANDED, HANDED_LEASE, SOON, close_both, locks_apart, unique};
 use crate::wakeups::{At, waiting};
 
 /// The faults of every node while several wait.
@@ -56,8 +56,7 @@ pub(crate) async fn while_waiting((place, client): At, fault: &[&str]) -> String
     );
     // Ends the pause for the cases that follow.
     everywhere(&place, &["CLIENT", "UNPAUSE"]).await;
-    close(holders).await;
-    close(others).await;
+    close_both(holders, others).await;
     assert!(took < SOON - Duration::from_millis(500), "{took:?}");
     format!("{WAITERS} waiters served within {took:.2?}")
 }
