@@ -13,7 +13,9 @@ use locktopus_contract::{
 use locktopus_core::{LockError, LockGuard, Locktopus, LostCause};
 use locktopus_memory::MemoryBackend;
 use locktopus_quorum::QuorumBackend;
-use quorum_common::{Peer, cut, holders, locks, mutex, peers, probed, trusted, until};
+use quorum_common::{
+    Peer, cut, holders, locks, mutex, peers, probed, probing, trusted, trusting, until,
+};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -53,8 +55,7 @@ async fn all_answered(peers: &[Peer], quorum: &QuorumBackend, expected: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn two_of_five_nodes_may_be_down_and_three_may_not() {
-    let peers = peers(5, 1);
-    let quorum = probed(&peers).build().unwrap();
+    let (peers, quorum) = probing(5, 1);
     let locks = locks(quorum.clone());
     peers[0].kill();
     peers[3].kill();
@@ -140,8 +141,7 @@ async fn a_restarted_node_does_not_vote_until_the_longest_lease_has_passed() {
 /// The restart happens during the attempt, so the identity was read before it.
 #[tokio::test(start_paused = true)]
 async fn an_answer_across_a_restart_does_not_count() {
-    let peers = peers(3, 4);
-    let quorum = probed(&peers).build().unwrap();
+    let (peers, quorum) = probing(3, 4);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     assert!(matches!(
         quorum.attempt(&attempt(&target, &owner)).await.unwrap(),
@@ -225,8 +225,7 @@ async fn slow_nodes_are_not_waited_for_and_are_released_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_round_leaves_nothing_on_any_node() {
-    let peers = peers(5, 6);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(5, 6);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     let other = OwnerId::generate();
     for peer in &peers[..3] {
@@ -246,8 +245,7 @@ async fn a_failed_round_leaves_nothing_on_any_node() {
 /// A dropped round does not take the lock. What it took is given back before the lease is over.
 #[tokio::test(start_paused = true)]
 async fn a_round_that_is_dropped_gives_back_what_it_takes() {
-    let peers = peers(3, 12);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 12);
     peers
         .iter()
         .for_each(|peer| peer.far(Duration::from_millis(20)));
@@ -264,8 +262,7 @@ async fn a_round_that_is_dropped_gives_back_what_it_takes() {
 /// silently lose a vote.
 #[tokio::test(start_paused = true)]
 async fn an_owner_never_counts_on_a_node_that_may_still_release_it() {
-    let peers = peers(3, 7);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 7);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     peers[1].kill();
     peers[2].kill();
@@ -287,8 +284,7 @@ async fn a_grant_whose_validity_is_spent_is_never_returned() {
     // The nodes answer in time, but only 12.8 ms of a lease of 20 ms may be trusted.
     let (lease, valid) = (Duration::from_millis(20), Duration::from_micros(12_800));
     let (mut granted, mut spent) = (0, 0);
-    let peers = peers(3, 99);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 99);
     peers
         .iter()
         .for_each(|peer| peer.delay(Duration::from_millis(8)));
@@ -315,8 +311,7 @@ async fn a_grant_whose_validity_is_spent_is_never_returned() {
 /// A request whose deadline is over fails without asking any node, and says so.
 #[tokio::test(start_paused = true)]
 async fn what_comes_too_late_is_not_begun() {
-    let peers = peers(3, 9);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 9);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     let granted = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
     all_answered(&peers, &quorum, 3).await;
@@ -352,8 +347,7 @@ async fn what_comes_too_late_is_not_begun() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repetition_is_granted_the_same_token() {
-    let peers = peers(3, 8);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 8);
     for round in 0..50 {
         let (target, owner) = (mutex(&format!("job-{round}")), OwnerId::generate());
         peers
@@ -372,8 +366,7 @@ async fn a_repetition_is_granted_the_same_token() {
 /// The counter of one node is far ahead, and the next majority excludes it.
 #[tokio::test(start_paused = true)]
 async fn tokens_grow_over_different_majorities() {
-    let peers = peers(3, 9);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 9);
     let target = mutex("job");
     let mut last = None;
     for round in 0..12 {
@@ -400,8 +393,7 @@ async fn tokens_grow_over_different_majorities() {
 
 #[tokio::test(start_paused = true)]
 async fn single_key_mutexes_have_no_token_and_their_values_on_every_node() {
-    let peers = peers(3, 10);
-    let quorum = probed(&peers).build().unwrap();
+    let (peers, quorum) = probing(3, 10);
     let locks = locks(quorum.clone());
     let profile = MutexProfile::single_key().value(ValueEncoding::Base64);
     let request = locks.mutex_as("job", profile.clone());
@@ -419,8 +411,7 @@ async fn single_key_mutexes_have_no_token_and_their_values_on_every_node() {
 
 /// Three nodes, and a mutex that all of them know.
 async fn held_by_three(seed: u64) -> (Vec<Peer>, QuorumBackend, Locktopus, LockGuard) {
-    let peers = peers(3, seed);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, seed);
     let locks = locks(quorum.clone());
     let request = locks.mutex("job").renewed_lease(LEASE);
     let guard = request.acquire().await.unwrap();
@@ -462,8 +453,7 @@ async fn a_node_that_is_always_the_last_to_answer_is_given_the_key_back_too() {
 #[tokio::test(start_paused = true)]
 async fn what_is_released_meanwhile_is_not_put_back_late() {
     for pause in 0..60 {
-        let peers = peers(3, 20 + pause);
-        let quorum = trusted(&peers).build().unwrap();
+        let (peers, quorum) = trusting(3, 20 + pause);
         let (target, owner) = (mutex("job"), OwnerId::generate());
         let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
         all_answered(&peers, &quorum, 3).await;
@@ -493,8 +483,7 @@ async fn what_a_majority_lost_is_lost_and_not_put_back() {
 
 #[tokio::test(start_paused = true)]
 async fn extensions_of_many_locks_are_answered_one_by_one() {
-    let peers = peers(3, 13);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 13);
     let owner = OwnerId::generate();
     let targets: Vec<_> = ["a", "bb", "c", "dd", "eee"].map(mutex).into();
     for target in &targets[..4] {
@@ -530,8 +519,7 @@ async fn extensions_of_many_locks_are_answered_one_by_one() {
 
 #[tokio::test(start_paused = true)]
 async fn the_state_is_that_of_a_majority() {
-    let peers = peers(3, 14);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 14);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     let _ = peers[0]
         .store
@@ -584,8 +572,7 @@ async fn a_forced_release_reaches_every_node_and_fences_the_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn lists_join_those_of_a_majority() {
-    let peers = peers(3, 16);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 16);
     let names: Vec<String> = (0..250).map(|n| format!("job:{n:03}")).collect();
     for name in &names {
         let _ = quorum
@@ -717,8 +704,7 @@ async fn dropped_at_any_point_it_leaves_nothing() {
     let mut cuts = 0;
     for trouble in 0..4 {
         for polls in 0..200 {
-            let peers = peers(5, 100 + trouble);
-            let quorum = probed(&peers).build().unwrap();
+            let (peers, quorum) = probing(5, 100 + trouble);
             let locks: Locktopus = quorum_common::locks(quorum.clone());
             for (index, peer) in peers.iter().enumerate() {
                 peer.delay(Duration::from_millis(5 + index as u64));
@@ -770,8 +756,7 @@ async fn dropped_at_any_point_it_leaves_nothing() {
 /// and is not retried.
 #[tokio::test(start_paused = true)]
 async fn a_name_in_use_as_another_kind_is_told() {
-    let peers = peers(5, 40);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(5, 40);
     let lock = LockTarget::new(LockName::new("job").unwrap(), LockKind::Reentrant);
     let held = attempt(&lock, &lock.kind().new_owner());
     for (number, peer) in peers.iter().enumerate() {

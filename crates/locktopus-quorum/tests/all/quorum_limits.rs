@@ -12,7 +12,9 @@ use locktopus_contract::{
     NodeProbe, OwnerId, ReleaseOutcome, ReleaseRequest, Severity, ValidityMargin,
 };
 use locktopus_quorum::{QuorumBackend, QuorumBuilder};
-use quorum_common::{Peer, cut, holders, mutex, peer, peers, probed, trusted, until};
+use quorum_common::{
+    Peer, cut, holders, mutex, peer, peers, probed, probing, trusted, trusting, until,
+};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -97,8 +99,7 @@ async fn a_grant_that_comes_when_its_validity_ends_comes_too_late() {
 /// The same owner finds nodes that are still being cleaned of its last round, and waits for them.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_comes_again_waits_until_its_leavings_are_gone() {
-    let peers = peers(3, 53);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 53);
     peers.iter().for_each(|peer| peer.far(20 * MS));
     let again = attempt(&mutex("job"), &OwnerId::generate());
     assert!(cut(1, quorum.attempt(&again)).await.is_none());
@@ -112,8 +113,7 @@ async fn an_owner_that_comes_again_waits_until_its_leavings_are_gone() {
 /// after that is final.
 #[tokio::test(start_paused = true)]
 async fn the_last_release_waits_until_no_attempt_can_arrive() {
-    let peers = peers(3, 54);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 54);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     peers[2].freeze(true);
     let begun = Instant::now();
@@ -176,8 +176,7 @@ async fn a_probed_node_is_asked_again_as_often_as_is_configured() {
 /// A majority decides without the silent nodes, and one refused lock does not hold up the others.
 #[tokio::test(start_paused = true)]
 async fn an_extension_is_decided_by_a_majority_and_told_as_each_node_tells_it() {
-    let peers = peers(5, 57);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(5, 57);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
     until("stragglers", || quorum.background_tasks() == 0).await;
@@ -210,8 +209,7 @@ async fn an_extension_is_decided_by_a_majority_and_told_as_each_node_tells_it() 
 
 #[tokio::test(start_paused = true)]
 async fn when_all_have_answered_nothing_goes_on() {
-    let peers = peers(3, 58);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 58);
     peers.iter().for_each(|peer| peer.far(40 * MS));
     let begun = Instant::now();
     let _ = quorum.inspect(&mutex("job"), soon()).await.unwrap();
@@ -303,8 +301,7 @@ async fn a_server_that_is_behind_another_node_now_votes_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_call_failed_is_asked_again_who_it_is() {
-    let peers = peers(3, 69);
-    let quorum = probed(&peers).build().unwrap();
+    let (peers, quorum) = probing(3, 69);
     for (lost, asked) in [(0, 1), (1000, 1), (0, 2)] {
         peers[2].lose(lost);
         let attempt = attempt(&mutex(&format!("job-{asked}-{lost}")), &OwnerId::generate());
@@ -404,8 +401,7 @@ async fn nobody_queues_at_a_node() {
 /// smaller. The node was down, because these nodes forget their locks but not their counters.
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_has_the_token_that_was_given_out() {
-    let peers = peers(3, 71);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 71);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     // Ahead of all clocks: those of the nodes count microseconds since 1970.
     let far_ahead = FencingToken::new(1 << 52);
@@ -431,8 +427,7 @@ async fn what_is_put_back_has_the_token_that_was_given_out() {
 /// runs have begun.
 #[tokio::test(start_paused = true)]
 async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
-    let peers = peers(3, 72);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 72);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     let keep = 100 * LEASE;
     let attempt = AcquireAttempt {
@@ -466,8 +461,7 @@ async fn what_is_put_back_is_remembered_as_long_as_was_asked_for() {
 /// error lists each node's answer.
 #[tokio::test(start_paused = true)]
 async fn a_release_is_told_as_each_node_tells_it() {
-    let peers = peers(5, 63);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(5, 63);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     let release = || ReleaseRequest::new(target.clone(), owner.clone(), Instant::now() + 90 * MS);
     let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
@@ -499,8 +493,7 @@ async fn a_release_is_told_as_each_node_tells_it() {
 /// A node that is down gets fewer and fewer releases, and none once the lease is over.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_down_is_not_asked_without_end() {
-    let peers = peers(3, 64);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 64);
     let (target, owner) = (mutex("job"), OwnerId::generate());
     let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
     until("stragglers", || quorum.background_tasks() == 0).await;
@@ -519,8 +512,7 @@ async fn a_node_that_is_down_is_not_asked_without_end() {
 /// The quorum waits for an attempt under way before it releases, so one release is enough.
 #[tokio::test(start_paused = true)]
 async fn a_release_follows_the_attempt_that_is_on_its_way() {
-    let peers = peers(3, 65);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 65);
     peers.iter().for_each(|peer| peer.far(40 * MS));
     let dropped = attempt(&mutex("job"), &OwnerId::generate());
     assert!(cut(1, quorum.attempt(&dropped)).await.is_none());
@@ -534,8 +526,7 @@ async fn a_release_follows_the_attempt_that_is_on_its_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quorum_says_what_it_is() {
-    let peers = peers(5, 60);
-    let quorum = trusted(&peers).build().unwrap();
+    let (_, quorum) = trusting(5, 60);
     assert_eq!(quorum.majority(), 3);
     // The shard number is that of a node.
     assert_eq!(quorum.shard(&mutex("seven.7")), 7);
@@ -563,8 +554,7 @@ async fn a_quorum_says_what_it_is() {
 /// Pending releases get a moment. After that, nothing is sent.
 #[tokio::test(start_paused = true)]
 async fn a_closed_quorum_asks_nobody() {
-    let peers = peers(3, 61);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 61);
     peers.iter().for_each(|peer| peer.far(20 * MS));
     let dropped = attempt(&mutex("job"), &OwnerId::generate());
     assert!(cut(1, quorum.attempt(&dropped)).await.is_none());
@@ -797,8 +787,7 @@ async fn a_node_is_told_its_own_deadline_and_not_that_of_the_whole() {
 /// the others.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_cleaned_later_leaves_the_lock_held_as_well() {
-    let peers = peers(3, 72);
-    let quorum = trusted(&peers).build().unwrap();
+    let (peers, quorum) = trusting(3, 72);
     let (target, owner, heir) = (mutex("job"), OwnerId::generate(), OwnerId::generate());
     let _ = quorum.attempt(&attempt(&target, &owner)).await.unwrap();
     until("stragglers", || quorum.background_tasks() == 0).await;

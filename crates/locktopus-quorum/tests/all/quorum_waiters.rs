@@ -5,7 +5,7 @@ use crate::quorum_common;
 use std::time::Duration;
 
 use locktopus_core::{LockError, LockGuard, Locktopus};
-use quorum_common::{Peer, holders, locks, peers, probed, until};
+use quorum_common::{Peer, holders, locks, peers, probed, probing, until};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -95,8 +95,7 @@ async fn who_waits_behind_such_a_waiter_wins_when_it_gives_up() {
 /// Without retries of outages, an error of the quorum is final. A recovered node must cause none.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_well_again_is_no_missing_quorum() {
-    let peers = peers(3, 62);
-    let quorum = probed(&peers).build().unwrap();
+    let (peers, quorum) = probing(3, 62);
     let holder = locks(probed(&peers).build().unwrap());
     let holder = holder.mutex("job").acquire().await.unwrap();
     until("held everywhere", || holders(&peers) == 3).await;

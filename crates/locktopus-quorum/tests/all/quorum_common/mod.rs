@@ -350,10 +350,11 @@ pub(crate) fn peers(count: usize, seed: u64) -> Vec<Peer> {
     (0..count as u64).map(|n| peer(seed * 100 + n)).collect()
 }
 
+const LABELS: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
+
 /// The nodes with their probes.
 pub(crate) fn probed(peers: &[Peer]) -> QuorumBuilder {
-    let labels = ["a", "b", "c", "d", "e", "f", "g"];
-    let nodes = peers.iter().zip(labels);
+    let nodes = peers.iter().zip(LABELS);
     nodes.fold(QuorumBackend::builder(), |builder, (peer, label)| {
         builder.probed_node(label, Arc::new(peer.clone()), Arc::new(peer.clone()))
     })
@@ -361,11 +362,24 @@ pub(crate) fn probed(peers: &[Peer]) -> QuorumBuilder {
 
 /// The nodes as if they never forgot.
 pub(crate) fn trusted(peers: &[Peer]) -> QuorumBuilder {
-    let labels = ["a", "b", "c", "d", "e", "f", "g"];
-    let nodes = peers.iter().zip(labels);
+    let nodes = peers.iter().zip(LABELS);
     nodes.fold(QuorumBackend::builder(), |builder, (peer, label)| {
         builder.node(label, Arc::new(peer.clone()))
     })
+}
+
+/// So many nodes, and the quorum that asks who they are.
+pub(crate) fn probing(count: usize, seed: u64) -> (Vec<Peer>, QuorumBackend) {
+    let peers = peers(count, seed);
+    let quorum = probed(&peers).build().unwrap();
+    (peers, quorum)
+}
+
+/// So many nodes, and the quorum that trusts them.
+pub(crate) fn trusting(count: usize, seed: u64) -> (Vec<Peer>, QuorumBackend) {
+    let peers = peers(count, seed);
+    let quorum = trusted(&peers).build().unwrap();
+    (peers, quorum)
 }
 
 pub(crate) fn locks(quorum: QuorumBackend) -> Locktopus {
