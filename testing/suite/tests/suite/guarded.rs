@@ -12,7 +12,7 @@ mod trouble;
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{At, CLIENTS, Cases, servers, url_for};
+use common::{At, CLIENTS, Cases, one_case, servers, url_for};
 use locktopus::{
     Fence, FencingToken, GuardedOutcome, GuardedWriter, HolderMark, LockKind, LockName, LockTarget,
 };
@@ -38,13 +38,9 @@ common::on_one_server_and_on_a_cluster!(everything_on);
 async fn in_trouble() {
     let place = Arc::new(servers(TopologyKind::Standalone).await);
     for client in CLIENTS {
-        let mut cases = Cases::new();
         let at = (Arc::clone(&place), client);
-        cases.add(
-            format!("{client} in trouble"),
-            trouble::forgetful_and_frozen(at),
-        );
-        cases.all_pass().await;
+        let case = trouble::forgetful_and_frozen(at);
+        one_case(format!("{client} in trouble"), case).await;
     }
 }
 

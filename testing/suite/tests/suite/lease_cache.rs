@@ -9,7 +9,7 @@ mod wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{At, CLIENTS, Cases, servers, url_for};
+use common::{At, CLIENTS, Cases, one_case, servers, url_for};
 use locktopus::{LockRequest, Locktopus};
 use locktopus_servers::topology::TopologyKind;
 
@@ -52,12 +52,8 @@ common::on_one_server_and_on_a_cluster!(everything_on);
 async fn alone_on_a_server() {
     for client in CLIENTS {
         let place = Arc::new(servers(TopologyKind::Standalone).await);
-        let mut cases = Cases::new();
         let at = || (Arc::clone(&place), client);
-        cases.add(format!("{client} commands"), cost::of_taking_again(at()));
-        cases.all_pass().await;
-        let mut cases = Cases::new();
-        cases.add(format!("{client} cut off"), wanted::perhaps(at()));
-        cases.all_pass().await;
+        one_case(format!("{client} commands"), cost::of_taking_again(at())).await;
+        one_case(format!("{client} cut off"), wanted::perhaps(at())).await;
     }
 }

@@ -13,7 +13,7 @@ mod told;
 
 use std::sync::Arc;
 
-use common::{CLIENTS, Cases, each_client, each_client_alone, servers};
+use common::{CLIENTS, each_client, each_client_alone, one_case, servers};
 use locktopus_servers::topology::{Deployment, Node, TopologyKind};
 
 /// A primary and a replica, and no sentinel that would swap them.
@@ -32,21 +32,12 @@ const SHARDS_WITH_REPLICAS: TopologyKind = TopologyKind::Cluster {
 async fn no_token_is_published_that_is_not_a_grant() {
     for kind in [WITH_A_REPLICA, SHARDS_WITH_REPLICAS] {
         let place = Arc::new(servers(kind).await);
-        let mut cases = Cases::new();
-        cases.add(
-            format!("{kind} plain"),
-            told::by_every_script(Arc::clone(&place), ""),
-        );
-        cases.all_pass().await;
+        one_case(format!("{kind} plain"), told::by_every_script(place, "")).await;
     }
     let place = Arc::new(servers(WITH_A_REPLICA).await);
     told::vouch(&place).await;
-    let mut cases = Cases::new();
-    cases.add(
-        "quarantine",
-        told::by_every_script(Arc::clone(&place), told::QUARANTINE),
-    );
-    cases.all_pass().await;
+    let case = told::by_every_script(place, told::QUARANTINE);
+    one_case("quarantine", case).await;
 }
 
 /// Kills every subscription connection on the servers, so it needs its own servers.
@@ -56,10 +47,8 @@ async fn an_address_that_leads_to_a_replica() {
         for client in CLIENTS {
             let place = Arc::new(servers(WITH_A_REPLICA).await);
             told::vouch(&place).await;
-            let mut cases = Cases::new();
             let case = misled::by_its_address(Arc::clone(&place), client, options);
-            cases.add(format!("{client} {what}"), case);
-            cases.all_pass().await;
+            one_case(format!("{client} {what}"), case).await;
         }
     }
 }

@@ -14,7 +14,7 @@ mod replicated;
 
 use std::sync::Arc;
 
-use common::{Cases, each_client, each_client_alone, each_client_on, servers};
+use common::{each_client, each_client_alone, each_client_on, one_case, servers};
 use conformance::{ONE, passes_with};
 use locktopus::{ConnectError, SafetyMode};
 use locktopus_servers::topology::TopologyKind;
@@ -63,9 +63,7 @@ async fn quarantined_locks_are_locks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quarantine_holds_everything_back() {
     let place = Arc::new(servers(TopologyKind::Standalone).await);
-    let mut cases = Cases::new();
-    cases.add("every script", held_back::by_every_script(place));
-    cases.all_pass().await;
+    one_case("every script", held_back::by_every_script(place)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

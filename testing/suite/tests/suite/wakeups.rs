@@ -24,7 +24,9 @@ mod paused;
 use std::sync::Arc;
 
 use common::raw::Raw;
-use common::{At, CLIENTS, Cases, SHARDS, SOON, becomes, each_client_on, servers, servers_with};
+use common::{
+    At, CLIENTS, Cases, SHARDS, SOON, becomes, each_client_on, one_case, servers, servers_with,
+};
 use locktopus::Locktopus;
 use locktopus_servers::topology::{Deployment, Knobs, TopologyKind};
 
@@ -34,10 +36,8 @@ async fn subscriptions_killed() {
     for kind in [TopologyKind::Standalone, SHARDS] {
         let place = Arc::new(servers(kind).await);
         for client in CLIENTS {
-            let mut cases = Cases::new();
             let at = (Arc::clone(&place), client);
-            cases.add(format!("{kind} {client} killed"), killed::all(at));
-            cases.all_pass().await;
+            one_case(format!("{kind} {client} killed"), killed::all(at)).await;
         }
     }
 }
@@ -95,10 +95,8 @@ async fn handed_over() {
     for kind in [TopologyKind::Standalone, SHARDS] {
         let place = Arc::new(servers(kind).await);
         for clients in [["redis", "redis"], ["fred", "fred"], CLIENTS] {
-            let mut cases = Cases::new();
             let what = format!("{kind} {} hand-offs", clients.join(" and "));
-            cases.add(what, handed::cost(Arc::clone(&place), clients));
-            cases.all_pass().await;
+            one_case(what, handed::cost(Arc::clone(&place), clients)).await;
         }
     }
 }
@@ -130,13 +128,9 @@ async fn servers_pause_and_forget() {
         let place = Arc::new(servers(kind).await);
         for client in CLIENTS {
             for (what, fault) in paused::FAULTS {
-                let mut cases = Cases::new();
                 let at = (Arc::clone(&place), client);
-                cases.add(
-                    format!("{kind} {client} {what}"),
-                    paused::while_waiting(at, fault),
-                );
-                cases.all_pass().await;
+                let case = paused::while_waiting(at, fault);
+                one_case(format!("{kind} {client} {what}"), case).await;
             }
         }
     }

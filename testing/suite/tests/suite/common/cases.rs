@@ -95,6 +95,13 @@ impl Cases {
     }
 }
 
+/// Runs one case.
+pub async fn one_case(name: impl Into<String>, case: impl Future<Output = String> + 'static) {
+    let mut cases = Cases::new();
+    cases.add(name, case);
+    cases.all_pass().await;
+}
+
 /// Runs one case for each client.
 pub async fn each_client<F>(what: &str, case: impl Fn(&'static str) -> F)
 where

@@ -23,7 +23,7 @@ use locktopus_servers::topology::{
 };
 use tokio::time::{Instant, sleep};
 
-pub use cases::{At, Cases, each_client, each_client_alone, each_client_on};
+pub use cases::{At, Cases, each_client, each_client_alone, each_client_on, one_case};
 
 /// Both tests of a file: all cases on one server, and all on a cluster.
 macro_rules! on_one_server_and_on_a_cluster {
