@@ -34,10 +34,10 @@
 //! | [`cases`], `case`, `rule` | the cases, and the rules that they prove |
 //! | `ctx`, `client`, `waiter` | what a case works with |
 //! | `flavour`, `timing`, `lasting` | the locks of cases, time limits, and how long leases last |
-//! | `report` | what a run found |
+//! | `report`, `watch` | what a run found, and which cases do not end |
 //! | [`cancel`] | the sweep that drops futures at every await |
 //!
-//! Layers, lowest first: flavour, lasting, rule, timing, report, client, waiter, store, ctx,
+//! Layers, lowest first: flavour, lasting, rule, timing, watch, report, client, waiter, store, ctx,
 //! case, cases, suite.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
@@ -52,6 +52,7 @@ mod store;
 mod suite;
 mod timing;
 mod waiter;
+mod watch;
 
 pub mod cancel;
 pub mod cases;

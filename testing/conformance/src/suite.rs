@@ -20,6 +20,7 @@ use crate::lasting::{LASTS, TooLate};
 use crate::report::{Outcome, Report, Verdict};
 use crate::store::Store;
 use crate::timing::DISTANCE;
+use crate::watch::Watched;
 
 /// The suite, pointed at one store. Cheap to clone; clones share their clients.
 #[derive(Clone)]
@@ -195,10 +196,14 @@ impl Trial {
     }
 
     /// Runs it. A panic of the case becomes a verdict; this call does not panic.
+    ///
+    /// A case that takes too long fails. If it blocks the runtime, that cannot happen: a thread
+    /// then names it on standard error.
     pub async fn run(self) -> Outcome {
         let started = Instant::now();
         let mut ctx = self.ctx;
         let verdict = loop {
+            let _watched = Watched::new(&self.name, ctx.case_limit());
             match attempt(self.case, &ctx).await {
                 Ok(verdict) => break verdict,
                 Err(TooLate(message)) => match ctx.with_longer_leases() {
