@@ -1,10 +1,12 @@
 //! The error of a script that finds the name in use as another kind:
 //! `WRONGKIND <index in the group, from 0> <kind found>`.
 
-use locktopus_contract::{BackendError, BackendErrorKind, LockTarget};
+use locktopus_contract::{BackendError, BackendErrorKind, LockKind, LockTarget};
 
 /// The first word of such an error. The script changed nothing.
 pub(crate) const CODE: &str = "WRONGKIND";
+/// How a script begins to describe a number without a mark.
+const NUMBER: &str = "a number (";
 
 /// Turns such an error into a readable one that names the lock; returns other errors unchanged.
 pub(crate) fn tell<'a>(
@@ -17,12 +19,23 @@ pub(crate) fn tell<'a>(
         return error;
     };
     let target = target(index.parse().unwrap_or(0));
-    BackendError::other_kind(error.backend(), target, found)
+    BackendError::other_kind(error.backend(), target, precise(found, target.kind()))
+}
+
+/// Names the kind of a number without a mark. Redisson's have none, and count as what was asked
+/// for, unless permits of another kind are held.
+fn precise<'a>(found: &'a str, asked: &LockKind) -> &'a str {
+    match asked {
+        LockKind::Semaphore if found.starts_with(NUMBER) => "permit_semaphore",
+        LockKind::PermitSemaphore if found.starts_with(NUMBER) => "semaphore",
+        LockKind::Latch if found.starts_with(NUMBER) => "semaphore or permit_semaphore",
+        _ => found,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use locktopus_contract::{Executed, LockKind, LockName};
+    use locktopus_contract::{Executed, LockName};
 
     use super::*;
 
@@ -39,6 +52,10 @@ mod tests {
             "{text}"
         );
         assert_eq!(told.executed(), Executed::No);
+        let number = "WRONGKIND 1 a number (semaphore, permit_semaphore or latch)";
+        let text = tell(error(kind, number), |index| &targets[index]).to_string();
+        let expected = "in use as permit_semaphore and cannot be a semaphore too";
+        assert!(text.contains(expected), "{text}");
         let other = tell(error(BackendErrorKind::Refused, "WRONGKIND 0 x"), |_| {
             &targets[0]
         });
