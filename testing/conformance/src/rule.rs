@@ -1,6 +1,10 @@
 //! The rules that cases refer to.
 
+use std::error::Error;
 use std::fmt;
+
+#[cfg(test)]
+use locktopus_core::{BackendError, BackendErrorKind, Executed};
 
 use crate::lasting::{self, TooLate};
 
@@ -87,10 +91,35 @@ impl Rule {
     ///
     /// If it did not.
     #[track_caller]
-    pub fn ok<T, E: fmt::Display>(self, result: Result<T, E>, what: impl fmt::Display) -> T {
+    pub fn ok<T, E: Error>(self, result: Result<T, E>, what: impl fmt::Display) -> T {
         match result {
             Ok(value) => value,
-            Err(error) => self.broken(format_args!("{what} failed: {error}")),
+            Err(error) => self.broken(format_args!("{what} failed: {}", causes(&error))),
         }
     }
+}
+
+/// The error and everything that caused it, each text only once.
+fn causes(error: &dyn Error) -> String {
+    let (mut text, mut next) = (error.to_string(), error.source());
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+#[test]
+#[should_panic(
+    expected = "rule Api is broken: acquiring failed: test: no answer: the cable is cut"
+)]
+fn a_broken_rule_names_the_causes() {
+    let (kind, executed) = (BackendErrorKind::Timeout, Executed::No);
+    let error = BackendError::new("test", kind, executed, "no answer");
+    let error = error.with_source(std::io::Error::other("the cable is cut"));
+    Rule::Api.ok(Err::<(), _>(error), "acquiring");
 }
