@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::Suite;
 
-    /// A connection in which the thread would look an hour later, instead of blocking for so long.
+    /// Each connection looks as the thread would an hour later, instead of blocking for an hour.
     #[tokio::test]
     async fn a_case_that_blocks_its_runtime_is_named() {
         let seen: std::sync::Arc<Mutex<Vec<String>>> = std::sync::Arc::default();

@@ -22,8 +22,8 @@ pub(crate) fn tell<'a>(
     BackendError::other_kind(error.backend(), target, precise(found, target.kind()))
 }
 
-/// Names the kind of a number without a mark. Redisson's have none, and count as what was asked
-/// for, unless permits of another kind are held.
+/// Names the kind of a number without a mark. Redisson's have none, and the script takes them for
+/// the requested kind, unless another kind has holders.
 fn precise<'a>(found: &'a str, asked: &LockKind) -> &'a str {
     match asked {
         LockKind::Semaphore if found.starts_with(NUMBER) => "permit_semaphore",
