@@ -32,7 +32,8 @@ elseif action == 'count_down' and before then
     redis.call('DEL', KEYS[1], KEYS[2])
   end
 elseif action == 'delete' and before then
-  after, word = nil, '1'
+  -- As the end of a count: at any other word, Redisson's waiters go on waiting.
+  after, word = nil, '0'
   redis.call('DEL', KEYS[1], KEYS[2])
 end
 

@@ -52,6 +52,12 @@ pub(crate) async fn both_count(at: At) -> String {
         waiter.served().await;
         assert_eq!(theirs.number("count").await, 0);
     }
+    // Deleting opens it too.
+    assert!(ours.initialise(1).await.unwrap());
+    waiter.begins("await", &[]).await;
+    listeners(&at.place, &name, &channel, 1).await;
+    assert!(ours.delete().await.unwrap());
+    waiter.served().await;
     close(locks).await;
     "opened twice".to_owned()
 }
