@@ -54,9 +54,11 @@ pub(crate) async fn both_count(at: At) -> String {
     }
     // Deleting opens it too.
     assert!(ours.initialise(1).await.unwrap());
+    let waits = opened(&ours);
     waiter.begins("await", &[]).await;
-    listeners(&at.place, &name, &channel, 1).await;
+    listeners(&at.place, &name, &channel, 2).await;
     assert!(ours.delete().await.unwrap());
+    timeout(PATIENT, waits).await.expect("opened").unwrap();
     waiter.served().await;
     close(locks).await;
     "opened twice".to_owned()
