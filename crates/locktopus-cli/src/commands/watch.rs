@@ -17,8 +17,8 @@ use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find};
 /// Print each change of a lock until interrupted
 ///
 /// Each line has the time of this machine's clock, and tells how a hold ended: it was released, it
-/// was broken, its lease expired, the servers lost it, or just that it ended, if another holder came
-/// before the next poll. Polls the lock, so it misses what happens between two polls.
+/// was broken, its lease expired, the servers lost it, or just that it ended, if the next holder
+/// came before the next poll. Polls the lock, so it misses what happens between two polls.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// The lock's name, without the namespace

@@ -28,6 +28,16 @@ pub enum CatchUp {
 }
 
 /// Runs that no instance began, and that no instance will.
+///
+/// ```
+/// # fn tell(missed: locktopus::MissedRuns) {
+/// // Prints: 3 since 2026-11-29T10:15:00.000Z
+/// println!("{missed}");
+/// if missed.or_more {
+///     println!("at least {} runs", missed.count);
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissedRuns {
