@@ -227,7 +227,7 @@ impl LockPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FoundLock {
-    /// The lock's name, namespace included.
+    /// The lock's name, namespace included. `LockList` leaves out names that `check` refuses.
     pub name: String,
     /// The kind, judged by the stored bytes. Kinds that share a layout look the same.
     pub kind: LockKind,

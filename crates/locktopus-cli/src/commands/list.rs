@@ -20,6 +20,10 @@ pub(crate) use pattern::Pattern;
 const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain strings, which look like any other data; \
                       inspect one with locktopus status NAME --profile LIBRARY";
 
+/// How many of the names that are left out are shown, and how many characters of each.
+const NAMED: usize = 5;
+const LONGEST: usize = 60;
+
 /// How many locks to inspect at once: enough to hide the network latency, few enough not to delay
 /// others.
 const AT_ONCE: usize = 32;
@@ -38,8 +42,35 @@ pub(crate) struct ListArgs {
 
 #[derive(Serialize)]
 struct Listed {
-    locks: Vec<LockView>,
+    #[serde(flatten)]
+    found: Listing,
     unseen: &'static str,
+}
+
+/// The held locks of a pattern.
+#[derive(Serialize)]
+pub(crate) struct Listing {
+    pub(crate) locks: Vec<LockView>,
+    /// The names of other libraries' locks that no command accepts.
+    left_out: Vec<String>,
+}
+
+impl Listing {
+    /// Counts and names the locks that are left out.
+    fn left_out(&self) -> Option<String> {
+        let (all, named) = (self.left_out.len(), self.left_out.iter().take(NAMED));
+        let named: Vec<_> = named
+            .map(|name| match name.char_indices().nth(LONGEST) {
+                Some((end, _)) => format!("{:?}...", &name[..end]),
+                None => format!("{name:?}"),
+            })
+            .collect();
+        let names = if all == 1 { "name" } else { "names" };
+        let more = if all > NAMED { ", ..." } else { "" };
+        let named = named.join(", ");
+        (all > 0)
+            .then(|| format!("left out: {all} {names} that Locktopus cannot use: {named}{more}"))
+    }
 }
 
 pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failure> {
@@ -47,12 +78,15 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failur
     let found = all(&locks, &Pattern::new(&args.pattern)).await;
     close(locks).await;
     let listed = Listed {
-        locks: found?,
+        found: found?,
         unseen: UNSEEN,
     };
     // With an empty list, the lock may be one of those. JSON always tells.
+    if let (Format::Text, Some(left_out)) = (context.out.format, listed.found.left_out()) {
+        context.out.say(&left_out);
+    }
     match context.out.format {
-        Format::Text if listed.locks.is_empty() => context.out.say(UNSEEN),
+        Format::Text if listed.found.locks.is_empty() => context.out.say(UNSEEN),
         Format::Text => tracing::info!("{UNSEEN}"),
         Format::Json => {}
     }
@@ -60,7 +94,7 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<(), Failur
 }
 
 /// All held locks whose names match, sorted by name.
-pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<LockView>, Failure> {
+pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Listing, Failure> {
     let mut found: BTreeMap<String, (LockKind, LockState)> = BTreeMap::new();
     let mut list = locks.list(pattern.prefix())?;
     while let Some(page) = list.next_page().await? {
@@ -90,7 +124,11 @@ pub(crate) async fn all(locks: &Locktopus, pattern: &Pattern) -> Result<Vec<Lock
     let shown = found
         .iter()
         .map(|(name, (kind, state))| LockView::new(name, kind, state, &who));
-    Ok(shown.collect())
+    let stored = |name: &&str| pattern.shows(name.strip_prefix(locks.namespace()).unwrap_or(name));
+    Ok(Listing {
+        locks: shown.collect(),
+        left_out: list.left_out().filter(stored).map(str::to_owned).collect(),
+    })
 }
 
 /// The name as other commands take it, and the kind. A name that no command accepts is shown as
@@ -104,6 +142,7 @@ fn named(lock: &ListedLock) -> (String, LockKind) {
 }
 
 fn text(listed: &Listed) -> String {
+    let listed = &listed.found;
     if listed.locks.is_empty() {
         return "no lock is held".to_owned();
     }

@@ -26,10 +26,10 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Context;
 use super::break_lock::take_away;
-use super::list::{Pattern, all};
+use super::list::{Listing, Pattern, all};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{LockArgs, LockView, close, connect};
+use crate::locks::{LockArgs, close, connect};
 use crate::output::colours_wanted;
 use model::Model;
 use view::{Action, Order, View};
@@ -62,7 +62,7 @@ pub(crate) struct TopArgs {
 
 /// The result of a poll, or of breaking a lock.
 enum News {
-    Polled(Result<Vec<LockView>, Failure>),
+    Polled(Result<Listing, Failure>),
     Broke(String),
 }
 
@@ -118,7 +118,7 @@ async fn show(
             key = keys.recv() => key.map_or(Action::Quit, |key| view.press(key, &model)),
             told = news.recv() => {
                 match told {
-                    Some(News::Polled(Ok(found))) => model.update(Instant::now(), found),
+                    Some(News::Polled(Ok(found))) => model.update(Instant::now(), found.locks),
                     Some(News::Polled(Err(failure))) => model.failed(failure.message),
                     Some(News::Broke(message)) => view.say(message),
                     None => {}

@@ -237,6 +237,19 @@ async fn what_java_left_is_seen_and_broken() {
     ] {
         bed.node().command(words).await.unwrap();
     }
+    let (long, java) = ("n".repeat(5000), "8743c9c0-0795-4907-87fd-6c719a6b4586:47");
+    for name in ["{n}", "redisson_x:{y}", &long] {
+        let lock = ["HSET", name, java, "1"];
+        bed.node().command(&lock).await.unwrap();
+    }
+    let listed = bed.does("ls").await;
+    assert!(listed.out.contains("slow "), "{listed:?}");
+    let told = listed
+        .err
+        .contains("left out: 3 names that Locktopus cannot use: \"nnn")
+        && listed.err.contains("\"...")
+        && listed.err.contains(", \"redisson_x:{y}\", \"{n}\"");
+    assert!(told, "{listed:?}");
     // Its queue shows that it is a fair lock.
     let seen = bed.does("-q status slow").await;
     assert!(

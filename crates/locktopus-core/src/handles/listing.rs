@@ -1,9 +1,10 @@
 //! Lists of held locks, by prefix, a page at a time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locktopus_contract::clock::timer_in;
-use locktopus_contract::{BackendError, LockKind, LockName, RawName, ScanCursor};
+use locktopus_contract::{BackendError, LockKind, LockName, LockTarget, RawName, ScanCursor};
 
 use crate::engine::error::LockError;
 use crate::engine::holding::services::Services;
@@ -27,6 +28,7 @@ pub struct LockList {
     prefix: String,
     cursor: Option<ScanCursor>,
     done: bool,
+    left_out: BTreeSet<String>,
 }
 
 impl LockList {
@@ -43,12 +45,13 @@ impl LockList {
             prefix,
             cursor: None,
             done: false,
+            left_out: BTreeSet::new(),
         })
     }
 
     /// Returns the next page; `None` after the last one. A page may be empty, and a lock may appear
-    /// twice. Locks that are taken or released meanwhile may or may not appear. Names longer than
-    /// [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES) are left out: Locktopus never makes them.
+    /// twice. Locks that are taken or released meanwhile may or may not appear. Locks of other
+    /// libraries whose names Locktopus refuses are [left out](Self::left_out).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -80,14 +83,30 @@ impl LockList {
         let page = self.services.within(deadline, call).await?;
         self.done = page.next.is_none();
         self.cursor = page.next;
-        let listed = page.locks.into_iter().filter_map(|found| {
-            Some(ListedLock {
-                services: Arc::clone(&self.services),
-                name: LockName::new(found.name).ok()?,
-                kind: found.kind,
-            })
-        });
-        Ok(Some(listed.collect()))
+        let mut listed = Vec::with_capacity(page.locks.len());
+        for found in page.locks {
+            let name = LockName::new(&found.name).ok().filter(|name| {
+                let target = LockTarget::new(name.clone(), found.kind.clone());
+                backend.check(&target).is_ok()
+            });
+            match name {
+                Some(name) => listed.push(ListedLock {
+                    services: Arc::clone(&self.services),
+                    name,
+                    kind: found.kind,
+                }),
+                None => {
+                    self.left_out.insert(found.name);
+                }
+            }
+        }
+        Ok(Some(listed))
+    }
+
+    /// The held locks of other libraries that the pages so far left out, because Locktopus refuses
+    /// their names: too long, or the name of something kept beside another lock. As stored, sorted.
+    pub fn left_out(&self) -> impl Iterator<Item = &str> {
+        self.left_out.iter().map(String::as_str)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A list takes `SCAN` one page at a time, one primary after the other, and one script that
 //! classifies the keys found. A key counts as a lock if its content looks like one. Plain strings
-//! of other libraries look like any other data and are left out.
+//! of other libraries look like any other data and are left out. A lock of another library may have
+//! a name that Locktopus refuses: it is on the page, and `LockList` counts it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locktopus_contract::{
-    BackendError, BackendErrorKind, Directory, Eviction, Executed, FoundLock, LockKind, LockName,
-    LockPage, LockTarget, ScanCursor,
+    BackendError, BackendErrorKind, Directory, Eviction, Executed, FoundLock, LockKind, LockPage,
+    LockTarget, ScanCursor,
 };
 use tokio::time::Instant;
 
@@ -34,8 +35,14 @@ const EMPTY_PAGES: usize = 16;
 /// How many slots have their keys classified at once. This takes few round trips even if each key
 /// of a page has its own slot, and does not delay other commands for long.
 const SLOTS_AT_ONCE: usize = 128;
-/// The prefixes of side keys.
-const SIDE_KEYS: [&str; 2] = ["locktopus_", "redisson_"];
+/// The prefixes of side keys. A key that merely resembles one may be another library's lock.
+const SIDE_KEYS: [&str; 5] = [
+    "locktopus_",
+    "redisson_lock_token:",
+    "redisson_lock_queue:",
+    "redisson_lock_timeout:",
+    "redisson_unlock_latch:",
+];
 
 /// The position of a listing: a primary, identified by its first slot, and that server's cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +188,7 @@ async fn scan(
 fn lock_name(key: &Bytes) -> Option<String> {
     let name = std::str::from_utf8(key).ok()?;
     let side = SIDE_KEYS.iter().any(|prefix| name.starts_with(prefix));
-    (!side && LockName::new(name).is_ok()).then(|| name.to_owned())
+    (!side && !name.is_empty()).then(|| name.to_owned())
 }
 
 async fn classify(
