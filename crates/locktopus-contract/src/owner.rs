@@ -119,16 +119,15 @@ impl OwnerId {
         Some(InstanceId::from_bytes(instance))
     }
 
-    /// The id of the record with the reason why this owner's lock was broken. It is a hash, so it
-    /// does not reveal the owner id.
+    /// The id of the record with the reason why this owner lost the lock of this name, given
+    /// without its namespace. It is a hash, so it does not reveal the owner id. One owner may hold
+    /// many locks: a Java thread has one id for all of them.
     #[doc(hidden)]
-    pub fn break_note(&self) -> InstanceId {
-        let hash = self
-            .0
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+    pub fn break_note(&self, name: &str) -> InstanceId {
+        let bytes = self.0.iter().chain(b"\0").chain(name.as_bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
         let [_, _, bytes @ ..] = hash.to_be_bytes();
         InstanceId::from_bytes(bytes)
     }

@@ -21,6 +21,7 @@ mod handles;
 #[cfg(test)]
 mod test_backend;
 
+pub use engine::break_reason::BreakReason;
 pub use engine::cohort_settings::CohortSettings;
 pub use engine::error::{LockError, LostCause, Phase};
 pub use engine::settings::WaitStrategy;

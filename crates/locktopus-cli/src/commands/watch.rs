@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use humantime::format_rfc3339_millis;
 use locktopus::url::parse_duration;
-use locktopus::{FencingToken, LockState, Locktopus, OwnerId};
+use locktopus::{BreakReason, FencingToken, LockKind, LockState, Locktopus, OwnerId};
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -88,6 +88,9 @@ struct SeenHolder {
     name: String,
     /// When its lease ends at the earliest. `None`: never.
     until: Option<Instant>,
+    /// Why this owner lost the lock before it took it again. A Java thread has one owner id for
+    /// all its holds.
+    earlier: Option<BreakReason>,
 }
 
 impl Snapshot {
@@ -98,6 +101,7 @@ impl Snapshot {
             owner: holder.owner.clone(),
             name: shown.named(),
             until: holder.remaining.map(|left| asked + left),
+            earlier: None,
         });
         Self {
             at: Instant::now(),
@@ -108,8 +112,12 @@ impl Snapshot {
         }
     }
 
+    fn holder(&self, owner: &OwnerId) -> Option<&SeenHolder> {
+        self.holders.iter().find(|holder| holder.owner == *owner)
+    }
+
     fn holds(&self, owner: &OwnerId) -> bool {
-        self.holders.iter().any(|holder| holder.owner == *owner)
+        self.holder(owner).is_some()
     }
 
     /// Whether to print a line. Renewals are none of the changes.
@@ -133,19 +141,45 @@ impl Snapshot {
         }
     }
 
+    /// Fills in why the owners of new holds lost the lock before.
+    async fn recall(&mut self, before: Option<&Self>, lock: &Watched<'_>) {
+        for holder in &mut self.holders {
+            let known = before.and_then(|before| before.holder(&holder.owner));
+            holder.earlier = match known {
+                Some(known) => known.earlier.clone(),
+                None => lock.break_reason(&holder.owner).await,
+            };
+        }
+    }
+
     /// The holds that ended since this poll.
-    async fn ended(&self, locks: &Locktopus, now: &Self) -> Vec<Ended> {
+    async fn ended(&self, lock: &Watched<'_>, now: &Self) -> Vec<Ended> {
         let mut ended = Vec::new();
         for holder in self.holders.iter().filter(|it| !now.holds(&it.owner)) {
-            // Without an answer a broken lock looks released.
-            let reason = locks.break_reason(&holder.owner).await.ok().flatten();
+            let reason = lock.break_reason(&holder.owner).await;
+            let reason = reason.filter(|reason| holder.earlier.as_ref() != Some(reason));
             ended.push(Ended {
                 holder: holder.name.clone(),
                 how: self.how(holder, now, reason.is_some()),
-                reason,
+                reason: reason.map(|broken| broken.reason),
             });
         }
         ended
+    }
+}
+
+/// The lock under watch.
+struct Watched<'a> {
+    locks: &'a Locktopus,
+    name: &'a str,
+    kind: LockKind,
+}
+
+impl Watched<'_> {
+    /// Without an answer a broken lock looks released.
+    async fn break_reason(&self, owner: &OwnerId) -> Option<BreakReason> {
+        let request = self.locks.of_kind(self.name, self.kind.clone());
+        request.break_reason(owner).await.ok().flatten()
     }
 }
 
@@ -183,11 +217,17 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                 )));
             };
             let lock = LockView::new(&args.name, &kind, &state, &who);
-            let now = Snapshot::new(asked, &state, &lock);
+            let mut now = Snapshot::new(asked, &state, &lock);
+            let watched = Watched {
+                locks: &locks,
+                name: &args.name,
+                kind,
+            };
+            now.recall(before.as_ref(), &watched).await;
             let free = state.holders.is_empty();
             if before.as_ref().is_none_or(|before| now.differs(before)) {
                 let ended = match &before {
-                    Some(before) => before.ended(&locks, &now).await,
+                    Some(before) => before.ended(&watched, &now).await,
                     None => Vec::new(),
                 };
                 let after = started.elapsed().as_millis();
@@ -259,6 +299,7 @@ mod tests {
             owner: OwnerId::generate(),
             name: "worker".to_owned(),
             until: left.map(|left| at + left),
+            earlier: None,
         };
         Snapshot {
             at,

@@ -193,6 +193,40 @@ async fn watch_tells_how_a_hold_ended_and_when() {
     }
 }
 
+/// A Java thread has one owner id for all its locks, and for each time that it takes one.
+#[tokio::test]
+async fn watch_tells_of_a_break_only_for_the_hold_that_it_ended() {
+    let bed = TestBed::new().await;
+    let takes = async |name: &str| {
+        let lock = ["HSET", name, "8743c9c0-0795-4907-87fd-6c719a6b4586:47", "1"];
+        bed.node().command(&lock).await.unwrap();
+    };
+    takes("a").await;
+    bed.does("-q break a --reason stuck").await;
+    for (name, breaks, said) in [
+        ("b", None, "ended"),
+        ("a", None, "released it"),
+        (
+            "a",
+            Some("-q break a --reason again"),
+            "lost it by break: \"again\"",
+        ),
+    ] {
+        takes(name).await;
+        let watch = ["-q", "watch", name, "--interval", "20ms", "--until-free"];
+        let mut watch = bed.command(&watch).spawn().unwrap();
+        let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        lines.next_line().await.unwrap().expect("the first poll");
+        match breaks {
+            Some(line) => drop(bed.does(line).await),
+            None => drop(bed.node().command(&["DEL", name]).await.unwrap()),
+        }
+        let free = lines.next_line().await.unwrap().unwrap();
+        assert!(free.contains(said), "{name}: {free}");
+        finished(watch).await.ok();
+    }
+}
+
 /// A server that restarts empty forgets the lock and its last token.
 #[tokio::test]
 async fn watch_tells_that_the_servers_lost_a_lock() {

@@ -12,7 +12,7 @@
 //! its services have the cohorts. That is all of `acquisition` that `holding` knows.
 
 pub(crate) mod acquisition;
-mod break_reason;
+pub(crate) mod break_reason;
 pub(crate) mod cohort_settings;
 pub(crate) mod error;
 pub(crate) mod holding;

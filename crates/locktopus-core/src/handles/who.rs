@@ -101,38 +101,6 @@ impl Locktopus {
         Ok(who)
     }
 
-    /// Returns the reason why this owner's lock was [broken](crate::LockRequest::force_release).
-    /// `None` if it was not broken, if that was more than a day ago, or if the backend keeps no
-    /// records of instances.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use locktopus_core::Locktopus;
-    /// # use locktopus_memory::MemoryBackend;
-    /// let backend = MemoryBackend::new();
-    /// let worker = Locktopus::builder(backend.another_client()).build()?;
-    /// let stuck = worker.lock("import").acquire().await?;
-    ///
-    /// let operator = Locktopus::builder(backend).build()?;
-    /// operator.lock("import").force_release("hangs since 3 am").await?;
-    ///
-    /// let reason = worker.break_reason(stuck.owner_id()).await?;
-    /// assert_eq!(reason.as_deref(), Some("hangs since 3 am"));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The backend's error. Locks are not affected.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe; reads only.
-    pub async fn break_reason(&self, owner: &OwnerId) -> Result<Option<String>, BackendError> {
-        let mut reasons = self.services().reasons(&[owner]).await?;
-        Ok(reasons.pop().flatten())
-    }
-
     async fn records(
         &self,
         instances: &[InstanceId],

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{Fate, Scripted};
 use locktopus_core::{
     CohortSettings, FencingToken, LockError, LockKind, Locktopus, LostCause, MAX_NAME_BYTES,
-    NameEncoding, Phase,
+    NameEncoding, Owner, Phase,
 };
 use locktopus_memory::MemoryBackend;
 use tokio::time::{Instant, sleep, timeout};
@@ -137,9 +137,13 @@ async fn a_victim_elsewhere_is_told_the_reason() {
         there.lock(name).force_release(stuck).await.unwrap();
     }
     let eviction = there.rw_lock("rw").force_release(stuck).await.unwrap();
-    for owner in eviction.evicted.iter().chain([released.owner_id()]) {
-        let reason = here.break_reason(owner).await.unwrap();
-        assert_eq!(reason.as_deref(), Some("hangs\u{fffd} since 3 am"));
+    for (name, owner) in [
+        ("rw", &eviction.evicted[0]),
+        ("rw", &eviction.evicted[1]),
+        ("a0", released.owner_id()),
+    ] {
+        let broken = here.lock(name).break_reason(owner).await.unwrap();
+        assert_eq!(broken.unwrap().reason, "hangs\u{fffd} since 3 am");
     }
     assert_eq!(evicted(released.release().await.unwrap_err()), told);
     assert_eq!(evicted(extended.extend(LEASE).await.unwrap_err()), told);
@@ -200,10 +204,23 @@ async fn nobody_else_has_a_reason() {
     let (here, there) = pair();
     let held = here.lock("a").acquire().await.unwrap();
     let owner = held.owner_id().clone();
-    assert_eq!(there.break_reason(&owner).await.unwrap(), None);
+    let reason = async || there.lock("a").break_reason(&owner).await.unwrap();
+    assert_eq!(reason().await, None);
     there.lock("b").force_release("by mistake").await.unwrap();
     held.release().await.unwrap();
-    assert_eq!(there.break_reason(&owner).await.unwrap(), None);
+    assert_eq!(reason().await, None);
+    // An owner loses only the lock that is broken.
+    let owner = Owner::new();
+    let [a, b] = ["a", "b"].map(|name| here.lock(name).owner(&owner));
+    let (broken, kept) = (a.acquire().await.unwrap(), b.acquire().await.unwrap());
+    here.lock("a").force_release("stuck").await.unwrap();
+    kept.ensure_valid().unwrap();
+    let loser = broken.owner_id();
+    for (name, reason) in [("a", Some("stuck")), ("b", None)] {
+        let found = there.lock(name).break_reason(loser).await.unwrap();
+        assert_eq!(found.map(|found| found.reason).as_deref(), reason);
+    }
+    kept.release().await.unwrap();
     let short = here.lock("a").fixed_lease(LEASE).acquire().await.unwrap();
     sleep(LEASE * 2).await;
     let error = short.release().await.unwrap_err();

@@ -44,8 +44,8 @@ async fn force_ends_the_holds_of_one_owner_and_no_other() {
         assert_eq!(eviction.evicted, [victim.owner_id().clone()]);
         assert!(eviction.fence >= victim.token());
         assert_eq!(eviction.fence.is_some(), victim.token().is_some());
-        let reason = there.break_reason(victim.owner_id()).await.unwrap();
-        assert_eq!(reason.as_deref(), Some("it hangs"));
+        let broken = request.clone().break_reason(victim.owner_id());
+        assert_eq!(broken.await.unwrap().unwrap().reason, "it hangs");
         // By now it has another holder.
         let next = request.clone().acquire();
         let next = timeout(MOMENT, next).await.ok().transpose().unwrap();

@@ -85,7 +85,10 @@ impl Owed {
             (None, ReleaseOutcome::NotHeld) if may_have_run => return Ok(()),
             (None, ReleaseOutcome::NotHeld) => LostCause::Missing,
         };
-        let cause = self.services.explain(&lease.owner, cause).await;
+        let cause = self
+            .services
+            .explain(&lease.target, &lease.owner, cause)
+            .await;
         Err(LockError::Lost {
             target: lease.target.clone(),
             cause,

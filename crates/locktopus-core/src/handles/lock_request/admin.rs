@@ -7,6 +7,7 @@ use locktopus_contract::{
 };
 
 use super::LockRequest;
+use crate::engine::break_reason::BreakReason;
 use crate::engine::error::{LockError, LostCause, Phase};
 use crate::engine::holding::services::Services;
 use crate::handles::any_guard::AnyGuard;
@@ -98,7 +99,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// The reason is logged here as a warning, with the number of holders. The backend keeps its
     /// first 256 characters for a day, if it keeps records of instances. Victims in other processes
     /// log it, and they get it from [`lost`](crate::Lease::lost) and in errors.
-    /// [`Locktopus::break_reason`](crate::Locktopus::break_reason) returns it too. On Redis this
+    /// [`break_reason`](Self::break_reason) returns it too. On Redis this
     /// needs the key pattern `locktopus_instance:*`. Everyone who may read the locks may read the
     /// reason.
     ///
@@ -146,17 +147,19 @@ impl<G: AnyGuard> LockRequest<G> {
                 if victims > 0 {
                     tracing::warn!(lock = %target, reason = ?reason, victims, "lock released by force");
                 }
-                self.services.tell_victims(&eviction, &reason);
+                self.services.tell_victims(&target, &eviction, &reason);
                 // These became holders after the reason was stored.
                 let missed = |owner: &&OwnerId| !before.contains(owner);
                 let missed: Vec<_> = eviction.evicted.iter().filter(missed).collect();
-                self.services.leave_reason(&missed, Some(&reason)).await;
+                self.services
+                    .leave_reason(&target, &missed, Some(&reason))
+                    .await;
                 Ok(eviction)
             }
             Err(source) => {
                 if source.executed() == Executed::No {
                     let before: Vec<_> = before.iter().collect();
-                    self.services.leave_reason(&before, None).await;
+                    self.services.leave_reason(&target, &before, None).await;
                 }
                 Err(LockError::Backend {
                     target,
@@ -226,7 +229,9 @@ impl<G: AnyGuard> LockRequest<G> {
             return Ok(Eviction::new(Vec::new(), None));
         }
         // The reason must be stored before the victim or a watcher looks for it.
-        self.services.leave_reason(&[owner], Some(&reason)).await;
+        self.services
+            .leave_reason(&target, &[owner], Some(&reason))
+            .await;
         let (mut ended, mut fenced) = (None, false);
         for hold in holds {
             let request = self.release_of(&target, hold);
@@ -239,22 +244,60 @@ impl<G: AnyGuard> LockRequest<G> {
                 Ok(_) => {}
                 Err(source) => {
                     if source.executed() == Executed::No && ended.is_none() {
-                        self.services.leave_reason(&[owner], None).await;
+                        self.services.leave_reason(&target, &[owner], None).await;
                     }
                     return Err(failed(source));
                 }
             }
         }
         let Some(ended) = ended else {
-            self.services.leave_reason(&[owner], None).await;
+            self.services.leave_reason(&target, &[owner], None).await;
             return Ok(Eviction::new(Vec::new(), None));
         };
         tracing::warn!(lock = %ended, ?reason, ?owner, "lock released by force");
         // It held the lock when this token was read, and its own are not greater.
         let fence = state.last_token.filter(|_| fenced);
         let eviction = Eviction::new(vec![owner.clone()], fence);
-        self.services.tell_victims(&eviction, &reason);
+        self.services.tell_victims(&target, &eviction, &reason);
         Ok(eviction)
+    }
+
+    /// Returns why this owner lost this lock to [`force_release`](Self::force_release). `None` if it
+    /// did not, if that was more than a day ago, or if the backend keeps no records of instances.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use locktopus_core::Locktopus;
+    /// # use locktopus_memory::MemoryBackend;
+    /// let backend = MemoryBackend::new();
+    /// let worker = Locktopus::builder(backend.another_client()).build()?;
+    /// let stuck = worker.lock("import").acquire().await?;
+    ///
+    /// let operator = Locktopus::builder(backend).build()?;
+    /// operator.lock("import").force_release("hangs since 3 am").await?;
+    ///
+    /// let broken = worker.lock("import").break_reason(stuck.owner_id()).await?;
+    /// assert_eq!(broken.expect("it was broken").reason, "hangs since 3 am");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Name`] and [`LockError::Backend`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; reads only.
+    pub async fn break_reason(self, owner: &OwnerId) -> Result<Option<BreakReason>, LockError> {
+        let target = self.target()?;
+        match self.services.reasons(&[(&target, owner)]).await {
+            Ok(mut found) => Ok(found.pop().flatten()),
+            Err(source) => Err(LockError::Backend {
+                target,
+                phase: Phase::Inspect,
+                source,
+            }),
+        }
     }
 
     fn release_of(&self, target: &LockTarget, hold: &HolderState) -> ReleaseRequest {
@@ -286,15 +329,16 @@ impl Services {
         let holders = state.map(|state| state.holders).unwrap_or_default();
         let owners: Vec<_> = holders.into_iter().map(|holder| holder.owner).collect();
         let all: Vec<_> = owners.iter().collect();
-        self.leave_reason(&all, Some(reason)).await;
+        self.leave_reason(target, &all, Some(reason)).await;
         owners
     }
 
-    /// Ends this process's leases that an eviction ended on the backend. Owner ids are unique, so
-    /// there is no need to compare the lock.
-    fn tell_victims(&self, eviction: &Eviction, reason: &str) {
+    /// Ends this process's leases that an eviction ended on the backend. An owner may hold several
+    /// locks.
+    fn tell_victims(&self, target: &LockTarget, eviction: &Eviction, reason: &str) {
         for lease in self.watchdog.leases() {
-            if eviction.evicted.contains(&lease.owner) && lease.is_active() {
+            let is_it = lease.target.name() == target.name();
+            if is_it && eviction.evicted.contains(&lease.owner) && lease.is_active() {
                 lease.end(LostCause::Evicted {
                     reason: reason.to_owned(),
                 });

@@ -98,7 +98,9 @@ impl<G: AnyGuard> LockRequest<G> {
                 });
             }
         };
-        let cause = services.explain(ticket.owner_id(), cause).await;
+        let cause = services
+            .explain(&plan.target, ticket.owner_id(), cause)
+            .await;
         let target = plan.target;
         Err(LockError::Lost { target, cause })
     }
