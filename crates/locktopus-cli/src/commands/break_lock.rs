@@ -1,5 +1,7 @@
 //! `break`: takes a lock away from its holder.
 
+use std::collections::HashSet;
+
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use locktopus::{Eviction, LockKind, Locktopus};
@@ -8,7 +10,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, word};
-use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find};
+use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find, unknown_number};
 use crate::output::{owner_tag, visible};
 
 /// Begins every tag of an owner. It may be left out.
@@ -63,12 +65,15 @@ pub(super) async fn take_away(
     owner: Option<&str>,
     reason: String,
 ) -> Result<Broken, Failure> {
-    let Found::Lock { kind, state, who } = find(locks, name, args).await? else {
-        let quoted = word(name);
-        let problem = format!(
-            "{name:?} is a latch, which has no holder; to open it, run locktopus latch delete {quoted}"
-        );
-        return Err(Failure::new(Exit::Usage, problem));
+    let (kind, state, who) = match find(locks, name, args).await? {
+        Found::Lock { kind, state, who } => (kind, state, who),
+        Found::Number(value) => return Err(Failure::usage(unknown_number(name, value))),
+        Found::Latch(_) => {
+            let quoted = word(name);
+            return Err(Failure::usage(format!(
+                "{name:?} is a latch, which has no holder; to open it, run locktopus latch delete {quoted}"
+            )));
+        }
     };
     let before = LockView::new(name, &kind, &state, &who);
     let request = locks.of_kind(name, kind);
@@ -94,9 +99,13 @@ pub(super) async fn take_away(
     let fence = eviction
         .fence
         .filter(|_| before.kind != LockKind::Read.as_str());
+    // A writer that also reads has two holds.
+    let mut evicted: Vec<_> = eviction.evicted.iter().map(owner_tag).collect();
+    let mut named = HashSet::new();
+    evicted.retain(|owner| named.insert(owner.clone()));
     Ok(Broken {
         before,
-        evicted: eviction.evicted.iter().map(owner_tag).collect(),
+        evicted,
         fence: fence.map(locktopus::FencingToken::get),
     })
 }

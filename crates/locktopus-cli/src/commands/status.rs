@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::locks::{Found, KEPT, LockArgs, LockView, close, connect, find};
+use crate::locks::{Found, KEPT, LockArgs, LockView, close, connect, find, unknown_number};
 use crate::output::{Style, coloured};
 
 /// Show who holds a lock and who waits for it
@@ -30,6 +30,14 @@ struct Latch {
     count: u64,
 }
 
+/// A number whose kind is unknown.
+#[derive(Serialize)]
+struct Number {
+    name: String,
+    kind: Option<&'static str>,
+    value: i64,
+}
+
 pub(crate) async fn run(args: &StatusArgs, context: &Context) -> Result<u8, Failure> {
     let locks = connect(&context.config).await?;
     let seen = find(&locks, &args.name, &args.lock).await;
@@ -50,6 +58,19 @@ pub(crate) async fn run(args: &StatusArgs, context: &Context) -> Result<u8, Fail
                 |latch: &Latch| format!("latch {:?}: {} left to count", latch.name, latch.count);
             context.out.answer(&latch, text)?;
             count > 0
+        }
+        Found::Number(value) if args.check => {
+            return Err(Failure::usage(unknown_number(&args.name, value)));
+        }
+        Found::Number(value) => {
+            let number = Number {
+                name: args.name.clone(),
+                kind: None,
+                value,
+            };
+            let text = |number: &Number| unknown_number(&number.name, number.value);
+            context.out.answer(&number, text)?;
+            false
         }
     };
     let exit = if args.check && held {

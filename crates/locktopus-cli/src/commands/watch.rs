@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::Context;
 use crate::exit::{self, Exit};
 use crate::failure::{Failure, word};
-use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find};
+use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find, unknown_number};
 
 /// Print each change of a lock until interrupted
 ///
@@ -210,11 +210,17 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                 Err(failure) => return Err(failure),
             };
             trouble = None;
-            let Found::Lock { kind, state, who } = found else {
-                let (name, quoted) = (&args.name, word(&args.name));
-                return Err(Failure::usage(format!(
-                    "{name:?} is a latch; wait for it with locktopus latch wait {quoted}"
-                )));
+            let (kind, state, who) = match found {
+                Found::Lock { kind, state, who } => (kind, state, who),
+                Found::Number(value) => {
+                    return Err(Failure::usage(unknown_number(&args.name, value)));
+                }
+                Found::Latch(_) => {
+                    let (name, quoted) = (&args.name, word(&args.name));
+                    return Err(Failure::usage(format!(
+                        "{name:?} is a latch; wait for it with locktopus latch wait {quoted}"
+                    )));
+                }
             };
             let lock = LockView::new(&args.name, &kind, &state, &who);
             let mut now = Snapshot::new(asked, &state, &lock);

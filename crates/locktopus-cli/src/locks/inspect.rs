@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::kind::LockArgs;
 use super::person::{Person, ask, since};
 use crate::exit::Exit;
-use crate::failure::{Failure, spell};
+use crate::failure::{Failure, spell, word};
 use crate::output::{age, owner_tag};
 
 /// Why a lock is held that its holder has released.
@@ -28,23 +28,52 @@ pub(crate) enum Found {
     },
     /// A latch, and its remaining count.
     Latch(u64),
+    /// A number that another library set. Nothing tells its kind.
+    Number(i64),
+}
+
+/// What to say of a number whose kind is unknown.
+pub(crate) fn unknown_number(name: &str, value: i64) -> String {
+    let quoted = word(name);
+    format!(
+        "{name:?} is a number (semaphore, permit_semaphore or latch), value {value}; kind unknown: give its --kind, or \
+         run locktopus latch show {quoted}"
+    )
 }
 
 /// Inspects a lock. If no kind was given, it detects the kind from the backend's refusal to show
-/// the lock as another kind. Only a request for a semaphore reveals what a bare number is.
+/// the lock as another kind. Only requests for semaphores reveal what a bare number is. Java's
+/// number passes for either kind of semaphore, unless permits are on record.
 pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Result<Found, Failure> {
     if let Some(kind) = args.kind()? {
         return found_as(locks, name, kind).await;
     }
     let mut found = None;
-    for kind in [LockKind::Reentrant, LockKind::Semaphore] {
-        let other = match inspect_as(locks, name, &kind).await? {
-            Inspection::State(state) if kind == LockKind::Reentrant => {
+    let mut semaphore: Option<LockState> = None;
+    for kind in [
+        LockKind::Reentrant,
+        LockKind::Semaphore,
+        LockKind::PermitSemaphore,
+    ] {
+        let other = match (inspect_as(locks, name, &kind).await?, semaphore.take()) {
+            (Inspection::State(state), _) if kind == LockKind::Reentrant => {
                 return fair_or(state, locks, name).await;
             }
-            Inspection::State(state) => return Ok(labelled(locks, kind, state).await),
-            Inspection::OtherKind(other) => other,
-            Inspection::Unsupported => continue,
+            (Inspection::State(state), None) if kind == LockKind::Semaphore => {
+                let used = !state.holders.is_empty() || !state.waiters.is_empty();
+                if used || state.available.is_none() {
+                    return Ok(labelled(locks, kind, state).await);
+                }
+                semaphore = Some(state);
+                continue;
+            }
+            (Inspection::State(state), Some(_)) if state.holders.is_empty() => {
+                return Ok(Found::Number(state.available.unwrap_or_default()));
+            }
+            (Inspection::State(state), _) => return Ok(labelled(locks, kind, state).await),
+            (_, Some(state)) => return Ok(labelled(locks, LockKind::Semaphore, state).await),
+            (Inspection::OtherKind(other), None) => other,
+            (Inspection::Unsupported, None) => continue,
         };
         // An ambiguous kind is reported as `one or other`.
         let mut kinds = LockKind::all().into_iter();

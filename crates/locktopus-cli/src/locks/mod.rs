@@ -11,7 +11,7 @@ mod terms;
 pub(crate) use connect::{close, connect, connect_as, connect_to};
 #[cfg(test)]
 pub(crate) use inspect::Waiter;
-pub(crate) use inspect::{Found, Holder, KEPT, LockView, busy, find};
+pub(crate) use inspect::{Found, Holder, KEPT, LockView, busy, find, unknown_number};
 pub(crate) use kind::LockArgs;
 pub(crate) use label::LabelArgs;
 pub(crate) use name::NameArg;

@@ -284,6 +284,33 @@ async fn what_java_left_is_seen_and_broken() {
         && listed.err.contains("\"...")
         && listed.err.contains(", \"redisson_x:{y}\", \"{n}\"");
     assert!(told, "{listed:?}");
+    // Permits on record tell the kind of a number. Nothing tells that of a bare one.
+    for line in ["SET ps 1", "SET stock 2"] {
+        bed.node().command(&words(line)).await.unwrap();
+    }
+    let permit = ["ZADD", "{ps}:timeout", far, "0123456789abcdef"];
+    bed.node().command(&permit).await.unwrap();
+    for (line, said) in [
+        ("-q status ps", "permit_semaphore \"ps\" is held"),
+        ("-q status stock", "or latch), value 2; kind unknown"),
+        ("-q status stock --kind semaphore", "free permits 2"),
+        ("-q break ps --reason test", "taken away from owner#"),
+        ("-q status ps", "or latch), value 2; kind unknown"),
+    ] {
+        let ran = bed.does(line).await;
+        assert!(ran.out.contains(said), "{line}: {ran:?}");
+    }
+    let unknown = bed.ran(&words("-q break stock --reason test")).await;
+    assert!(
+        unknown.code == 2 && unknown.err.contains("kind unknown"),
+        "{unknown:?}"
+    );
+    // A writer that also reads has two holds, and is named once.
+    let both = format!("HSET both mode write {java}:write 1 {java} 1");
+    bed.node().command(&words(&both)).await.unwrap();
+    let broken = bed.does("-q break both --reason test").await.out;
+    let first = broken.lines().next().unwrap();
+    assert_eq!(first.matches("owner#").count(), 1, "{broken}");
     // Its queue shows that it is a fair lock.
     let seen = bed.does("-q status slow").await;
     assert!(
