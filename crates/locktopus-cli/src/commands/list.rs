@@ -17,8 +17,9 @@ use crate::output::{Format, Table};
 pub(crate) use pattern::Pattern;
 
 /// The locks that are not listed, and how to inspect them.
-const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain strings, which look like any other data; \
-                      inspect one with locktopus status NAME --profile LIBRARY";
+const UNSEEN: &str = "not listed: mutexes that other libraries keep as plain strings, and semaphores and latches of Redisson \
+                      (RSemaphore, RCountDownLatch), which are bare numbers: they look like any other data; inspect one \
+                      with locktopus status NAME, and with --profile LIBRARY for a mutex";
 
 /// How many of the names that are left out are shown, and how many characters of each.
 const NAMED: usize = 5;
@@ -30,8 +31,9 @@ const AT_ONCE: usize = 32;
 
 /// List the locks that are held
 ///
-/// Not listed: mutexes that other libraries keep as plain strings, which look like any other data.
-/// Inspect one with locktopus status NAME --profile LIBRARY.
+/// Not listed: mutexes that other libraries keep as plain strings, and Redisson's RSemaphore and
+/// RCountDownLatch, which are bare numbers. They look like any other data. Inspect one with
+/// locktopus status NAME, and with --profile LIBRARY for a mutex.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// List only names that match: * is any text, ? one character. The servers search by the part

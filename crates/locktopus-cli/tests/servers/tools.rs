@@ -247,6 +247,12 @@ async fn the_doctor_finds_what_loses_locks() {
     let bed = TestBed::new().await;
     let healthy = bed.does("doctor").await;
     assert!(healthy.out.contains("answers    within "), "{healthy:?}");
+    let java = words("HSET n 8743c9c0-0795-4907-87fd-6c719a6b4586:47 1");
+    bed.node().command(&java).await.unwrap();
+    let sharing = bed.does("doctor").await.out;
+    let advice = "such as \"n\"; keep the namespace empty";
+    assert!(sharing.contains(advice), "{sharing}");
+    assert!(!sharing.contains("set a namespace"), "{sharing}");
     let sent = words("CONFIG SET maxmemory-policy allkeys-lru maxmemory 100mb");
     bed.node().command(&sent).await.unwrap();
     let sick = bed.ran(&["doctor"]).await;

@@ -191,7 +191,8 @@ fn lock_name(key: &Bytes) -> Option<String> {
     (!side && !name.is_empty()).then(|| name.to_owned())
 }
 
-async fn classify(
+/// The keys among these that look like locks.
+pub(super) async fn classify(
     context: &Context,
     names: Vec<String>,
     deadline: Instant,

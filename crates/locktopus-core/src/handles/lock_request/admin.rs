@@ -262,8 +262,10 @@ impl<G: AnyGuard> LockRequest<G> {
         Ok(eviction)
     }
 
-    /// Returns why this owner lost this lock to [`force_release`](Self::force_release). `None` if it
-    /// did not, if that was more than a day ago, or if the backend keeps no records of instances.
+    /// Returns why this owner lost this lock to [`force_release`](Self::force_release).
+    ///
+    /// `None` if it did not, if that was more than a day ago, or if the backend keeps no records of
+    /// instances.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

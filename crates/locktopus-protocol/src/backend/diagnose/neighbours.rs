@@ -5,12 +5,13 @@
 //! other keys.
 
 use futures_util::future::join_all;
-use locktopus_contract::{BackendError, Finding, Severity};
+use locktopus_contract::{BackendError, Finding, FoundLock, LockKind, Severity};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::{ask_all, finding};
 use super::info::UNCHECKED;
 use crate::backend::context::Context;
+use crate::backend::directory::classify;
 use crate::client::{ClientError, Reply, Route};
 use crate::layout::slot::key_slot;
 
@@ -22,6 +23,8 @@ const SAMPLE: &str = "200";
 const ASKED: usize = 8;
 /// Part of the name of every reader's expiry key.
 const READERS_EXPIRY: &[u8] = b":rwlock_timeout:";
+/// The end of the name of the permits of a permit semaphore.
+const PERMITS_EXPIRY: &[u8] = b"}:timeout";
 /// The prefixes of the keys beside a lock.
 const BESIDE: [&[u8]; 2] = [b"redisson_", b"locktopus_"];
 
@@ -55,8 +58,22 @@ pub(super) async fn check(
         let asked = candidates
             .take(ASKED)
             .map(|key| stands_alone(context, key, deadline));
-        let alone = join_all(asked).await.into_iter().flatten().next();
-        found.extend(alone.map(|key| advice(node, key, namespace, evicting.contains(node))));
+        let alone: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
+        let names = alone.iter().filter_map(|key| std::str::from_utf8(key).ok());
+        let names = names.map(str::to_owned).collect();
+        let locks = classify(context, names, deadline).await.unwrap_or_default();
+        // A mutex that stands alone may be ours.
+        let shares = |lock: &&FoundLock| !matches!(lock.kind, LockKind::Mutex(_));
+        let locks: Vec<_> = locks.iter().filter(shares).collect();
+        let is_lock = |key: &&[u8]| locks.iter().any(|lock| lock.name.as_bytes() == *key);
+        let (theirs, others): (Vec<_>, Vec<_>) = alone.into_iter().partition(is_lock);
+        found.extend(theirs.first().map(|key| shared(node, key, namespace)));
+        let (shares, evicts) = (!theirs.is_empty(), evicting.contains(node));
+        found.extend(
+            others
+                .first()
+                .map(|key| advice(node, key, namespace, evicts, shares)),
+        );
     }
     Ok(found)
 }
@@ -64,8 +81,12 @@ pub(super) async fn check(
 /// Whether a key's name says that it belongs to a lock.
 fn is_of_a_lock(namespace: &str, key: &[u8]) -> bool {
     let beside = BESIDE.iter().any(|prefix| key.starts_with(prefix));
+    let permits = key.starts_with(b"{") && key.ends_with(PERMITS_EXPIRY);
     // Other libraries' mutexes have the namespace after a prefix.
-    beside || has(key, READERS_EXPIRY) || !namespace.is_empty() && has(key, namespace.as_bytes())
+    beside
+        || permits
+        || has(key, READERS_EXPIRY)
+        || !namespace.is_empty() && has(key, namespace.as_bytes())
 }
 
 fn has(key: &[u8], part: &[u8]) -> bool {
@@ -104,8 +125,26 @@ fn hash_tag(key: &[u8]) -> &[u8] {
     tag.filter(|tag| !tag.is_empty()).unwrap_or(key)
 }
 
-fn advice(node: &str, key: &[u8], namespace: &str, evicting: bool) -> Finding {
-    let shown: String = String::from_utf8_lossy(key).chars().take(40).collect();
+fn shown(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).chars().take(40).collect()
+}
+
+/// Another library, such as Redisson, holds locks in the same layout.
+fn shared(node: &str, key: &[u8], namespace: &str) -> Finding {
+    let shown = shown(key);
+    let advice = match namespace.is_empty() {
+        true => "keep the namespace empty while you share them".to_owned(),
+        false => format!("locks named in the namespace {namespace:?} are not shared with it"),
+    };
+    let message = format!(
+        "{node}: another library on the same wire layout holds locks, such as {shown:?}; {advice}"
+    );
+    finding(Severity::Note, CHECK, message)
+}
+
+/// `shares`: another library holds locks in the same layout.
+fn advice(node: &str, key: &[u8], namespace: &str, evicting: bool, shares: bool) -> Finding {
+    let shown = shown(key);
     let start =
         format!("{node}: the database has keys that are no locks of ours, such as {shown:?}");
     let apart = "give locks a server of their own";
@@ -121,7 +160,11 @@ fn advice(node: &str, key: &[u8], namespace: &str, evicting: bool) -> Finding {
             Severity::Warning,
             format!(
                 "{start}, and locks have no namespace: a lock may be asked for by the name of such a key, and whoever empties \
-                 the database ends all locks; set a namespace, or better {apart}"
+                 the database ends all locks; {}{apart}",
+                match shares {
+                    true => "",
+                    false => "set a namespace (unless you share locks with Java), or better ",
+                }
             ),
         ),
         (false, false) => (
@@ -147,6 +190,7 @@ mod tests {
             ("shop:", "user:1", false),
             ("shop:", "", false),
             ("", "locktopus_kind:{a}", true),
+            ("", "{a}:timeout", true),
             ("", "a", false),
         ] {
             let found = is_of_a_lock(namespace, key.as_bytes());
@@ -169,13 +213,20 @@ mod tests {
 
     #[test]
     fn a_cache_is_worse_than_a_neighbour() {
-        for (evicting, namespace, severity, said) in [
-            (true, "", Severity::Danger, "noeviction"),
-            (true, "shop:", Severity::Danger, "noeviction"),
-            (false, "", Severity::Warning, "set a namespace"),
-            (false, "shop:", Severity::Note, "empties"),
+        for (evicting, namespace, shares, severity, said) in [
+            (true, "", false, Severity::Danger, "noeviction"),
+            (true, "shop:", false, Severity::Danger, "noeviction"),
+            (false, "", false, Severity::Warning, "set a namespace"),
+            (
+                false,
+                "",
+                true,
+                Severity::Warning,
+                "locks; give locks a server",
+            ),
+            (false, "shop:", false, Severity::Note, "empties"),
         ] {
-            let found = advice("n:1", b"user:1", namespace, evicting);
+            let found = advice("n:1", b"user:1", namespace, evicting, shares);
             assert_eq!(found.severity, severity, "{found}");
             assert!(found.message.contains(said) && found.message.contains("user:1"));
         }
