@@ -130,12 +130,17 @@ fn text(broken: &Broken) -> String {
     if broken.evicted.is_empty() {
         return format!("{kind} {name:?} was not held");
     }
-    let lost = |holder: &&Holder| broken.evicted.contains(&holder.owner);
+    // Each owner once: a writer that also reads has two holds.
+    let holders = &broken.before.holders;
+    let lost = broken
+        .evicted
+        .iter()
+        .filter_map(|owner| holders.iter().find(|holder| holder.owner == *owner));
     let mut lines = vec![format!(
         "{kind} {name:?} was taken away from {}",
         broken.evicted.join(", ")
     )];
-    for holder in broken.before.holders.iter().filter(lost) {
+    for holder in lost {
         let (owner, left) = (&holder.owner, &holder.remaining);
         let mut line = match holder.remaining_ms {
             Some(_) => format!("  {owner} had a lease of {left} left"),

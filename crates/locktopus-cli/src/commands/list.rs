@@ -54,7 +54,7 @@ struct Listed {
 pub(crate) struct Listing {
     pub(crate) locks: Vec<LockView>,
     /// The names of other libraries' locks that no command accepts.
-    left_out: Vec<String>,
+    pub(crate) left_out: Vec<String>,
 }
 
 impl Listing {

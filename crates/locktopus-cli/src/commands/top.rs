@@ -118,7 +118,10 @@ async fn show(
             key = keys.recv() => key.map_or(Action::Quit, |key| view.press(key, &model)),
             told = news.recv() => {
                 match told {
-                    Some(News::Polled(Ok(found))) => model.update(Instant::now(), found.locks),
+                    Some(News::Polled(Ok(found))) => {
+                        model.left_out = found.left_out.len();
+                        model.update(Instant::now(), found.locks);
+                    }
                     Some(News::Polled(Err(failure))) => model.failed(failure.message),
                     Some(News::Broke(message)) => view.say(message),
                     None => {}

@@ -102,6 +102,8 @@ pub(super) struct Model {
     /// When a poll found a lock with another holder.
     changes: VecDeque<Instant>,
     pub(super) trouble: Option<String>,
+    /// How many locks of other libraries have names that Locktopus cannot use.
+    pub(super) left_out: usize,
 }
 
 impl Model {
@@ -114,6 +116,7 @@ impl Model {
             started: None,
             changes: VecDeque::new(),
             trouble: None,
+            left_out: 0,
         }
     }
 

@@ -87,6 +87,9 @@ fn heading<'a>(rows: &[&Row], model: &Model, view: &View, now: Instant) -> Vec<L
     let count = |is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
     let waiters = rows.iter().map(|row| row.lock.waiters.len()).sum::<usize>();
     let mut second = vec![Span::raw(format!("{of}{all} held   {waiters} waiting"))];
+    if model.left_out > 0 {
+        second.push(Span::raw(format!("   {} left out", model.left_out)));
+    }
     let bad = count(&|row| row.lease != Severity::Fine);
     if bad > 0 {
         let worst = rows.iter().map(|row| row.lease).max().unwrap_or_default();
@@ -390,6 +393,7 @@ mod tests {
     #[test]
     fn locks_details_and_the_question_are_on_the_screen() {
         let mut model = model();
+        model.left_out = 3;
         model.update(Instant::now(), vec![held("job:mail", "owner#0000002a", 2)]);
         let mut view = View::default();
         let list = screen(&model, &mut view);
@@ -398,7 +402,7 @@ mod tests {
             "job:mail",
             "owner#0000002a",
             "29s",
-            "1 held   2 waiting",
+            "1 held   2 waiting   3 left out",
             "≥0.0s",
         ] {
             assert!(list.contains(part), "{part} is not on\n{list}");
