@@ -194,10 +194,11 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before: Option<Snapshot> = None;
         let mut trouble = None;
+        let mut lock_args = args.lock.clone();
         loop {
             ticks.tick().await;
             let asked = Instant::now();
-            let found = match find(&locks, &args.name, &args.lock).await {
+            let found = match find(&locks, &args.name, &lock_args).await {
                 Ok(found) => found,
                 // An unreachable server may come back. Other errors are permanent.
                 Err(failure) if failure.exit == Exit::Unavailable => {
@@ -222,6 +223,10 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                     )));
                 }
             };
+            // Once no permits are on record, nothing may tell the kind any more.
+            if matches!(kind, LockKind::Semaphore | LockKind::PermitSemaphore) {
+                lock_args.kind.get_or_insert_with(|| kind.clone());
+            }
             let lock = LockView::new(&args.name, &kind, &state, &who);
             let mut now = Snapshot::new(asked, &state, &lock);
             let watched = Watched {

@@ -197,13 +197,19 @@ async fn watch_tells_how_a_hold_ended_and_when() {
 #[tokio::test]
 async fn watch_tells_of_a_break_only_for_the_hold_that_it_ended() {
     let bed = TestBed::new().await;
-    let takes = async |name: &str| {
+    let takes = async |name: &'static str| {
         let lock = ["HSET", name, "8743c9c0-0795-4907-87fd-6c719a6b4586:47", "1"];
         bed.node().command(&lock).await.unwrap();
+        name
     };
+    let permit = words("ZADD {ps}:timeout 99999999999999 0123456789abcdef");
     takes("a").await;
     bed.does("-q break a --reason stuck").await;
+    bed.node().command(&["SET", "ps", "1"]).await.unwrap();
+    bed.node().command(&permit).await.unwrap();
     for (name, breaks, said) in [
+        // Without its permits nothing tells its kind.
+        ("{ps}:timeout", None, "  free, 0 waiting"),
         ("b", None, "ended"),
         ("a", None, "released it"),
         (
@@ -212,8 +218,11 @@ async fn watch_tells_of_a_break_only_for_the_hold_that_it_ended() {
             "lost it by break: \"again\"",
         ),
     ] {
-        takes(name).await;
-        let watch = ["-q", "watch", name, "--interval", "20ms", "--until-free"];
+        let watched = match name {
+            "{ps}:timeout" => "ps",
+            name => takes(name).await,
+        };
+        let watch = ["-q", "watch", watched, "--interval", "20ms", "--until-free"];
         let mut watch = bed.command(&watch).spawn().unwrap();
         let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
         lines.next_line().await.unwrap().expect("the first poll");
