@@ -83,12 +83,7 @@ impl Services {
     }
 
     /// No lock is released by force.
-    pub(crate) async fn explain(
-        &self,
-        _: &LockTarget,
-        _: &OwnerId,
-        cause: LostCause,
-    ) -> LostCause {
+    pub(crate) async fn explain(&self, _: &LockTarget, _: &OwnerId, cause: LostCause) -> LostCause {
         cause
     }
 
