@@ -31,7 +31,7 @@ use crate::url::{BackendUrl, Checks, ConnectWhen, IntoBackendUrl, UrlOptions};
 /// runtime's timers and IO (`enable_all`): without them tokio panics.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let locks = locktopus::connect("memory:").await?;
 /// let guard = locks.lock("invoice:42").acquire().await?;
 /// guard.release().await?;
@@ -53,7 +53,7 @@ pub async fn connect(url: impl IntoBackendUrl) -> Result<Locktopus, ConnectError
 /// As [`connect`], but lets you configure the `Locktopus`. Settings in the URL are applied first.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// let patience = Duration::from_secs(3);
 /// let locks = locktopus::connect_with("memory:", |builder| builder.tolerate_outage(patience)).await?;
@@ -98,7 +98,7 @@ pub(crate) fn build(
 /// effect here.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let backend = locktopus::connect_backend("memory:").await?;
 /// let locks = locktopus::Locktopus::builder_dyn(backend).namespace("shop:").build()?;
 /// locks.lock("invoice:42").acquire().await?.release().await?;

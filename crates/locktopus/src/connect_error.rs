@@ -13,7 +13,7 @@ use crate::url::UrlError;
 ///
 /// ```
 /// # #[cfg(feature = "redis")]
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # #[tokio::main] async fn main() {
 /// let error = locktopus::connect("redis://app:s3cret@127.0.0.1:1").await.unwrap_err();
 /// let text = error.to_string();
 /// assert!(text.starts_with("cannot connect to redis://***@127.0.0.1:1"));

@@ -64,7 +64,7 @@ pub trait Connector: Send + Sync + 'static {
 /// adds.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use locktopus::url::CustomUrl;
 /// use locktopus::{Connector, ConnectorError, Connectors, DynBackend, MemoryBackend};
@@ -136,7 +136,7 @@ impl Connectors {
     /// As [`connect`](crate::connect()), for these schemes too.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let connectors = locktopus::Connectors::new(); // .with(...)
     /// let locks = connectors.connect("memory:").await?;
     /// assert!(connectors.connect("postgres://db").await.is_err()); // no connector offers it
@@ -157,7 +157,7 @@ impl Connectors {
     /// As [`connect_with`](crate::connect_with), for these schemes too.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let connectors = locktopus::Connectors::new(); // .with(...)
     /// let locks = connectors.connect_with("memory:", |builder| builder.namespace("shop:")).await?;
     /// assert_eq!(locks.namespace(), "shop:");
@@ -191,7 +191,7 @@ impl Connectors {
     /// As [`connect_backend`](crate::connect_backend), for these schemes too.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let connectors = locktopus::Connectors::new(); // .with(...)
     /// let backend = connectors.connect_backend("memory:").await?;
     /// assert_eq!(backend.info().name, "memory");

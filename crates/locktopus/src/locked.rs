@@ -26,7 +26,7 @@ use locktopus_core::{AnyGuard, Lease, LockError, LockRequest, Locktopus, Owner};
 ///     }
 /// }
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let invoices = Invoices { locks: locktopus::connect("memory:").await? };
 /// invoices.pay(42).await?;
 /// assert_eq!(invoices.remind().await?, Some(3));
@@ -97,7 +97,7 @@ pub use locktopus_macros::locked;
 /// async fn clean(locks: &Locktopus) -> Result<Cleaned, LockError> {
 ///     Ok(Cleaned::Rows(7))
 /// }
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// # let elsewhere = locks.lock("cleaning").acquire().await?;
 /// assert_eq!(clean(&locks).await?, Cleaned::ByAnother);

@@ -27,6 +27,12 @@ const REASON_TIMEOUT: Duration = Duration::from_millis(500);
 const DELAY_DIVISOR: u32 = 24;
 
 /// Why an owner lost a lock to [`force_release`](crate::LockRequest::force_release).
+///
+/// ```
+/// # fn tell(broken: locktopus_core::BreakReason) {
+/// println!("an operator broke it: {}", broken.reason);
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakReason {

@@ -15,7 +15,7 @@ use locktopus_contract::{
 /// another owner was the only reason.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::LockError;
@@ -149,7 +149,7 @@ impl LockError {
     /// [`UnlessBusy`](crate::UnlessBusy) converts the error to that form.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
@@ -174,7 +174,7 @@ impl LockError {
     /// Whether you held the lock and lost it. Another holder may already be active, so stop.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -208,7 +208,7 @@ impl LockError {
     /// sent.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let locks = locktopus::connect("memory:").await?;
     /// let foreign = std::thread::spawn(move || {
     ///     use std::task::{Context, Poll, Waker};
@@ -234,7 +234,7 @@ impl LockError {
     /// How many replicas confirmed and how many had to, if too few did.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// match locks.lock("invoice:42").acquire().await {
     ///     Ok(guard) => guard.release().await?,
@@ -252,7 +252,7 @@ impl LockError {
     /// The kind that the name is in use as, if it is not the requested kind.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let _held = locks.lock("invoice:42").acquire().await?;
     /// let error = locks.mutex("invoice:42").try_acquire().await.unwrap_err();

@@ -94,7 +94,7 @@ pub(crate) fn heartbeat_bounds() -> std::ops::RangeInclusive<Duration> {
 /// How to wait for a lock that another owner holds.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::WaitStrategy;

@@ -7,7 +7,7 @@ use crate::engine::error::LockError;
 /// also return.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # use locktopus_core::Locktopus;
 /// # use locktopus_memory::MemoryBackend;

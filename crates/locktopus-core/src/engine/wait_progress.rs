@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The position of a waiter, as reported by the backend at `seen_at`.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::WaitPosition;
 /// # let holder = locks.fair_lock("printer").acquire().await?;
@@ -77,7 +77,7 @@ impl WaitEstimate {
 /// [`LockRequest::with_progress`](crate::LockRequest::with_progress).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use locktopus_core::Locktopus;
 /// # use locktopus_memory::MemoryBackend;
 /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -109,7 +109,7 @@ impl WaitProgress {
     /// lock. It skips answers that arrive between calls, except the last.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let holder = locks.fair_lock("printer").acquire().await?;
     /// let (request, mut progress) = locks.fair_lock("printer").with_progress();

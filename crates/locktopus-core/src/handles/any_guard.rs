@@ -10,7 +10,7 @@ use crate::handles::owner_handle::Owner;
 /// [`WriteGuard`](crate::WriteGuard). Cannot be implemented elsewhere.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::{AnyGuard, LockError, LockRequest};
 /// /// For locks of every kind.

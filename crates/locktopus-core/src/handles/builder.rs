@@ -15,7 +15,7 @@ use crate::handles::locktopus::Locktopus;
 /// Builds a [`Locktopus`].
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// use locktopus::{Locktopus, MemoryBackend};
 /// let locks = Locktopus::builder(MemoryBackend::new())
@@ -44,7 +44,7 @@ impl LocktopusBuilder {
     /// Sets the prefix of every lock name. Default: none.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let locks = locktopus::connect_with("memory:", |builder| builder.namespace("shop:")).await?;
     /// assert_eq!(locks.lock("invoice").acquire().await?.name().as_str(), "shop:invoice");
     /// # Ok(()) }
@@ -57,7 +57,7 @@ impl LocktopusBuilder {
     /// Sets how lock names are encoded for storage. Default: [`NameEncoding::Plain`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::NameEncoding;
     /// let locks = locktopus::connect_with("memory:", |builder| builder.names(NameEncoding::Escaped)).await?;
     /// locks.lock(b"\xff\x00".as_slice()).acquire().await?.release().await?; // any bytes
@@ -71,7 +71,7 @@ impl LocktopusBuilder {
     /// The lease of locks that are requested without one; the watchdog renews it. Default 30 s.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// let lease = Duration::from_secs(10);
     /// let locks = locktopus::connect_with("memory:", |builder| builder.renewed_lease(lease)).await?;
@@ -87,7 +87,7 @@ impl LocktopusBuilder {
     /// The longest lease that a request may ask for. Default 24 h.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// let most = Duration::from_secs(60);
     /// let locks = locktopus::connect_with("memory:", |builder| builder.max_lease(most)).await?;
@@ -102,7 +102,7 @@ impl LocktopusBuilder {
     /// How much sooner than the server a holder treats its lease as over.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// use locktopus::ValidityMargin;
     /// let margin = ValidityMargin { clock_step: Duration::from_millis(20), ..ValidityMargin::default() };
@@ -120,7 +120,7 @@ impl LocktopusBuilder {
     /// one second.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// use locktopus::WaitStrategy;
     /// let look = WaitStrategy::Notify { heartbeat: Duration::from_secs(5) };
@@ -136,7 +136,7 @@ impl LocktopusBuilder {
     /// Default: 64 times, for 20 ms.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::CohortSettings;
     /// let fair = CohortSettings { turns: 1, ..CohortSettings::default() }; // never passed on here
     /// let locks = locktopus::connect_with("memory:", |builder| builder.cohort(fair)).await?;
@@ -154,7 +154,7 @@ impl LocktopusBuilder {
     /// most a third of its length. Default: off (zero).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// let keep = Duration::from_millis(50);
     /// let locks = locktopus::connect_with("memory:", |builder| builder.lease_cache(keep)).await?;
@@ -173,7 +173,7 @@ impl LocktopusBuilder {
     /// Default: the backend's setting (`token_retention` in a URL), or a day.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// let week = Duration::from_secs(7 * 24 * 60 * 60);
     /// let locks = locktopus::connect_with("memory:", |builder| builder.token_retention(week)).await?;
@@ -191,7 +191,7 @@ impl LocktopusBuilder {
     /// continues until then, and starts to count this time there.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// let patience = Duration::from_secs(2);
     /// let locks = locktopus::connect_with("memory:", |builder| builder.tolerate_outage(patience)).await?;
@@ -217,7 +217,7 @@ impl LocktopusBuilder {
     /// and nothing is sent.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::{Label, Locktopus};
     /// # use locktopus_memory::MemoryBackend;
     /// let label = Label::new("billing-worker").host("web-3");
@@ -233,7 +233,7 @@ impl LocktopusBuilder {
     /// Removes the label, even one that the URL set. For tools that look at locks and hold none.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let url = "memory:?label=billing";
     /// let locks = locktopus::connect_with(url, |builder| builder.without_label()).await?;
     /// # Ok(()) }
@@ -248,7 +248,7 @@ impl LocktopusBuilder {
     /// names.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::{Locktopus, MemoryBackend};
     /// let locks = Locktopus::builder(MemoryBackend::new()).names_in_spans(true).build()?;
     /// # Ok(()) }

@@ -25,7 +25,7 @@ use crate::handles::ticket::LeaseTicket;
 /// the reliable way, and the only one that tells you whether you held the lock to the end.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use locktopus_core::Locktopus;
 /// use locktopus_memory::MemoryBackend;
 /// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -61,7 +61,7 @@ impl LockGuard {
     /// A read-only view of the lease, to pass to the work that is done under the lock.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
     /// let work = tokio::spawn({
@@ -86,7 +86,7 @@ impl LockGuard {
     /// backend. The lock is released with the last guard.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("account:1").acquire().await?;
     /// let again = guard.reenter()?;
@@ -121,7 +121,7 @@ impl LockGuard {
     /// An extension does not reach past the maximum hold time.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(1)).acquire().await?;
@@ -181,7 +181,7 @@ impl LockGuard {
     /// [kept](crate::LockRequest::lease_cache), the backend is not asked.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::LockError;
     /// let guard = locks.lock("import").acquire().await?;
@@ -209,7 +209,7 @@ impl LockGuard {
     /// adopted before the lease ends.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("upload:7").acquire().await?;
     /// let ticket = guard.into_ticket().expect("held by this guard alone");

@@ -13,7 +13,7 @@ use crate::handles::lease::Lease;
 /// A lock held by this process. From [`Locktopus::held_locks`](crate::Locktopus::held_locks).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use locktopus_core::Locktopus;
 /// # use locktopus_memory::MemoryBackend;
 /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;

@@ -19,7 +19,7 @@ use crate::handles::lock_request::RequestName;
 /// waiter that had not noticed the zero by then also waits for the new count.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use locktopus_core::Locktopus;
 /// use locktopus_memory::MemoryBackend;
@@ -57,7 +57,7 @@ impl Latch {
     /// Sets the count, at least 1, unless there is one. Returns whether it did.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild");
     /// assert!(shards.initialise(2).await?);
@@ -86,7 +86,7 @@ impl Latch {
     /// open latch does nothing.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild");
     /// shards.initialise(2).await?;
@@ -109,7 +109,7 @@ impl Latch {
     /// The count that is left; zero if the latch is open.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild");
     /// assert_eq!(shards.count().await?, 0); // open, because no count is set
@@ -133,7 +133,7 @@ impl Latch {
     /// notice it only at their next heartbeat.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild");
     /// shards.initialise(2).await?;

@@ -19,7 +19,7 @@ use crate::engine::holding::turn::Turn;
 /// ends with [`LostCause::Released`].
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// let guard = locks.lock("invoice:42").acquire().await?;
 /// let lease = guard.lease();
@@ -128,7 +128,7 @@ impl Lease {
     /// fencing token can.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # async fn charge() {}
     /// locks.lock("invoice:42").run(|lease| async move {
@@ -149,7 +149,7 @@ impl Lease {
     /// Checks that the lock stays valid for at least `ahead` from now, even without renewal.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("export").fixed_lease(Duration::from_secs(10)).acquire().await?;
@@ -194,7 +194,7 @@ impl Lease {
     /// another runtime that uses this `Locktopus` and still runs.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
     /// tokio::select! {
@@ -220,7 +220,7 @@ impl Lease {
     /// uses this `Locktopus` does.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
     /// let lost = guard.lease().lost_token();

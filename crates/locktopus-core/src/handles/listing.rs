@@ -13,7 +13,7 @@ use crate::handles::lock_request::{LockRequest, RequestName};
 /// The locks of a namespace that are held. Made by [`Locktopus::list`](crate::Locktopus::list).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let locks = locktopus::connect_with("memory:", |builder| builder.namespace("shop:")).await?;
 /// let _guard = locks.lock("invoice:42").acquire().await?;
 /// let mut list = locks.list("")?;
@@ -54,7 +54,7 @@ impl LockList {
     /// libraries whose names Locktopus refuses are [left out](Self::left_out).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let _guard = locks.lock("invoice:42").acquire().await?;
     /// let mut list = locks.list("invoice:")?;
@@ -105,6 +105,17 @@ impl LockList {
 
     /// The held locks of other libraries that the pages so far left out, because Locktopus refuses
     /// their names: too long, or the name of something kept beside another lock. As stored, sorted.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = locktopus::connect("memory:").await?;
+    /// let mut list = locks.list("")?;
+    /// while list.next_page().await?.is_some() {}
+    /// for name in list.left_out() {
+    ///     println!("cannot be used here: {name}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.left_out.iter().map(String::as_str)
     }
@@ -113,7 +124,7 @@ impl LockList {
 /// A lock that was held when it was listed.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let locks = locktopus::connect_with("memory:", |builder| builder.namespace("shop:")).await?;
 /// let _guard = locks.lock("invoice:42").acquire().await?;
 /// let page = locks.list("")?.next_page().await?.expect("at least one page");

@@ -38,7 +38,7 @@ use crate::handles::guard::LockGuard;
 /// exclusive half of a read-write lock.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # let locks = locktopus::connect("memory:").await?;
 /// let invoice = locks.lock("invoice:42").wait_at_most(Duration::from_secs(5));
@@ -72,7 +72,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// Takes the lock, waiting for it if necessary.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
@@ -113,7 +113,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`UnlessBusy`](crate::UnlessBusy) gives the other ways to acquire the same shape.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let Some(guard) = locks.lock("nightly").try_acquire().await? else {
     ///     return Ok(()); // another instance is doing it

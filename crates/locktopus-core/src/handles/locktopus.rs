@@ -26,7 +26,7 @@ use crate::handles::semaphore::Semaphore;
 /// Locks of one backend. Cheap to clone; clones share one watchdog and one set of connections.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use locktopus_core::Locktopus;
 /// use locktopus_memory::MemoryBackend;
@@ -55,7 +55,7 @@ impl Locktopus {
     /// Starts to build a `Locktopus` on a backend.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::{Locktopus, MemoryBackend};
     /// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
     /// locks.lock("invoice:42").acquire().await?.release().await?;
@@ -68,7 +68,7 @@ impl Locktopus {
     /// Starts to build a `Locktopus` on a shared backend.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::Locktopus;
     /// // One connection for all tenants of a service, each with its own names.
     /// let backend = locktopus::connect_backend("memory:").await?;
@@ -86,7 +86,7 @@ impl Locktopus {
     /// Redisson's `RLock`.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
     /// let again = guard.reenter()?;
@@ -109,7 +109,7 @@ impl Locktopus {
     /// one that crashes is passed over when its place has expired.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.fair_lock("printer").acquire().await?;
     /// let next = tokio::spawn(locks.fair_lock("printer").acquire());
@@ -124,7 +124,7 @@ impl Locktopus {
     /// A plain mutex: exclusive, not reentrant, one string on Redis.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::LockError;
     /// let guard = locks.mutex("invoice:42").acquire().await?;
@@ -139,7 +139,7 @@ impl Locktopus {
     /// A plain mutex in the format of another library.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::MutexProfile;
     /// // Excludes Python programs that use redis-py's `Lock("invoice:42")`.
@@ -154,7 +154,7 @@ impl Locktopus {
     /// A read-write lock: many readers or one writer.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let prices = locks.rw_lock("prices");
     /// let (one, other) = (prices.read().acquire().await?, prices.read().acquire().await?);
@@ -172,7 +172,7 @@ impl Locktopus {
     /// come back. Those of other libraries do not.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?; // only the first call sets it
@@ -190,7 +190,7 @@ impl Locktopus {
     /// is Redisson's `RPermitExpirableSemaphore`.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let licences = locks.permit_semaphore("licences");
     /// licences.initialise(2).await?;
@@ -207,7 +207,7 @@ impl Locktopus {
     /// A count-down latch.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild:7");
     /// shards.initialise(1).await?;
@@ -224,7 +224,7 @@ impl Locktopus {
     /// [`permits`](LockRequest::permits) to ask for several.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::LockKind;
     /// let kind = LockKind::from_word("read_lock").ok_or("no kind of lock")?;
@@ -241,7 +241,7 @@ impl Locktopus {
     /// kinds or backends.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
     /// assert!(locks.lock("account:2").try_acquire().await?.is_none());
@@ -257,7 +257,7 @@ impl Locktopus {
     /// own. Cancelling it has no effect on the locks.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let closing = locks.shutdown_token();
@@ -291,7 +291,7 @@ impl Locktopus {
     /// at a time. An empty prefix lists the whole namespace. Never blocks the server for long.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// let locks = Locktopus::builder(MemoryBackend::new()).namespace("shop:").build()?;
@@ -317,7 +317,7 @@ impl Locktopus {
     /// longest held first. Does not contact the backend.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let _guard = locks.lock("invoice:42").acquire().await?;
     /// let names: Vec<_> = locks.held_locks().iter().map(|lock| lock.target.name().to_string()).collect();
@@ -338,7 +338,7 @@ impl Locktopus {
     /// Describes the backend.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// assert_eq!(locks.backend().name, "memory");
     /// assert_eq!((locks.namespace(), locks.background_tasks()), ("", 0));
@@ -353,7 +353,7 @@ impl Locktopus {
     /// take a probe lock and release it, which shows missing permissions.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::Severity;
     /// let diagnosis = locks.diagnose().await?;

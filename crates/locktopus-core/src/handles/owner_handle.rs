@@ -22,7 +22,7 @@ use crate::handles::guard::LockGuard;
 /// owner has dropped all guards of the lost lease.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use locktopus_core::{Locktopus, Owner};
 /// use locktopus_memory::MemoryBackend;
 /// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -74,7 +74,7 @@ impl Owner {
     /// get [`NotReentrant`](crate::LockError::NotReentrant) for its mutexes.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus_core::{LockError, Locktopus, Owner};
     /// use locktopus_memory::MemoryBackend;
     ///
@@ -103,7 +103,7 @@ impl Owner {
     /// The owner in whose [scope](Self::scope) this is called.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use locktopus::Owner;
     /// assert!(Owner::current().is_none());
     /// Owner::new().scope(async { assert!(Owner::current().is_some()) }).await;

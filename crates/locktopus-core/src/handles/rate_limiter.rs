@@ -61,7 +61,7 @@ impl Locktopus {
     /// A rate limiter: a number of permits in a period, shared by all processes.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails");
     /// mails.initialise(100, std::time::Duration::from_secs(60)).await?; // only the first call sets it
@@ -88,7 +88,7 @@ impl RateLimiter {
     /// See [`LockRequest::wait_at_most`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails").wait_at_most(Duration::from_millis(20));
@@ -106,7 +106,7 @@ impl RateLimiter {
     /// [`LockRequest::cancel_on`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::{CancellationToken, LockError};
@@ -130,7 +130,7 @@ impl RateLimiter {
     /// allowed; it is cut to whole milliseconds.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails");
@@ -158,7 +158,7 @@ impl RateLimiter {
     /// now.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails");
@@ -182,7 +182,7 @@ impl RateLimiter {
     /// Takes one permit, waiting for it if necessary.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails");
@@ -210,7 +210,7 @@ impl RateLimiter {
     /// [`MAX_PERMITS`](crate::MAX_PERMITS). See [`acquire`](Self::acquire).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails");
@@ -235,7 +235,7 @@ impl RateLimiter {
     /// Takes one permit if there is one right now and no waiter is ahead; false otherwise.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails");
@@ -260,7 +260,7 @@ impl RateLimiter {
     /// no rate was set.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// assert_eq!(locks.rate_limiter("mails").available().await?, None);
     /// # Ok(()) }
@@ -281,7 +281,7 @@ impl RateLimiter {
     /// requests then fail, and so do waiters at their next check.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// assert!(!locks.rate_limiter("mails").delete().await?);
     /// # Ok(()) }
@@ -301,7 +301,7 @@ impl RateLimiter {
     /// Reads which permits are spent and when they come back, the waiters, and how many are free.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let mails = locks.rate_limiter("mails");

@@ -32,7 +32,7 @@ use crate::handles::lock_request::{LockRequest, RequestName};
 /// Writers have fencing tokens, readers have none.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use locktopus_core::Locktopus;
 /// use locktopus_memory::MemoryBackend;
 /// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -82,7 +82,7 @@ impl RwLock {
     /// Reads the state of both halves. See [`LockRequest::inspect`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::Mode;
     /// let prices = locks.rw_lock("prices");
@@ -106,7 +106,7 @@ impl RwLock {
     /// Takes both halves away from all their holders. See [`LockRequest::force_release`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let prices = locks.rw_lock("prices");
     /// let (one, other) = (prices.read().acquire().await?, prices.read().acquire().await?);

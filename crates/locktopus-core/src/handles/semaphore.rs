@@ -29,7 +29,7 @@ pub const MAX_SEMAPHORE_PERMITS: u32 = i32::MAX as u32;
 /// ignored.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use locktopus_core::Locktopus;
 /// use locktopus_memory::MemoryBackend;
 /// let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -71,7 +71,7 @@ impl Semaphore {
     /// [`MAX_PERMITS`](crate::MAX_PERMITS).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?;
@@ -90,7 +90,7 @@ impl Semaphore {
     /// `None` if the number was never set.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// assert_eq!(workers.available().await?, None);
@@ -115,7 +115,7 @@ impl Semaphore {
     /// of the new number.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// assert!(workers.initialise(3).await?);
@@ -144,7 +144,7 @@ impl Semaphore {
     /// are not counted at all: with four of them out, a resize to ten leaves ten free ones.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?;
@@ -172,7 +172,7 @@ impl Semaphore {
     /// before waiters take theirs.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?;
@@ -199,7 +199,7 @@ impl Semaphore {
     /// ([`SafetyMode::Quarantine`](crate::SafetyMode::Quarantine)) holds free permits back.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?;
@@ -231,7 +231,7 @@ impl Semaphore {
     /// must not be exceeded, wait for that before you initialise the semaphore again.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// assert!(!workers.delete().await?);
@@ -254,7 +254,7 @@ impl Semaphore {
     /// Reads the holders, the waiters and the number of free permits. See [`LockRequest::inspect`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let workers = locks.semaphore("workers");
     /// workers.initialise(3).await?;
@@ -293,7 +293,7 @@ impl LockError {
     /// How many permits the semaphore has, if the request asked for more.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let error = locks.semaphore("workers").permits(1).acquire().await.unwrap_err();
     /// assert_eq!(error.too_few_permits().map(|too_few| too_few.total), Some(None)); // never set

@@ -17,7 +17,7 @@ use crate::engine::holding::turn::Turn;
 /// release would end both. For a mutex, adopt it with the profile it was acquired with.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::LeaseTicket;
 /// let guard = locks.lock("upload:7").acquire().await?;

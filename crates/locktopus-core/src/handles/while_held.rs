@@ -15,7 +15,7 @@ impl Lease {
     /// than its lease takes no further step.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("report").acquire().await?;
     /// let lease = guard.lease();

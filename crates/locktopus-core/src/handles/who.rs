@@ -12,7 +12,7 @@ use crate::handles::locktopus::Locktopus;
 /// The records of the instances that hold or wait. Made by [`Locktopus::who`].
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::KnownInstances;
 /// let _guard = locks.lock("invoice:42").acquire().await?;
@@ -46,7 +46,7 @@ impl Locktopus {
     /// process, and not as proof of anything.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// let backend = MemoryBackend::new();

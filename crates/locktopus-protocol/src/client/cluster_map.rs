@@ -116,7 +116,7 @@ impl<N: Send + Sync> ClusterMap<N> {
     /// tables differ.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// # #[tokio::main] async fn main() {
     /// use locktopus_protocol::{HostPort, slot_map::{ClusterMap, SlotRange}};
     ///
     /// let seed = HostPort { host: "10.0.0.1".to_owned(), port: 7000 };

@@ -158,7 +158,7 @@ impl Job {
     /// eight days, or twice the longest time between two runs.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// # use locktopus::Job;
     /// let report = Job::new(&locks, "report").cron("0 3 * * MON-FRI", "Europe/Berlin")?;

@@ -114,7 +114,7 @@ pub async fn connect_quorum_with(
 /// The backend of [`connect_quorum`], which you can configure.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// let urls = ["redis://lock1", "redis://lock2", "redis://lock3"];
 /// let quorum = locktopus::quorum_of(&urls, |builder| builder.node_timeout(Duration::from_millis(200)))?;

@@ -13,7 +13,7 @@ use super::shown::UrlError;
 /// A URL as text, or a [`BackendUrl`], which can carry more than text.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use locktopus::url::BackendUrl;
 ///
 /// let locks = locktopus::connect("memory:").await?;

@@ -91,7 +91,7 @@ impl RedactedUrl {
 /// A backend URL that cannot be used. Nothing was connected.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # #[tokio::main] async fn main() {
 /// use locktopus::{ConnectError, url::UrlError};
 /// match locktopus::connect("memory:?renewed_lease=soon").await {
 ///     Err(ConnectError::Url(UrlError { part, problem, .. })) => println!("{part} {problem}"),

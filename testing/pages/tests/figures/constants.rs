@@ -22,9 +22,9 @@ docs/book/waiting.md :: A waiter still polls about once a second :: crates/lockt
 docs/book/waiting.md :: each twelfth of its lease :: crates/locktopus-core/src/engine/acquisition/waiting.rs :: let often = (self.plan.lease / 12).max(SHORTEST_HEARTBEAT);
 docs/book/waiting.md :: but at least 50 ms apart :: crates/locktopus-core/src/engine/acquisition/attempts.rs :: SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
 docs/book/waiting.md :: after three heartbeats of silence :: crates/locktopus-core/src/engine/acquisition/waiting.rs :: self.heartbeat() * 3 + self.services.call_timeout()
-docs/book/waiting.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
+docs/book/waiting.md :: the server leaves one hand-off in sixteen open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
 docs/book/waiting.md :: for 20 ms, if another client listens :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
-docs/book/from/redisson.md :: one hand-off in sixteen is left open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
+docs/book/from/redisson.md :: leaves one hand-off in sixteen open :: crates/locktopus-protocol/lua/part/fast_head.lua :: turn, counts = now % 16 == 0, nil
 docs/book/from/redisson.md :: for 20 ms to listeners that are not ours :: crates/locktopus-protocol/lua/part/queue.lua :: local OPEN = 20
 ";
 

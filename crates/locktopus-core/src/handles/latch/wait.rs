@@ -26,7 +26,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// take a quarter, in case a message was lost.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// let shards = locks.latch("rebuild");
 /// shards.initialise(1).await?;
@@ -58,7 +58,7 @@ impl LatchWait {
     /// quarter of the backend's call timeout for its answer, but at least 50 and at most 250 ms.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild");
@@ -77,7 +77,7 @@ impl LatchWait {
     /// one second.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let shards = locks.latch("rebuild");
@@ -92,7 +92,7 @@ impl LatchWait {
     /// Gives up with [`LockError::Cancelled`] when this token is cancelled.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::{CancellationToken, LockError};
     /// let shards = locks.latch("rebuild");

@@ -18,7 +18,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// token, the waiters in order, and the free permits.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
     /// let state = locks.lock("invoice:42").inspect().await?;
@@ -63,7 +63,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`adopt`](LockRequest::adopt), it does not change the lease.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("upload:7").acquire().await?;
     /// let ticket = guard.into_ticket().expect("held by this guard alone");
@@ -107,7 +107,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// (which become free again). Waiters keep their places.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::{LostCause, Locktopus};
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -177,7 +177,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// The other holders of a read-write lock or a semaphore keep it.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -268,7 +268,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// instances.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// let backend = MemoryBackend::new();

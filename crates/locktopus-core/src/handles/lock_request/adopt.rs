@@ -19,7 +19,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// request must be for the same lock, of the same kind and with the same number of permits.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("upload:7").acquire().await?;
     /// let token = guard.token();

@@ -13,7 +13,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// The lock of this request: its kind, and its name with the namespace. Sends nothing.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// assert_eq!(locks.mutex("invoice:42").target()?.to_string(), r#"mutex "invoice:42""#);
     /// # Ok(()) }

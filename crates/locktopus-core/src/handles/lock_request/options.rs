@@ -191,7 +191,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`LockError::Option`](crate::LockError::Option).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
@@ -219,7 +219,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// server with little memory.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
@@ -238,7 +238,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`Semaphore::permits`](crate::Semaphore::permits).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::LockKind;
     /// locks.semaphore("workers").initialise(3).await?;
@@ -257,7 +257,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// for its answer, but at least 50 and at most 250 ms.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let _held = locks.lock("invoice:42").acquire().await?;
@@ -276,7 +276,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// attempt always has a moment for its answer, even if the deadline has passed.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use std::time::Duration;
     /// use tokio::time::Instant;
@@ -296,7 +296,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// strategy; waiters of a [fair lock](crate::Locktopus::fair_lock) queue with any of them.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::WaitStrategy;
@@ -314,7 +314,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// cancelled. A lock that is already held is not affected.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::{CancellationToken, LockError};
     /// let _held = locks.lock("invoice:42").acquire().await?;
@@ -334,7 +334,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// every acquisition takes permits of its own.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::Owner;
     /// let me = Owner::new();
@@ -352,7 +352,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`WaitProgress`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let (request, progress) = locks.fair_lock("printer").with_progress();
     /// let guard = request.acquire().await?;

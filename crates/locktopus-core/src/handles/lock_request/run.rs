@@ -20,7 +20,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// nothing.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;
@@ -58,7 +58,7 @@ impl<G: AnyGuard> LockRequest<G> {
     /// [`UnlessBusy`](crate::UnlessBusy).
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use locktopus_core::Locktopus;
     /// # use locktopus_memory::MemoryBackend;
     /// # let locks = Locktopus::builder(MemoryBackend::new()).build()?;

@@ -21,7 +21,7 @@ impl Locktopus {
     /// released expires with its lease.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let guard = locks.lock("invoice:42").acquire().await?;
@@ -114,7 +114,7 @@ async fn drain(services: Arc<Services>, grace: Duration) -> ShutdownReport {
 /// How a shutdown ended.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use std::time::Duration;
 /// use locktopus::ShutdownReport;

@@ -18,7 +18,7 @@ use crate::handles::lease::Lease;
 /// One of several locks: its backend and its name.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// let both = locks.multi(["b", "a"]).acquire().await?;
 /// let names: Vec<_> = both.members().map(|(member, _)| member.name.as_str()).collect();
@@ -41,7 +41,7 @@ pub struct MemberName {
 /// [`release`](Self::release) waits for it and tells you whether they were held to the end.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
 /// for (member, token) in both.tokens() {
@@ -131,7 +131,7 @@ impl MultiGuard {
     /// The locks, in the order of acquisition.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let both = locks.multi(["b", "a"]).acquire().await?;
     /// for (member, lease) in both.members() {
@@ -179,7 +179,7 @@ impl MultiGuard {
     /// released, with cause [`LostCause::MemberLost`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::LostCause;
     /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
@@ -217,7 +217,7 @@ impl MultiGuard {
     /// Releases all locks and waits for the answers.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
     /// both.release().await?;
@@ -314,7 +314,7 @@ impl fmt::Debug for MultiGuard {
 /// Some of several locks were lost before they were released, or could not be released.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::{LockError, MultiReleaseError};
 /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;

@@ -32,7 +32,7 @@ use crate::handles::lock_request::{LockRequest, WaitLimit};
 /// A request for several locks, all or nothing. Awaiting it is [`acquire`](Self::acquire).
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # use locktopus_core::{Locktopus, MultiLock};
 /// # use locktopus_memory::MemoryBackend;
@@ -105,7 +105,7 @@ impl MultiLock {
     /// Adds a lock.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::MultiLock;
     /// let both = MultiLock::new().add(locks.lock("account:1")).add(locks.mutex("audit")).acquire().await?;
@@ -125,7 +125,7 @@ impl MultiLock {
     /// together with locks of other backends must use the same label.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::MultiLock;
     /// let other = locktopus::connect("memory:").await?;
@@ -152,7 +152,7 @@ impl MultiLock {
     /// Holds all locks added so far for this long at most. See [`LockRequest::fixed_lease`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let both = locks.multi(["account:1", "account:2"]).fixed_lease(Duration::from_secs(5)).acquire().await?;
@@ -168,7 +168,7 @@ impl MultiLock {
     /// [`LockRequest::renewed_lease`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let both = locks.multi(["account:1", "account:2"]).renewed_lease(Duration::from_secs(6));
@@ -183,7 +183,7 @@ impl MultiLock {
     /// are released sooner. See [`LockRequest::hold_at_least`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let both = locks.multi(["report", "export"]).hold_at_least(Duration::from_secs(20));
@@ -205,7 +205,7 @@ impl MultiLock {
     /// Gives up with [`LockError::WaitTimeout`] if not all of them could be taken within this time.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// let _held = locks.lock("account:2").acquire().await?;
@@ -222,7 +222,7 @@ impl MultiLock {
     /// [`LockRequest::wait_until`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use std::time::Duration;
     /// # let locks = locktopus::connect("memory:").await?;
     /// use tokio::time::Instant;
@@ -241,7 +241,7 @@ impl MultiLock {
     /// held are not affected.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// use locktopus::{CancellationToken, LockError};
     /// let _held = locks.lock("account:2").acquire().await?;
@@ -260,7 +260,7 @@ impl MultiLock {
     /// Takes all locks, waiting for them if necessary.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let both = locks.multi(["account:1", "account:2"]).acquire().await?;
     /// both.ensure_valid()?;
@@ -289,7 +289,7 @@ impl MultiLock {
     /// one while it holds another.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let held = locks.lock("account:2").acquire().await?;
     /// assert!(locks.multi(["account:1", "account:2"]).try_acquire().await?.is_none());

@@ -8,7 +8,7 @@ use crate::engine::error::LockError;
 /// A [downgrade](WriteGuard::downgrade) that did not happen.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// use locktopus::{DowngradeError, LockError};
 /// let writing = locks.rw_lock("prices").write().acquire().await?;
@@ -42,7 +42,7 @@ impl DowngradeError {
     /// lost.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let writing = locks.rw_lock("prices").write().acquire().await?;
     /// match writing.downgrade().await {

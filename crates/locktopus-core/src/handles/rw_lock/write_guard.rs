@@ -20,7 +20,7 @@ use crate::handles::ticket::LeaseTicket;
 /// **Dropping it does not release the lock at once**, as with every [`LockGuard`].
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let locks = locktopus::connect("memory:").await?;
 /// let writing = locks.rw_lock("prices").write().acquire().await?;
 /// writing.ensure_valid()?; // as of every guard
@@ -44,7 +44,7 @@ impl WriteGuard {
     /// first.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let prices = locks.rw_lock("prices");
     /// let writing = prices.write().acquire().await?;
@@ -80,7 +80,7 @@ impl WriteGuard {
     /// If other guards share the writers' half, it ends with the last of them.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let prices = locks.rw_lock("prices");
     /// let reading = prices.write().acquire().await?.downgrade().await?;
@@ -132,7 +132,7 @@ impl WriteGuard {
     /// See [`LockGuard::release`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let prices = locks.rw_lock("prices");
     /// prices.write().acquire().await?.release().await?;
@@ -154,7 +154,7 @@ impl WriteGuard {
     /// See [`LockGuard::into_ticket`].
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let locks = locktopus::connect("memory:").await?;
     /// let prices = locks.rw_lock("prices");
     /// let ticket = prices.write().acquire().await?.into_ticket().expect("held by this guard alone");

@@ -51,7 +51,7 @@ impl<N: Send + Sync> ClusterMap<N> {
     /// find nothing new, however many are requested. A `MOVED` answer ends a pause.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// # #[tokio::main] async fn main() {
     /// use std::{future::ready, time::Duration};
     /// use locktopus_protocol::{ClientError, HostPort, slot_map::{ClusterMap, SlotRange}};
     ///
