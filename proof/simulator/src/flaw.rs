@@ -39,8 +39,6 @@ pub enum Flaw {
     AnswersAreMixedUp,
     /// The last member of a batch gets an error that says it did not run, but it did.
     SaysItDidNotRun,
-    /// Every grant of a batch has the same token.
-    TokensOfBatchesStand,
     /// The text of a script is changed.
     Script(Patch),
 }
@@ -66,11 +64,6 @@ impl Flaw {
             ),
             Self::TokensStand => (
                 "lock_acquire",
-                "return fast_token <= now and fast_token",
-                "return fast_token <= now and 7",
-            ),
-            Self::TokensOfBatchesStand => (
-                "lock_acquire_together",
                 "return fast_token <= now and fast_token",
                 "return fast_token <= now and 7",
             ),

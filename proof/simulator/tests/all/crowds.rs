@@ -34,11 +34,6 @@ fn a_batch_whose_answers_are_mixed_up_is_noticed() {
 }
 
 #[test]
-fn a_batch_that_grants_with_an_old_token_is_noticed() {
-    noticed(Flaw::TokensOfBatchesStand, "tokens grow");
-}
-
-#[test]
 fn a_member_that_ran_and_is_told_otherwise_is_noticed() {
     noticed(Flaw::SaysItDidNotRun, "what is free is taken");
 }
