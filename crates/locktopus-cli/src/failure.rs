@@ -5,6 +5,7 @@ mod remedy;
 use std::error::Error;
 use std::time::Duration;
 
+use locktopus::internal::with_causes;
 use locktopus::{
     BackendError, BackendErrorKind, ConnectError, LockError, LockKind, OptionError, OtherKind,
     TooFewPermits,
@@ -35,27 +36,12 @@ impl Failure {
     }
 
     fn of(exit: Exit, error: &dyn Error) -> Self {
-        let mut message = chain(error);
+        let mut message = with_causes(error);
         if exit == Exit::Denied {
             message.push_str("; locktopus doctor --acl prints an ACL SETUSER line that permits it");
         }
         Self::new(exit, message)
     }
-}
-
-/// An error and its sources, each text only once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        next = cause.source();
-    }
-    text
 }
 
 /// Formats a time as users write it, such as `5m` or `400d`. Times above a millisecond are rounded

@@ -1,6 +1,5 @@
 //! Error handling of a loop: it waits a little and retries, or gives up.
 
-use std::error::Error;
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -53,16 +52,6 @@ pub(crate) fn may_pass(error: &LockError) -> bool {
         }
         _ => false,
     }
-}
-
-/// An error and what caused it.
-pub(crate) fn causes(error: &dyn Error) -> String {
-    let (mut text, mut next) = (error.to_string(), error.source());
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 /// Runs `work`, unless the token is cancelled first.

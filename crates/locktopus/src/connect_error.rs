@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use locktopus_core::internal::with_causes;
 use locktopus_core::{BackendError, Finding, LockError};
 
 use crate::url::UrlError;
@@ -145,21 +146,6 @@ pub(crate) fn why_unreachable(source: &dyn Error) -> String {
         Some((_, reason)) => reason.to_owned(),
         None => text,
     }
-}
-
-/// The text of an error and of its causes, leaving out any that the text before already contains.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(any(feature = "redis", feature = "fred"))]

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use locktopus_core::internal::with_causes;
 #[cfg(test)]
 use locktopus_core::{BackendError, BackendErrorKind, Executed};
 
@@ -94,22 +95,9 @@ impl Rule {
     pub fn ok<T, E: Error>(self, result: Result<T, E>, what: impl fmt::Display) -> T {
         match result {
             Ok(value) => value,
-            Err(error) => self.broken(format_args!("{what} failed: {}", causes(&error))),
+            Err(error) => self.broken(format_args!("{what} failed: {}", with_causes(&error))),
         }
     }
-}
-
-/// The error and everything that caused it, each text only once.
-fn causes(error: &dyn Error) -> String {
-    let (mut text, mut next) = (error.to_string(), error.source());
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, word};
-use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find, unknown_number};
+use crate::failure::Failure;
+use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find};
 use crate::output::{owner_tag, visible};
 
 /// Begins every tag of an owner. It may be left out.
@@ -65,16 +65,10 @@ pub(super) async fn take_away(
     owner: Option<&str>,
     reason: String,
 ) -> Result<Broken, Failure> {
-    let (kind, state, who) = match find(locks, name, args).await? {
-        Found::Lock { kind, state, who } => (kind, state, who),
-        Found::Number(value) => return Err(Failure::usage(unknown_number(name, value))),
-        Found::Latch(_) => {
-            let quoted = word(name);
-            return Err(Failure::usage(format!(
-                "{name:?} is a latch, which has no holder; to open it, run locktopus latch delete {quoted}"
-            )));
-        }
-    };
+    let (kind, state, who) = find(locks, name, args).await?.lock(
+        name,
+        ", which has no holder; to open it, run locktopus latch delete",
+    )?;
     let before = LockView::new(name, &kind, &state, &who);
     let request = locks.of_kind(name, kind);
     let eviction = if let Some(tag) = owner {

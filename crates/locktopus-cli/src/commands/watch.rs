@@ -11,8 +11,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Context;
 use crate::exit::{self, Exit};
-use crate::failure::{Failure, word};
-use crate::locks::{Found, Holder, LockArgs, LockView, close, connect, find, unknown_number};
+use crate::failure::Failure;
+use crate::locks::{Holder, LockArgs, LockView, close, connect, find};
 
 /// Print each change of a lock until interrupted
 ///
@@ -211,18 +211,8 @@ pub(crate) async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failu
                 Err(failure) => return Err(failure),
             };
             trouble = None;
-            let (kind, state, who) = match found {
-                Found::Lock { kind, state, who } => (kind, state, who),
-                Found::Number(value) => {
-                    return Err(Failure::usage(unknown_number(&args.name, value)));
-                }
-                Found::Latch(_) => {
-                    let (name, quoted) = (&args.name, word(&args.name));
-                    return Err(Failure::usage(format!(
-                        "{name:?} is a latch; wait for it with locktopus latch wait {quoted}"
-                    )));
-                }
-            };
+            let (kind, state, who) =
+                found.lock(&args.name, "; wait for it with locktopus latch wait")?;
             // Once no permits are on record, nothing may tell the kind any more.
             if matches!(kind, LockKind::Semaphore | LockKind::PermitSemaphore) {
                 lock_args.kind.get_or_insert_with(|| kind.clone());

@@ -32,6 +32,25 @@ pub(crate) enum Found {
     Number(i64),
 }
 
+impl Found {
+    /// The lock and what is known of it. `latch` says what to do with a latch instead.
+    pub(crate) fn lock(
+        self,
+        name: &str,
+        latch: &str,
+    ) -> Result<(LockKind, LockState, KnownInstances), Failure> {
+        match self {
+            Self::Lock { kind, state, who } => Ok((kind, state, who)),
+            Self::Number(value) => Err(Failure::usage(unknown_number(name, value))),
+            Self::Latch(_) => {
+                let quoted = word(name);
+                let problem = format!("{name:?} is a latch{latch} {quoted}");
+                Err(Failure::usage(problem))
+            }
+        }
+    }
+}
+
 /// What to say of a number whose kind is unknown.
 pub(crate) fn unknown_number(name: &str, value: i64) -> String {
     let quoted = word(name);
@@ -42,38 +61,20 @@ pub(crate) fn unknown_number(name: &str, value: i64) -> String {
 }
 
 /// Inspects a lock. If no kind was given, it detects the kind from the backend's refusal to show
-/// the lock as another kind. Only requests for semaphores reveal what a bare number is. Java's
-/// number passes for either kind of semaphore, unless permits are on record.
+/// the lock as another kind. Only a request for a semaphore reveals what a bare number is.
 pub(crate) async fn find(locks: &Locktopus, name: &str, args: &LockArgs) -> Result<Found, Failure> {
     if let Some(kind) = args.kind()? {
         return found_as(locks, name, kind).await;
     }
     let mut found = None;
-    let mut semaphore: Option<LockState> = None;
-    for kind in [
-        LockKind::Reentrant,
-        LockKind::Semaphore,
-        LockKind::PermitSemaphore,
-    ] {
-        let other = match (inspect_as(locks, name, &kind).await?, semaphore.take()) {
-            (Inspection::State(state), _) if kind == LockKind::Reentrant => {
+    for kind in [LockKind::Reentrant, LockKind::Semaphore] {
+        let other = match inspect_as(locks, name, &kind).await? {
+            Inspection::State(state) if kind == LockKind::Reentrant => {
                 return fair_or(state, locks, name).await;
             }
-            (Inspection::State(state), None) if kind == LockKind::Semaphore => {
-                let used = !state.holders.is_empty() || !state.waiters.is_empty();
-                if used || state.available.is_none() {
-                    return Ok(labelled(locks, kind, state).await);
-                }
-                semaphore = Some(state);
-                continue;
-            }
-            (Inspection::State(state), Some(_)) if state.holders.is_empty() => {
-                return Ok(Found::Number(state.available.unwrap_or_default()));
-            }
-            (Inspection::State(state), _) => return Ok(labelled(locks, kind, state).await),
-            (_, Some(state)) => return Ok(labelled(locks, LockKind::Semaphore, state).await),
-            (Inspection::OtherKind(other), None) => other,
-            (Inspection::Unsupported, None) => continue,
+            Inspection::State(state) => return semaphore_or(state, locks, name).await,
+            Inspection::OtherKind(other) => other,
+            Inspection::Unsupported => continue,
         };
         // An ambiguous kind is reported as `one or other`.
         let mut kinds = LockKind::all().into_iter();
@@ -106,6 +107,23 @@ async fn fair_or(state: LockState, locks: &Locktopus, name: &str) -> Result<Foun
         return Ok(labelled(locks, kind, fair).await);
     }
     Ok(labelled(locks, LockKind::Reentrant, state).await)
+}
+
+/// Tells a semaphore from a number that Java set. While no permits are on record, such a number
+/// passes for either kind of semaphore.
+async fn semaphore_or(state: LockState, locks: &Locktopus, name: &str) -> Result<Found, Failure> {
+    let kind = LockKind::PermitSemaphore;
+    let unused = state.holders.is_empty() && state.waiters.is_empty();
+    if unused
+        && state.available.is_some()
+        && let Inspection::State(permits) = inspect_as(locks, name, &kind).await?
+    {
+        return Ok(match permits.holders.is_empty() {
+            true => Found::Number(permits.available.unwrap_or_default()),
+            false => labelled(locks, kind, permits).await,
+        });
+    }
+    Ok(labelled(locks, LockKind::Semaphore, state).await)
 }
 
 async fn found_as(locks: &Locktopus, name: &str, kind: LockKind) -> Result<Found, Failure> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
+use locktopus_contract::internal::with_causes;
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::options::{ConnectOptions, Credentials};
@@ -148,16 +149,6 @@ impl Login {
             Err(_elapsed) => Err("the credentials provider did not answer in time".to_owned()),
         }
     }
-}
-
-fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

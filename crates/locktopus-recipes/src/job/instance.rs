@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use locktopus_core::internal::with_causes;
 use locktopus_core::{
     BackendError, CancellationToken, LockError, LockRequest, LockTarget, Locktopus, OptionError,
     Phase, TokenRetention,
@@ -13,7 +14,7 @@ use super::catch_up::{CatchUp, MissedRuns, OnMissed};
 use super::round::JobRunner;
 use super::tick::Tick;
 use super::times::Times;
-use crate::pauses::{Pauses, causes, may_pass, unless_cancelled};
+use crate::pauses::{Pauses, may_pass, unless_cancelled};
 
 /// Runs are remembered at least this long, because clocks of instances may differ by as much.
 const MIN_REMEMBERED: Duration = Duration::from_secs(10 * 60);
@@ -336,7 +337,7 @@ where
             }
             Ok(None) => return Ok(()),
             Err(error) if may_pass(&error) => {
-                let error = causes(&error);
+                let error = with_causes(&error);
                 tracing::warn!(job = runner.job, %error, "the servers do not say whether a run is due; trying again");
                 pauses.wait().await;
             }

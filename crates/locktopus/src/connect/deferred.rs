@@ -8,6 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use locktopus_core::internal::with_causes;
 use locktopus_core::{
     AcquireAttempt, Announcement, AttemptOutcome, BackendError, BackendErrorKind, BackendInfo,
     CancellationToken, Diagnosis, Diagnostics, Directory, Eviction, Executed, ExtendOutcome,
@@ -22,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::node_address::node_address;
 use super::servers;
-use crate::connect_error::{ConnectError, why_unreachable, with_causes};
+use crate::connect_error::{ConnectError, why_unreachable};
 use crate::url::{BackendUrl, Endpoint};
 
 #[derive(Debug)]
