@@ -91,11 +91,9 @@ async fn force_fences_the_victim_and_wakes_the_next() {
 async fn a_victim_in_this_process_hears_at_once() {
     let (here, _) = pair();
     let rw = here.rw_lock("b");
-    // An owner that loses one of its locks keeps the other.
-    let owner = Owner::new();
-    let bystander = here.lock("c").owner(&owner).acquire().await.unwrap();
+    let bystander = here.lock("c").acquire().await.unwrap();
     let victims = [
-        here.lock("a").owner(&owner).acquire().await.unwrap(),
+        here.lock("a").acquire().await.unwrap(),
         rw.read().acquire().await.unwrap(),
         rw.read().acquire().await.unwrap(),
     ];
