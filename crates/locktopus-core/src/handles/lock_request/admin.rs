@@ -147,7 +147,7 @@ impl<G: AnyGuard> LockRequest<G> {
                 if victims > 0 {
                     tracing::warn!(lock = %target, reason = ?reason, victims, "lock released by force");
                 }
-                self.services.tell_victims(&target, &eviction, &reason);
+                self.services.tell_victims(&eviction, &reason);
                 // These became holders after the reason was stored.
                 let missed = |owner: &&OwnerId| !before.contains(owner);
                 let missed: Vec<_> = eviction.evicted.iter().filter(missed).collect();
@@ -258,7 +258,7 @@ impl<G: AnyGuard> LockRequest<G> {
         // It held the lock when this token was read, and its own are not greater.
         let fence = state.last_token.filter(|_| fenced);
         let eviction = Eviction::new(vec![owner.clone()], fence);
-        self.services.tell_victims(&target, &eviction, &reason);
+        self.services.tell_victims(&eviction, &reason);
         Ok(eviction)
     }
 
@@ -335,12 +335,11 @@ impl Services {
         owners
     }
 
-    /// Ends this process's leases that an eviction ended on the backend. An owner may hold several
-    /// locks.
-    fn tell_victims(&self, target: &LockTarget, eviction: &Eviction, reason: &str) {
+    /// Ends this process's leases that an eviction ended on the backend. The owner ids that this
+    /// process makes are unique, so there is no need to compare the lock.
+    fn tell_victims(&self, eviction: &Eviction, reason: &str) {
         for lease in self.watchdog.leases() {
-            let is_it = lease.target.name() == target.name();
-            if is_it && eviction.evicted.contains(&lease.owner) && lease.is_active() {
+            if eviction.evicted.contains(&lease.owner) && lease.is_active() {
                 lease.end(LostCause::Evicted {
                     reason: reason.to_owned(),
                 });
